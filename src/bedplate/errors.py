@@ -1,0 +1,90 @@
+"""Every error that bedplate raises on purpose.
+
+An error names the thing, what was found, and the way out. Several reasons that were found
+together travel together: `reasons` holds one sentence each. The classes say *who* can act:
+`PlanError` the author of the plan, `RequirementMissing` the owner of the machine, the rest
+whoever reads the visit's record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXIT_DONE = 0
+EXIT_SOME_RUNS_FAILED = 1
+EXIT_PLAN_OR_CALL_WRONG = 2
+EXIT_REQUIREMENT_MISSING = 3
+EXIT_INTERRUPTED = 130
+
+
+class BedplateError(Exception):
+    """Base of all deliberate errors; `reasons` is never empty."""
+
+    exit_code = EXIT_SOME_RUNS_FAILED
+
+    def __init__(self, *reasons: str) -> None:
+        if not reasons:
+            raise TypeError(f"{type(self).__name__} needs at least one reason")
+        super().__init__("\n".join(reasons))
+        self.reasons: tuple[str, ...] = reasons
+
+
+class PlanError(BedplateError):
+    """The plan, or the call, is wrong; nothing was touched."""
+
+    exit_code = EXIT_PLAN_OR_CALL_WRONG
+
+
+class StudyError(BedplateError):
+    """The study on disk does not fit the request (another plan, another machine, damaged)."""
+
+    exit_code = EXIT_PLAN_OR_CALL_WRONG
+
+
+class RequirementMissing(BedplateError):
+    """The machine lacks a tool, a right, space or memory; each reason names the fix."""
+
+    exit_code = EXIT_REQUIREMENT_MISSING
+
+
+class DeviceRefused(BedplateError):
+    """The scratch device may not be erased: it is in use, foreign, or not what the plan named."""
+
+    exit_code = EXIT_REQUIREMENT_MISSING
+
+
+class DeviceInUse(DeviceRefused):
+    """Something else holds the scratch device right now."""
+
+
+class CommandFailed(BedplateError):
+    """A command exited with an unexpected status, ran into its time limit, or was not found."""
+
+    def __init__(self, reason: str, *, argv: Sequence[str], status: int | None, output: str) -> None:
+        super().__init__(reason)
+        self.argv = tuple(argv)
+        self.status = status
+        self.output = output
+
+
+class OutputNotUnderstood(BedplateError):
+    """A tool printed something that its parser does not know; the text is quoted, never guessed."""
+
+    def __init__(self, tool: str, *, expected: str, found: str) -> None:
+        shown = found if len(found) <= 400 else f"{found[:400]}… ({len(found)} characters)"
+        super().__init__(f"{tool}: expected {expected}, found {shown!r}")
+
+
+class VerifyFailed(BedplateError):
+    """What was read back is not what the plan asked for; one reason per difference."""
+
+
+class VisitFailed(BedplateError):
+    """A visit cannot go on; `step` is the step of its life at which it stopped."""
+
+    def __init__(self, step: str, *reasons: str) -> None:
+        super().__init__(*reasons)
+        self.step = step

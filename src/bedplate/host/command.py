@@ -1,0 +1,141 @@
+"""Runs other programs: argument lists only, always with a time limit, always recorded.
+
+`Commands` is handed to everything that changes the machine, so that a visit can say exactly
+what it did, and so that tests can put a double in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bedplate.errors import CommandFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# A fixed locale: messages are parsed, and a figure must not depend on the user's language.
+_FIXED_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "C", "TZ": "UTC"}
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran: what was asked, what came back, how long it took."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def output(self) -> str:
+        """Both streams, for a person."""
+        return "\n".join(part for part in (self.stdout.strip(), self.stderr.strip()) if part)
+
+
+@dataclass(frozen=True)
+class Account:
+    """The unprivileged account that a database runs as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of every command: the caller's, with a fixed locale and the system's tools."""
+    path = os.environ.get("PATH", "")
+    return {
+        **os.environ,
+        **_FIXED_ENVIRONMENT,
+        "PATH": f"{path}:{_SYSTEM_PATH}" if path else _SYSTEM_PATH,
+        **(extra or {}),
+    }
+
+
+@dataclass
+class Commands:
+    """Runs commands and remembers them in order; `record` is what the report prints."""
+
+    record: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float = 60.0,
+        check: bool = True,
+        account: Account | None = None,
+        extra_environment: Mapping[str, str] | None = None,
+        stdin: str | None = None,
+        directory: Path | None = None,
+    ) -> Completed:
+        """Run `argv` to its end.
+
+        `check=True` raises `CommandFailed` on a status other than 0, with the last lines of the
+        output. A time limit kills the whole process group. `account` drops all privileges.
+        """
+        if not argv or any("\0" in word for word in argv):
+            raise ValueError(f"not an argument list: {argv!r}")
+        self.record.append(tuple(argv))
+        started = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                cwd=directory or "/",
+                env=environment(extra_environment),
+                start_new_session=True,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            raise CommandFailed(
+                f"{argv[0]} cannot be started: {error.strerror}; is its package installed? "
+                f"`bedplate doctor` lists what is missing",
+                argv=argv,
+                status=None,
+                output="",
+            ) from error
+        try:
+            stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            raise CommandFailed(
+                f"{argv[0]} did not end within {timeout_s:g} s and was killed: {' '.join(argv)}",
+                argv=argv,
+                status=None,
+                output=_tail(stdout, stderr),
+            ) from None
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        done = Completed(tuple(argv), process.returncode, stdout, stderr, time.monotonic() - started)
+        if check and done.status != 0:
+            raise CommandFailed(
+                f"{' '.join(argv)} ended with status {done.status}: {_tail(stdout, stderr)}",
+                argv=argv,
+                status=done.status,
+                output=done.output,
+            )
+        return done
+
+
+def _tail(stdout: str, stderr: str, lines: int = 12) -> str:
+    """The last lines of what a failed command said, standard error first as it says why."""
+    said = (stderr.strip() or stdout.strip() or "(it printed nothing)").splitlines()
+    return "\n".join(said[-lines:])

@@ -1,0 +1,83 @@
+"""Sizes, times and rates: how a person writes them in a plan, and how they are shown.
+
+Sizes are powers of 1024 whatever the spelling (`kB`, `KB`, `KiB`), as PostgreSQL and every
+file system tool count them; a `GB` of memory is what PostgreSQL calls a GB.
+"""
+
+from __future__ import annotations
+
+import re
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+TIB = 1024 * GIB
+
+# A kernel counter of "sectors" is in units of 512 bytes whatever the device's block size
+# (Documentation/block/stat.rst).
+KERNEL_SECTOR_BYTES = 512
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])i?)?(b)?\s*", re.IGNORECASE)
+_SIZE_FACTORS = {"": 1, "k": KIB, "m": MIB, "g": GIB, "t": TIB}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h|d)?\s*")
+_DURATION_FACTORS = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes from `8192`, `"8 kB"`, `"1.5 GiB"`; ValueError says what is allowed."""
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a size")
+    if isinstance(text, int):
+        if text < 0:
+            raise ValueError(f"a size cannot be negative: {text}")
+        return text
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a size; write bytes, or a number with kB, MB, GB or TB")
+    size = float(found[1]) * _SIZE_FACTORS[(found[2] or "").lower()]
+    if size != int(size):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(size)
+
+
+def parse_duration_s(text: str | float) -> float:
+    """Seconds from `90`, `"90 s"`, `"4min"`, `"1.5 h"`; ValueError says what is allowed."""
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a duration")
+    if isinstance(text, (int, float)):
+        if not 0 <= text < float("inf"):
+            raise ValueError(f"a duration cannot be negative or endless: {text}")
+        return float(text)
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a duration; write seconds, or a number with ms, s, min, h or d")
+    return float(found[1]) * _DURATION_FACTORS[found[2] or ""]
+
+
+def format_size(size_bytes: float) -> str:
+    """`8 KiB`, `1.5 GiB`: three significant digits, the unit of the person who reads."""
+    for factor, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(size_bytes) >= factor:
+            return f"{size_bytes / factor:.3g} {name}"
+    return f"{size_bytes:.0f} B"
+
+
+def format_duration(seconds: float) -> str:
+    """`45 s`, `4 min 05 s`, `2 h 10 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
