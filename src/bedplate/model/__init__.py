@@ -1,0 +1,1 @@
+"""Frozen records, no I/O: the words of the design as types."""

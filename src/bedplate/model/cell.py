@@ -1,0 +1,219 @@
+"""Cells: one combination of levels from the device to the cluster, and their identity.
+
+A field that is None was not asked for: the file system's, the kernel's or the engine's own
+default holds, and what that is gets read back, not assumed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from bedplate.model.codec import to_json
+from bedplate.model.levels import Levels, Scalar
+from bedplate.units import format_size
+
+# The table of defaults that identities are made under. A new factor gets a None default and
+# leaves every old identity alone; a changed default needs a new version here.
+IDENTITY_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """An emulated slower device: limits that the kernel's block throttling enforces.
+
+    `name` is the plan's word for it. Always labelled as emulated: IOPS are limited, the latency
+    of a flush is not.
+    """
+
+    name: str
+    read_iops: int | None = None
+    write_iops: int | None = None
+    read_bytes_per_s: int | None = None
+    write_bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True)
+class DeviceLevels:
+    """Layer `device`: the scratch device and the memory of the machine around it."""
+
+    memory_bytes: int | None = None
+    throttle: Throttle | None = None
+    read_ahead_kb: int | None = None
+    scheduler: str | None = None
+
+
+@dataclass(frozen=True)
+class KernelLevels:
+    """Layer `kernel`: None is the running kernel."""
+
+    release: str | None = None
+
+
+@dataclass(frozen=True)
+class FilesystemLevels:
+    """Layer `filesystem`: `features` holds what only one type knows (`data`, `nodatacow`)."""
+
+    type: str
+    block_size_bytes: int | None = None
+    mkfs_options: tuple[str, ...] = ()
+    mount_options: tuple[str, ...] = ()
+    barrier: bool | None = None
+    journal: str | None = None
+    features: Levels = field(default_factory=Levels)
+
+
+@dataclass(frozen=True)
+class BuildLevels:
+    """Layer `build`: what must be compiled in."""
+
+    engine: str = "postgresql"
+    version: str = "18"
+    block_size_bytes: int = 8192
+    wal_block_size_bytes: int = 8192
+
+
+@dataclass(frozen=True)
+class ClusterLevels:
+    """Layer `cluster`: what `initdb` and the server's configuration decide.
+
+    `settings` are GUCs by name. `configuration` is the text of an own postgresql.conf, read
+    before `settings`, which win over it.
+    """
+
+    data_checksums: bool | None = None
+    settings: Levels = field(default_factory=Levels)
+    scaled_block_settings: bool = False
+    configuration: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of levels from device to cluster: one square of a heat map."""
+
+    device: DeviceLevels
+    kernel: KernelLevels
+    filesystem: FilesystemLevels
+    build: BuildLevels
+    cluster: ClusterLevels
+
+    @property
+    def levels(self) -> Levels:
+        """Every asked level by its dotted name, `filesystem.type` first of all; defaults left out."""
+        return Levels(_asked(self))
+
+    @property
+    def id(self) -> str:
+        """A readable slug plus a hash of the asked, non-default levels."""
+        return f"{self.slug}-{_hash({'version': IDENTITY_VERSION, 'levels': dict(self.levels)})}"
+
+    @property
+    def slug(self) -> str:
+        """What a person would call the cell, fit for a file name."""
+        parts = [self.filesystem.type]
+        if self.filesystem.block_size_bytes is not None:
+            parts.append(f"fs{_short_size(self.filesystem.block_size_bytes)}")
+        parts.append(f"pg{_short_size(self.build.block_size_bytes)}")
+        if self.filesystem.barrier is not None:
+            parts.append("barrier" if self.filesystem.barrier else "nobarrier")
+        if self.filesystem.journal is not None:
+            parts.append(f"journal-{self.filesystem.journal}")
+        parts += [
+            (name if value is True else f"{name}-{value}") for name, value in self.filesystem.features.items()
+        ]
+        return _fit_for_file_name("-".join(parts))
+
+    @property
+    def variant(self) -> str:
+        """The file system without its block size, as a heat map's title: `ext4 data=journal nobarrier`."""
+        parts = [self.filesystem.type]
+        parts += [
+            (name if value is True else f"no {name}" if value is False else f"{name}={value}")
+            for name, value in self.filesystem.features.items()
+        ]
+        if self.filesystem.journal is not None:
+            parts.append(f"journal={self.filesystem.journal}")
+        if self.filesystem.barrier is not None:
+            parts.append("barrier" if self.filesystem.barrier else "nobarrier")
+        parts += list(self.filesystem.mount_options)
+        parts += list(self.filesystem.mkfs_options)
+        return " ".join(parts)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Layer `load`: what is loaded once per visit, e.g. pgbench at scale 300."""
+
+    workload: str
+    levels: Levels = field(default_factory=Levels)
+
+    @property
+    def id(self) -> str:
+        """A readable slug plus a hash, like a cell's."""
+        words = "-".join([self.workload, *(f"{name}-{value}" for name, value in self.levels.items())])
+        content = {"version": IDENTITY_VERSION, "workload": self.workload, "levels": dict(self.levels)}
+        return f"{_fit_for_file_name(words)}-{_hash(content)}"
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """Layer `measure`: one run on a dataset. `name` is unique within a visit's runs."""
+
+    name: str
+    workload: str
+    levels: Levels = field(default_factory=Levels)
+
+    @property
+    def id(self) -> str:
+        """The name is how a plan tells its runs apart; the hash is how studies do."""
+        return f"{_fit_for_file_name(self.name)}-{_hash({'w': self.workload, 'levels': dict(self.levels)})}"
+
+
+def digest(value: Any, *, length: int = 16) -> str:
+    """A short SHA-256 of a record's canonical JSON."""
+    canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def _hash(content: Any) -> str:
+    return digest(content, length=8)
+
+
+def _asked(cell: Cell) -> dict[str, Scalar]:
+    found: dict[str, Scalar] = {}
+    for layer in fields(cell):
+        record = getattr(cell, layer.name)
+        for entry in fields(record):
+            value = getattr(record, entry.name)
+            if entry.name != "type" and value == _default(entry):
+                continue
+            found.update(_named(f"{layer.name}.{entry.name}", value))
+    return found
+
+
+def _default(entry: Any) -> Any:
+    return entry.default_factory() if callable(entry.default_factory) else entry.default
+
+
+def _named(name: str, value: Any) -> dict[str, Scalar]:
+    if isinstance(value, Levels):
+        stem = name.removesuffix(".features")
+        return {f"{stem}.{key}": level for key, level in value.items()}
+    if isinstance(value, Throttle):
+        limits = {key: level for key, level in to_json(value).items() if level is not None and key != "name"}
+        return {name: value.name, **{f"{name}.{key}": level for key, level in limits.items()}}
+    if isinstance(value, tuple):
+        return {name: ",".join(value)}
+    return {name: value}
+
+
+def _short_size(size_bytes: int) -> str:
+    return format_size(size_bytes).replace(" ", "").replace("KiB", "k").replace("MiB", "M")
+
+
+def _fit_for_file_name(text: str) -> str:
+    """At most 60 characters that need no quoting anywhere; the hash keeps two cut names apart."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:60].rstrip("-.") or "x"

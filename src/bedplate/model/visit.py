@@ -1,0 +1,214 @@
+"""A visit: what is asked of `bedplate run-visit`, and what it records.
+
+`VisitRequest` is the one JSON document that goes in. What comes out is a directory:
+
+    visit.json              VisitRecord
+    logs/                   server log, kernel log, commands, tool output
+    runs/<nn>-<name>/
+        record.json         RunRecord
+        course.jsonl        one Sample a second
+        transactions.bin    the transaction log, condensed (see drivers/pgbench_log.c)
+        logs/               what the workload's tool printed
+
+Figures are made from it afterwards, on the host (room `figures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.levels import Levels, Scalar
+
+FORMAT_VERSION = 1
+
+
+class Outcome(StrEnum):
+    """What became of a visit or a run."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    NOT_RUN = "not_run"
+
+
+class Validity(StrEnum):
+    """Whether a completed run may be believed: separate from its outcome."""
+
+    VALID = "valid"
+    SUSPECT = "suspect"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class ScratchDevice:
+    """What will be erased: a device by its stable name, or an image file of bedplate's own."""
+
+    device: str | None = None
+    image_bytes: int | None = None
+    image_directory: str | None = None
+    erase: tuple[str, ...] = ()
+    erase_foreign: bool = False
+
+    @property
+    def is_image(self) -> bool:
+        """True for an image file on a loop device."""
+        return self.device is None
+
+
+@dataclass(frozen=True)
+class EngineBuild:
+    """A PostgreSQL that was built, as the visit needs it; `digest` covers everything that made it."""
+
+    prefix: str
+    version: str
+    block_size_bytes: int
+    wal_block_size_bytes: int
+    source_sha256: str
+    source_origin: str
+    compiler: str
+    configure_options: tuple[str, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class VisitKey:
+    """Which visit: a cell and a dataset in a repetition, and which attempt at it."""
+
+    cell: str
+    dataset: str
+    repetition: int
+    attempt: int
+    canary: bool = False
+
+
+@dataclass(frozen=True)
+class VisitRequest:
+    """Everything a visit needs; `native_drivers` are paths of built C drivers by name."""
+
+    format_version: int
+    key: VisitKey
+    cell: Cell
+    dataset: Dataset
+    runs: tuple[RunSpec, ...]
+    scratch_device: ScratchDevice
+    build: EngineBuild
+    native_drivers: Mapping[str, str]
+    state_directory: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One asked option and what was read back; `source` says where it was read."""
+
+    name: str
+    asked: Scalar | None
+    effective: Scalar | None
+    source: str
+    matches: bool | None
+
+
+@dataclass(frozen=True)
+class FlushCount:
+    """Flushes that reached a device over `calls` calls of fsync, appending or overwriting.
+
+    `device` is `data` or `journal`.
+    """
+
+    device: str
+    pattern: str
+    calls: int
+    flushes: int
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one step of the visit's life took, on the monotonic clock."""
+
+    step: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Counters read at one moment; cumulative ones stay cumulative. `phase` as in `Phase.name`."""
+
+    monotonic_s: float
+    wall_s: float
+    phase: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of a run: `warmup` is recorded and not reported, `measure` is."""
+
+    name: str
+    start_monotonic_s: float
+    end_monotonic_s: float
+    start_wall_s: float
+    end_wall_s: float
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What happened in one run, before any figure is made of it.
+
+    `before` and `after` frame the `measure` phase. `facts` are single values that the workload
+    knows and no counter has (pgbench's own summary, why the warm-up ended, the client's CPU).
+    """
+
+    spec: RunSpec
+    outcome: Outcome
+    reasons: tuple[str, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    before: Sample | None = None
+    after: Sample | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    commands: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Durability:
+    """What survives a power cut, for a volatile and for a protected device cache.
+
+    Classes: `durable`, `bounded loss`, `unsafe`, `unknown`. `basis` is `declared` (flushes counted
+    and settings read) or `measured` (power cuts).
+    """
+
+    volatile_cache: str
+    protected_cache: str
+    basis: str
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class VisitRecord:
+    """What happened in one visit; `failed_step` is the step of its life at which it stopped."""
+
+    format_version: int
+    key: VisitKey
+    cell: Cell
+    dataset: Dataset
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    failed_step: str | None
+    started_wall_s: float
+    seconds: float
+    boot_id: str
+    executor: str
+    comparisons: tuple[Comparison, ...] = ()
+    effective_digest: str | None = None
+    flush_counts: tuple[FlushCount, ...] = ()
+    durability: Durability | None = None
+    device_facts: Levels = field(default_factory=Levels)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    timings: tuple[Timing, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    kernel_messages: tuple[str, ...] = ()
+    filesystem_check: str | None = None
+    commands: tuple[tuple[str, ...], ...] = ()
+    runs: tuple[str, ...] = ()
+    build_digest: str | None = None
