@@ -1,0 +1,64 @@
+"""Skips what this machine cannot run, saying why, and ends a session that ran out of time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _find_chromium() -> Path | None:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return Path(found) if found else None
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout that the tests belong to."""
+    return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The system's Chromium, for Playwright's `executable_path`."""
+    found = _find_chromium()
+    assert found is not None, "mark the test `browser`: it is then skipped where no Chromium is"
+    return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Host tests need root, browser tests a browser; a skip names what is missing."""
+    if os.geteuid() != 0:
+        needs_root = pytest.mark.skip(reason="needs root: it makes loop devices, mounts and starts servers")
+        for item in items:
+            if item.get_closest_marker("host"):
+                item.add_marker(needs_root)
+    if _find_chromium() is None:
+        needs_browser = pytest.mark.skip(reason=f"needs a browser: none of {', '.join(_BROWSERS)} is in PATH")
+        for item in items:
+            if item.get_closest_marker("browser"):
+                item.add_marker(needs_browser)
+
+
+def pytest_configure() -> None:
+    """./check gives a deadline. At its end the session stops as if by hand: fixtures undo their mounts."""
+    deadline = os.environ.get("BEDPLATE_CHECK_DEADLINE")
+    if deadline is None:
+        return
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        pytest.exit("the time limit of ./check is over (--limit MINUTES raises it)", returncode=1)
+
+    signal.signal(signal.SIGALRM, stop)
+    # Zero would switch the timer off; a deadline that is over must still stop the session.
+    signal.setitimer(signal.ITIMER_REAL, max(float(deadline) - time.time(), 0.001))
