@@ -50,10 +50,13 @@ class Account:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of every command: the caller's, with a fixed locale and the system's tools."""
+    """The environment of every command: the caller's, with a fixed locale and the system's tools.
+
+    libpq's variables are left out: a PGOPTIONS of the user's shell would become part of a figure.
+    """
     path = os.environ.get("PATH", "")
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith("PG")},
         **_FIXED_ENVIRONMENT,
         "PATH": f"{path}:{_SYSTEM_PATH}" if path else _SYSTEM_PATH,
         **(extra or {}),

@@ -1,0 +1,304 @@
+"""A PostgreSQL cluster on the scratch file system: made, started, read back, stopped.
+
+The server is a direct child of the visit, so that its death is noticed at once. It runs as an
+unprivileged account, in a control group of its own, and listens on a private Unix socket only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engine.postgresql import configuration
+from bedplate.engine.postgresql.session import Session, SessionFailed
+from bedplate.errors import BedplateError, OutputNotUnderstood
+from bedplate.host.command import Account, Commands, environment
+from bedplate.host.ledger import Holding
+from bedplate.model.visit import Comparison, EngineBuild
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.cell import BuildLevels, ClusterLevels
+
+DATABASE = "bedplate"
+
+
+class ServerFailed(BedplateError):
+    """The server did not start, or died."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a client reaches the server: `options()` fit psql and pgbench alike."""
+
+    build: EngineBuild
+    socket_directory: Path
+    account: Account
+    database: str = DATABASE
+
+    def program(self, name: str) -> Path:
+        """A program of the same build as the server."""
+        return Path(self.build.prefix) / "bin" / name
+
+    def options(self) -> tuple[str, ...]:
+        """Connection options; the database's name stands last."""
+        return ("-h", str(self.socket_directory), "-p", "5432", "-U", self.account.name, self.database)
+
+
+class Cluster:
+    """One data directory and its server."""
+
+    def __init__(
+        self,
+        *,
+        build: EngineBuild,
+        data_directory: Path,
+        socket_directory: Path,
+        log: Path,
+        account: Account,
+        commands: Commands,
+        ledger: Ledger,
+        enter_group: Callable[[], None] | None = None,
+    ) -> None:
+        self.build = build
+        self.data_directory = data_directory
+        self.log = log
+        self.account = account
+        self.connection = Connection(build, socket_directory, account)
+        self._commands = commands
+        self._ledger = ledger
+        self._enter_group = enter_group
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def initialise(self, levels: ClusterLevels, build_levels: BuildLevels) -> None:
+        """Run initdb and write the configuration."""
+        checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
+        # Before 18 there is no --no-data-checksums, and none is the default.
+        has_no_option = int(self.build.version.split(".", maxsplit=1)[0]) < 18
+        wanted = () if levels.data_checksums is False and has_no_option else checksums[levels.data_checksums]
+        self._commands.run(
+            [
+                str(self.connection.program("initdb")),
+                f"--pgdata={self.data_directory}",
+                f"--username={self.account.name}",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+                *wanted,
+            ],
+            account=self.account,
+            timeout_s=900,
+        )
+        text = configuration.configuration_text(
+            levels, build_levels, str(self.connection.socket_directory)
+        )
+        with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self, *, timeout_s: float = 300.0) -> None:
+        """Start the server and wait until it accepts connections."""
+        self._ledger.note(Holding("server", str(self.data_directory), self.build.prefix))
+        program = str(self.connection.program("postgres"))
+        with self.log.open("ab") as log:
+            self._server = subprocess.Popen(
+                [program, "-D", str(self.data_directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+                # subprocess runs preexec_fn after it has dropped privileges; the group can only be
+                # entered before, so both are done here, in that order.
+                preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
+            )
+        self._commands.record.append((program, "-D", str(self.data_directory)))
+        self._wait_until_ready(time.monotonic() + timeout_s)
+
+    def stop(self, *, timeout_s: float = 300.0) -> None:
+        """A fast shutdown with its checkpoint; a server that does not end is killed and reported."""
+        server = self._server
+        if server is None:
+            return
+        if server.poll() is None:
+            server.send_signal(signal.SIGINT)
+            try:
+                server.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+                self._server = None
+                self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+                raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
+        self._server = None
+        self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+
+    def kill(self) -> None:
+        """End the server at once, for a visit that is being abandoned."""
+        server = self._server
+        if server is None:
+            return
+        if server.poll() is None:
+            # SIGQUIT lets the postmaster end its children; they do not die with it otherwise.
+            server.send_signal(signal.SIGQUIT)
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+        self._server = None
+        self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+
+    def check_alive(self) -> None:
+        """ServerFailed with the log's last lines if the server is gone."""
+        if self._server is None or self._server.poll() is not None:
+            status = None if self._server is None else self._server.returncode
+            raise ServerFailed(f"the server died (status {status}): {self.last_words()}")
+
+    def last_words(self, lines: int = 6) -> str:
+        """The last lines of the server's log."""
+        try:
+            text = self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return "(its log cannot be read)"
+        said = [line for line in text.splitlines() if line.strip()]
+        return " | ".join(said[-lines:]) or "(its log is empty)"
+
+    def create_database(self) -> None:
+        """An empty database for the workload."""
+        with Session(Connection(self.build, self.connection.socket_directory, self.account, "postgres")) as s:
+            s.execute(f"CREATE DATABASE {DATABASE}")
+
+    def session(self) -> Session:
+        """A new session; the caller closes it."""
+        return Session(self.connection)
+
+    def _become_server(self) -> None:
+        if self._enter_group is not None:
+            self._enter_group()
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(self.account.gid)
+            os.setuid(self.account.uid)
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        assert self._server is not None  # noqa: S101 -- called by start only
+        status_file = self.data_directory / "postmaster.pid"
+        while time.monotonic() < deadline:
+            try:
+                status = self._server.wait(0.01)
+            except subprocess.TimeoutExpired:
+                status = None
+            if status is not None:
+                raise ServerFailed(f"the server did not start (status {status}): {self.last_words()}")
+            try:
+                lines = status_file.read_text().splitlines()
+            except OSError:
+                continue
+            # Line 8 of postmaster.pid is the server's own status (src/include/utils/pidfile.h).
+            if len(lines) >= 8 and lines[7].strip() == "ready" and int(lines[0]) == self._server.pid:
+                return
+        raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
+
+
+_CONTROL_DATA = re.compile(r"^([^:]+):\s+(.*)$", re.MULTILINE)
+
+
+def read_back(
+    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+) -> tuple[Comparison, ...]:
+    """Block sizes, checksums and every asked setting, as the running server and its files have them."""
+    commands = Commands()
+    output = commands.run(
+        [str(cluster.connection.program("pg_controldata")), str(cluster.data_directory)],
+        account=cluster.account,
+    ).stdout
+    control = dict(_CONTROL_DATA.findall(output))
+    try:
+        block_size = int(control["Database block size"])
+        wal_block_size = int(control["WAL block size"])
+        checksums = int(control["Data page checksum version"]) != 0
+    except (KeyError, ValueError) as error:
+        raise OutputNotUnderstood("pg_controldata", expected=f"a line for {error}", found=output) from error
+    shown = int(session.value("SHOW block_size"))
+    shown_wal = int(session.value("SHOW wal_block_size"))
+    rows = session.rows(
+        "SELECT name, setting, unit, vartype, current_setting(name), pending_restart FROM pg_settings"
+    )
+    asked = {name: str(value) for name, value in levels.settings.items()}
+    if levels.scaled_block_settings:
+        asked |= configuration.scaled_block_settings(levels, build_levels)
+    wanted_checksums = levels.data_checksums
+    return (
+        _equal("database block size", build_levels.block_size_bytes, block_size, "pg_controldata"),
+        _equal("database block size", build_levels.block_size_bytes, shown, "SHOW block_size"),
+        _equal("WAL block size", build_levels.wal_block_size_bytes, wal_block_size, "pg_controldata"),
+        _equal("WAL block size", build_levels.wal_block_size_bytes, shown_wal, "SHOW wal_block_size"),
+        Comparison(
+            "data checksums",
+            wanted_checksums,
+            checksums,
+            "pg_controldata",
+            matches=None if wanted_checksums is None else wanted_checksums == checksums,
+        ),
+        *configuration.compare_settings(asked, rows),
+        *_reported_anyway(rows, asked),
+    )
+
+
+def effective_settings(session: Session) -> dict[str, str]:
+    """Every setting of the server by name, as it shows it."""
+    rows = session.rows("SELECT name, current_setting(name) FROM pg_settings")
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+def wait_gone(session: Session) -> None:
+    """Close a session whose server may be gone already."""
+    with contextlib.suppress(SessionFailed, OSError):
+        session.close()
+
+
+def _equal(name: str, asked: int, found: int, source: str) -> Comparison:
+    return Comparison(name, asked, found, source, matches=asked == found)
+
+
+# What decides a result and is worth reading even where nobody asked for it.
+_WORTH_READING = (
+    "shared_buffers",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "max_wal_size",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_compression",
+    "wal_init_zero",
+    "wal_recycle",
+    "io_method",
+    "huge_pages_status",
+    "autovacuum",
+    "jit",
+    *configuration.BLOCK_SETTINGS,
+)
+
+
+def _reported_anyway(
+    rows: list[list[str | None]], asked: dict[str, str]
+) -> tuple[Comparison, ...]:
+    shown = {str(row[0]): row[4] for row in rows}
+    return tuple(
+        Comparison(f"setting {name}", None, shown[name], "pg_settings", matches=None)
+        for name in _WORTH_READING
+        if name in shown and name not in asked
+    )

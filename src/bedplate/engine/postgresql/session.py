@@ -1,0 +1,140 @@
+"""One lasting connection to the server, through the build's own psql.
+
+`run-visit` has no database driver, and psql is there with every build. The session is asked once a
+second beside a measured run, so it must cost little: one process, one connection, no reconnects.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.host.command import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from bedplate.engine.postgresql.cluster import Connection
+
+_FIELD = "\x1f"
+_END = "\x1e bedplate end of answer \x1e"
+
+
+class SessionFailed(BedplateError):
+    """The server refused a statement, or went away."""
+
+
+class Session:
+    """Statements in, rows of text out; NULL comes as None. Not for use by two threads at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._process = subprocess.Popen(
+            [
+                str(connection.program("psql")),
+                "--no-psqlrc",
+                "--quiet",
+                "--no-align",
+                "--tuples-only",
+                f"--field-separator={_FIELD}",
+                "--pset=null=\x1a",
+                *connection.options(),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            cwd="/",
+            start_new_session=True,
+            user=connection.account.uid,
+            group=connection.account.gid,
+            extra_groups=[],
+        )
+        self._rest = b""
+
+    @property
+    def pid(self) -> int:
+        """The process id of psql, whose CPU belongs to the cost of watching."""
+        return self._process.pid
+
+    def rows(self, statement: str, *, timeout_s: float = 60.0) -> list[list[str | None]]:
+        """Run one statement and return its rows; SessionFailed quotes the server's error."""
+        lines = self._ask(statement, timeout_s)
+        errors = [line for line in lines if line.startswith(("ERROR:", "FATAL:", "PANIC:", "psql:"))]
+        if errors:
+            raise SessionFailed(f"{statement.strip():.120}: {'; '.join(errors)}")
+        return [[None if cell == "\x1a" else cell for cell in line.split(_FIELD)] for line in lines]
+
+    def value(self, statement: str, *, timeout_s: float = 60.0) -> str:
+        """The single value of a statement's single row."""
+        rows = self.rows(statement, timeout_s=timeout_s)
+        if len(rows) != 1 or len(rows[0]) != 1 or rows[0][0] is None:
+            raise SessionFailed(f"{statement.strip():.120}: expected one value, found {rows!r:.200}")
+        return rows[0][0]
+
+    def execute(self, statement: str, *, timeout_s: float = 3600.0) -> None:
+        """Run a statement for its effect."""
+        self.rows(statement, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """End the connection; a psql that does not end is killed."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            try:
+                self._process.stdin.close()
+            except BrokenPipeError:
+                pass  # psql went first, which is what was wanted
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _ask(self, statement: str, timeout_s: float) -> list[str]:
+        assert self._process.stdin is not None  # noqa: S101 -- Popen was given pipes
+        text = f"{statement.rstrip().rstrip(';')};\n\\echo '{_END}'\n"
+        try:
+            self._process.stdin.write(text.encode())
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            said = "; ".join(self._remaining())
+            raise SessionFailed(f"the connection to the server is gone: {said or error}") from error
+        return self._read_answer(statement, time.monotonic() + timeout_s)
+
+    def _read_answer(self, statement: str, deadline: float) -> list[str]:
+        assert self._process.stdout is not None  # noqa: S101 -- Popen was given pipes
+        end = _END.encode() + b"\n"
+        while end not in self._rest:
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                self._process.kill()
+                raise SessionFailed(f"{statement.strip():.120}: no answer in time; the session was ended")
+            chunk = os.read(self._process.stdout.fileno(), 65536)
+            if not chunk:
+                said = self._rest.decode(errors="replace").strip()
+                self._rest = b""
+                raise SessionFailed(f"the server closed the connection: {said or 'no message'}")
+            self._rest += chunk
+        answer, self._rest = self._rest.split(end, 1)
+        return answer.decode(errors="replace").splitlines()
+
+    def _remaining(self) -> Sequence[str]:
+        if self._process.stdout is None or self._process.poll() is None:
+            return ()
+        return self._process.stdout.read().decode(errors="replace").split("\n")

@@ -1,0 +1,171 @@
+"""Probes of the kernel's own counters: block device, memory, pressure, processors, processes."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+# Names of the fields of a block device's `stat` file, in order (Documentation/block/stat.rst). Kernels
+# before 4.18 have no discards, before 5.5 no flushes: those are absent then, not zero.
+_DEVICE_FIELDS = (
+    "reads",
+    "reads_merged",
+    "read_sectors",
+    "read_ticks_ms",
+    "writes",
+    "writes_merged",
+    "written_sectors",
+    "write_ticks_ms",
+    "inflight",
+    "io_ticks_ms",
+    "time_in_queue_ms",
+    "discards",
+    "discards_merged",
+    "discarded_sectors",
+    "discard_ticks_ms",
+    "flushes",
+    "flush_ticks_ms",
+)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class DeviceProbe:
+    """Counters of one block device; `prefix` is `device` or `journal_device`."""
+
+    skew = "reads one file of the kernel"
+
+    def __init__(self, stat: Path, *, prefix: str = "device") -> None:
+        self.name = f"diskstats of the {prefix.replace('_', ' ')}"
+        self._stat = stat
+        self._prefix = prefix
+
+    def read(self) -> Mapping[str, float]:
+        """`device.reads` … `device.flushes`; all cumulative but `inflight`."""
+        values = self._stat.read_text().split()
+        return {
+            f"{self._prefix}.{name}": float(value) for name, value in zip(_DEVICE_FIELDS, values, strict=False)
+        }
+
+
+class MemoryProbe:
+    """Dirty, writeback, available and cached memory of the machine."""
+
+    name = "memory"
+    skew = "reads one file of the kernel"
+    _WANTED = {  # noqa: RUF012 -- a table
+        b"Dirty": "memory.dirty_bytes",
+        b"Writeback": "memory.writeback_bytes",
+        b"MemAvailable": "memory.available_bytes",
+        b"Cached": "memory.cached_bytes",
+    }
+
+    def __init__(self, path: Path = Path("/proc/meminfo")) -> None:
+        self._path = path
+
+    def read(self) -> Mapping[str, float]:
+        """Gauges in bytes."""
+        found = {}
+        for line in self._path.read_bytes().splitlines():
+            name, _, rest = line.partition(b":")
+            if name in self._WANTED:
+                found[self._WANTED[name]] = float(rest.split()[0]) * 1024
+        return found
+
+
+class PressureProbe:
+    """Pressure stall totals (Documentation/accounting/psi.rst); nothing where the kernel has none."""
+
+    name = "pressure"
+    skew = "reads three files of the kernel"
+
+    def __init__(self, directory: Path = Path("/proc/pressure")) -> None:
+        self._paths = [path for name in ("cpu", "io", "memory") if (path := directory / name).exists()]
+
+    def read(self) -> Mapping[str, float]:
+        """`pressure.io.some.total_us` and its kin, cumulative."""
+        found = {}
+        for path in self._paths:
+            try:
+                text = path.read_text()
+            except OSError:
+                continue  # psi=0 leaves the files there and refuses to read them
+            for kind, total in re.findall(r"^(some|full) .*total=(\d+)", text, re.MULTILINE):
+                found[f"pressure.{path.name}.{kind}.total_us"] = float(total)
+        return found
+
+
+class ProcessorProbe:
+    """Time of all processors together, by what they did."""
+
+    name = "processors"
+    skew = "reads one file of the kernel"
+
+    def __init__(self, path: Path = Path("/proc/stat")) -> None:
+        self._path = path
+
+    def read(self) -> Mapping[str, float]:
+        """`cpu.user_s` (with nice), `system`, `idle`, `iowait`, `irq` (with softirq), `steal`."""
+        with self._path.open("rb") as file:
+            words = file.readline().split()
+        user, nice, system, idle, iowait, irq, softirq, steal = (int(word) for word in words[1:9])
+        ticks = {
+            "user": user + nice,
+            "system": system,
+            "idle": idle,
+            "iowait": iowait,
+            "irq": irq + softirq,
+            "steal": steal,
+        }
+        return {f"cpu.{name}_s": value / _TICKS_PER_S for name, value in ticks.items()}
+
+
+class ProcessProbe:
+    """CPU time of named sets of processes; one that has ended keeps what was last seen of it."""
+
+    name = "processes"
+    skew = "reads one file of the kernel for each process"
+
+    def __init__(self, prefix: str, pids: Callable[[], Iterable[int]]) -> None:
+        self._prefix = prefix
+        self._pids = pids
+        self._last_s: dict[int, float] = {}
+
+    def read(self) -> Mapping[str, float]:
+        """`<prefix>.cpu_s`, cumulative over all the processes seen."""
+        for pid in self._pids():
+            seconds = process_cpu_s(pid)
+            if seconds is not None:
+                self._last_s[pid] = seconds
+        return {f"{self._prefix}.cpu_s": sum(self._last_s.values())} if self._last_s else {}
+
+
+class GroupProbe:
+    """CPU time of a control group, where one could be made."""
+
+    name = "server processes"
+    skew = "reads one file of the kernel"
+
+    def __init__(self, prefix: str, cpu_seconds: Callable[[], float | None]) -> None:
+        self._prefix = prefix
+        self._cpu_seconds = cpu_seconds
+
+    def read(self) -> Mapping[str, float]:
+        """`<prefix>.cpu_s`, cumulative."""
+        seconds = self._cpu_seconds()
+        return {} if seconds is None else {f"{self._prefix}.cpu_s": seconds}
+
+
+def process_cpu_s(pid: int, directory: Path = Path("/proc")) -> float | None:
+    """User and system time of a live process, None if it is gone."""
+    try:
+        text = (directory / str(pid) / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The command's name is in brackets and may hold anything, brackets and spaces included.
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

@@ -1,0 +1,214 @@
+"""One pgbench process, and the reader of its transaction log beside it.
+
+Nothing here sleeps: the end of pgbench and every line of the reader are waited for as events.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.host.command import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from bedplate.host.command import Account
+
+# The reader has at most the log's tail left when pgbench ends.
+_READER_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class SecondSeen:
+    """What the reader knows of one second of the log, for display and for the steady warm-up."""
+
+    second: int
+    transactions: int
+    latency_us_sum: int
+    latency_us_max: int
+
+
+@dataclass(frozen=True)
+class PgbenchEnded:
+    """How pgbench ended; `problem` is None when all is well."""
+
+    status: int
+    client_cpu_s: float
+    problem: str | None
+
+
+class PgbenchProcess:
+    """Start, follow the seconds, finish; `abandon` cleans up whatever is left at any moment."""
+
+    def __init__(
+        self,
+        *,
+        argv: Sequence[str],
+        account: Account,
+        log_reader: str,
+        log_prefix: Path,
+        condensed: Path,
+        output: Path,
+    ) -> None:
+        self.argv = list(argv)
+        self._account = account
+        self._log_reader = log_reader
+        self._log_prefix = log_prefix
+        self._condensed = condensed
+        self._output = output
+        self._pgbench: subprocess.Popen[bytes] | None = None
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._client_cpu_s = 0.0
+
+    @property
+    def pid(self) -> int:
+        """The process id of pgbench."""
+        return _started(self._pgbench).pid
+
+    @property
+    def log_reader_pid(self) -> int:
+        """The process id of the log's reader."""
+        return _started(self._reader).pid
+
+    def start(self) -> None:
+        """Start the reader, then pgbench."""
+        self._reader = subprocess.Popen(
+            [
+                self._log_reader,
+                "--prefix",
+                str(self._log_prefix),
+                "--output",
+                str(self._condensed),
+                "--punch",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._condensed.with_suffix(".err").open("wb"),
+            env=environment(),
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            with (
+                self._output.with_suffix(".out").open("wb") as out,
+                self._output.with_suffix(".err").open("wb") as err,
+            ):
+                self._pgbench = subprocess.Popen(
+                    self.argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=environment(),
+                    cwd=self._log_prefix.parent,
+                    start_new_session=True,
+                    user=self._account.uid,
+                    group=self._account.gid,
+                    extra_groups=[],
+                )
+        except OSError as error:
+            raise BedplateError(f"{self.argv[0]} cannot be started: {error.strerror}") from error
+
+    def seconds(self) -> Iterator[SecondSeen]:
+        """What the reader reports, second by second, until pgbench and then the reader have ended."""
+        pgbench, reader = _started(self._pgbench), _started(self._reader)
+        assert reader.stdout is not None  # noqa: S101 -- Popen was given pipes
+        ended = os.pidfd_open(pgbench.pid)
+        lines = reader.stdout.fileno()
+        waiting_for = [ended, lines]
+        rest = b""
+        try:
+            while True:
+                ready, _, _ = select.select(waiting_for, [], [], None if ended in waiting_for else _READER_LIMIT_S)
+                if not ready:
+                    raise BedplateError(f"{self._log_reader} did not end after pgbench had")
+                if ended in ready:
+                    self._reap(pgbench)
+                    waiting_for.remove(ended)
+                    self._tell_reader_to_end(reader)
+                if lines in ready:
+                    chunk = os.read(lines, 65536)
+                    if not chunk:
+                        break
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    yield from (_second(line) for line in whole if line.strip())
+            if ended in waiting_for:
+                raise BedplateError(f"{self._log_reader} ended before pgbench: {self._reader_said()}")
+        finally:
+            os.close(ended)
+
+    def stop_early(self) -> None:
+        """End a warm-up that has done its work."""
+        pgbench = _started(self._pgbench)
+        if pgbench.returncode is None:
+            pgbench.send_signal(signal.SIGTERM)
+
+    def finish(self) -> PgbenchEnded:
+        """Wait for both, and say how pgbench ended."""
+        pgbench, reader = _started(self._pgbench), _started(self._reader)
+        try:
+            reader_status = reader.wait(_READER_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise BedplateError(f"{self._log_reader} did not end") from None
+        if reader_status != 0:
+            raise BedplateError(f"the transaction log could not be read: {self._reader_said()}")
+        status = pgbench.returncode
+        problem = None
+        if status != 0:
+            problem = f"pgbench ended with status {status}: {self._pgbench_said()}"
+        return PgbenchEnded(status, self._client_cpu_s, problem)
+
+    def abandon(self) -> None:
+        """Kill and reap whatever still runs; harmless after `finish`."""
+        for process in (self._pgbench, self._reader):
+            if process is not None and process.returncode is None and process.poll() is None:
+                process.kill()
+                process.wait()
+        if self._reader is not None:
+            for stream in (self._reader.stdin, self._reader.stdout):
+                if stream is not None and not stream.closed:
+                    _close(stream)
+
+    def _reap(self, pgbench: subprocess.Popen[bytes]) -> None:
+        # wait4 gives the CPU time that Popen.wait throws away.
+        _, status, usage = os.wait4(pgbench.pid, 0)
+        pgbench.returncode = os.waitstatus_to_exitcode(status)
+        self._client_cpu_s = usage.ru_utime + usage.ru_stime
+
+    @staticmethod
+    def _tell_reader_to_end(reader: subprocess.Popen[bytes]) -> None:
+        if reader.stdin is not None:
+            _close(reader.stdin)
+
+    def _pgbench_said(self) -> str:
+        text = self._output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
+        lines = [line for line in text.splitlines() if line.strip()]
+        return " | ".join(lines[-5:]) or "(it printed nothing)"
+
+    def _reader_said(self) -> str:
+        text = self._condensed.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
+        return text.strip() or "(it printed nothing)"
+
+
+def _close(stream: object) -> None:
+    try:
+        stream.close()  # type: ignore[attr-defined]
+    except BrokenPipeError:
+        pass  # the other side went first
+
+
+def _second(line: bytes) -> SecondSeen:
+    second, transactions, latency_us_sum, latency_us_max = (int(word) for word in line.split()[:4])
+    return SecondSeen(second, transactions, latency_us_sum, latency_us_max)
+
+
+def _started(process: subprocess.Popen[bytes] | None) -> subprocess.Popen[bytes]:
+    if process is None:
+        raise RuntimeError("the process has not been started")
+    return process

@@ -1,0 +1,50 @@
+"""What a workload is, and what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bedplate.engine.postgresql.cluster import Cluster
+    from bedplate.host.command import Account, Commands
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.levels import Scalar
+    from bedplate.model.visit import RunRecord
+    from bedplate.probe.protocol import Probe
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Everything that a workload stands on in one visit.
+
+    `probes` are those of the machine and the device; a workload adds its engine's and its client's.
+    `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
+    there and never to the scratch device. `emit` tells the caller of the visit what happens now.
+    """
+
+    mount_point: Path
+    account: Account
+    commands: Commands
+    probes: Sequence[Probe]
+    native_drivers: Mapping[str, str]
+    log_directory: Path
+    seed: int
+    emit: Callable[[Mapping[str, Scalar]], None]
+    cluster: Cluster
+
+
+class Workload(Protocol):
+    """Loads a dataset and measures runs on it; one file each, named in `registry.py`."""
+
+    name: str
+
+    def load(self, dataset: Dataset, rig: Rig) -> None:
+        """Load the dataset; the caller times it."""
+        ...
+
+    def run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
+        """Measure one run; a run that fails comes back as `failed` with reasons, not as an error."""
+        ...

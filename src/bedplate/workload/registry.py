@@ -1,0 +1,23 @@
+"""The workloads by their names in a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.errors import PlanError
+from bedplate.workload.pgbench import Pgbench
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.workload.protocol import Workload
+
+WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (Pgbench(),)}
+
+
+def workload_for(name: str) -> Workload:
+    """The workload of that name; PlanError lists the known ones."""
+    try:
+        return WORKLOADS[name]
+    except KeyError:
+        raise PlanError(f"workload {name!r} is not known; known are {', '.join(WORKLOADS)}") from None
