@@ -34,20 +34,22 @@ def ensure_driver(
 ) -> Path:
     """The path of the driver `name`, compiled from `source` unless the cache has it already.
 
-    `libraries` are linker words (`-llmdb`). Two processes may ask at once: one compiles, the other
+    A folder beside `source` with its name (`lmdb.c`, `lmdb/`) belongs to it: all C files in it are
+    compiled too. `libraries` are linker words (`-llmdb`). Two processes may ask at once: one compiles, the other
     waits for it. Raises `RequirementMissing` where there is no C compiler, no source, or where the
     compiler refuses the source, with what it said.
     """
+    files = (source, *sorted(source.with_suffix("").glob("*.[ch]")))
     try:
-        text = source.read_bytes()
+        parts = [part for file in files for part in (file.name.encode(), file.read_bytes())]
     except OSError as error:
         raise RequirementMissing(
-            f"the source of the driver {name} cannot be read: {source}: {error.strerror}; "
+            f"the source of the driver {name} cannot be read: {error.filename}: {error.strerror}; "
             f"bedplate has to run from its own folder"
         ) from error
-    version = _compiler_version(commands, name)
+    parts += [_compiler_version(commands, name).encode(), " ".join((*FLAGS, *libraries)).encode()]
     key = hashlib.sha256()
-    for part in (text, version.encode(), " ".join((*FLAGS, *libraries)).encode()):
+    for part in parts:
         key.update(len(part).to_bytes(8, "little") + part)
     driver = cache_directory / f"{name}-{key.hexdigest()[:16]}"
     if driver.exists():
@@ -56,7 +58,7 @@ def ensure_driver(
     with (cache_directory / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not driver.exists():
-            _compile(driver, name=name, source=source, libraries=libraries, commands=commands)
+            _compile(driver, name=name, files=files, libraries=libraries, commands=commands)
     return driver
 
 
@@ -71,12 +73,13 @@ def _compiler_version(commands: Commands, name: str) -> str:
 
 
 def _compile(
-    driver: Path, *, name: str, source: Path, libraries: tuple[str, ...], commands: Commands
+    driver: Path, *, name: str, files: tuple[Path, ...], libraries: tuple[str, ...], commands: Commands
 ) -> None:
     """Compile in a folder beside the target: a rename is atomic only within one file system."""
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=driver.parent) as temporary:
         built = Path(temporary) / name
-        argv = [COMPILER, *FLAGS, "-o", str(built), str(source.resolve()), *libraries]
+        sources = [str(file.resolve()) for file in files if file.suffix == ".c"]
+        argv = [COMPILER, *FLAGS, "-o", str(built), *sources, *libraries]
         try:
             commands.run(argv, timeout_s=_COMPILE_LIMIT_S)
         except CommandFailed as error:
