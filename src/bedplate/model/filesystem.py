@@ -5,8 +5,11 @@ What a kernel accepts in the end is read back by the adapters (room `filesystem`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from bedplate.model.cell import FilesystemLevels
+from bedplate.units import format_size
 
 BARRIER_BY_MOUNT_OPTION = "mount option"
 BARRIER_BY_WRITE_CACHE = "write cache"
@@ -17,7 +20,8 @@ class FilesystemTraits:
     """Traits of one type.
 
     `kernel_types` are the names in /proc/filesystems of which one must be there. `block_sizes` are
-    those that mkfs can make; which of them mount depends on the page size (`above_page_size`).
+    those that mkfs can make; one above the page size mounts only if `above_page_size` (and even then
+    only on a kernel that can: a probe tells).
     `features` maps a type's own factor to its allowed levels. `barrier_by` says how
     `barrier = false` is brought about; None where the type never flushes at all.
     """
@@ -32,6 +36,10 @@ class FilesystemTraits:
     barrier_off_option: str | None = None
     journals: tuple[str, ...] = ()
     needs_fsck_after_a_cut: bool = False
+
+    def checked_by_fsck(self, journal: str | None) -> bool:
+        """True where nothing but fsck makes the file system whole after a power cut."""
+        return self.needs_fsck_after_a_cut or journal == "none"
 
 
 _SMALL = (1024, 2048, 4096)
@@ -102,3 +110,68 @@ TRAITS: Mapping[str, FilesystemTraits] = {
         ),
     )
 }
+
+
+# Words that lead mkfs to a second device or to a file: what bedplate erases is its scratch device.
+_MKFS_ELSEWHERE = ("device=", "logdev=", "rtdev=", "name=", "file=", "uuid=", "label=")
+# Words that change what is mounted, or that lead mount(8) elsewhere.
+_MOUNT_ELSEWHERE = ("loop", "offset", "sizelimit", "device", "logdev", "rtdev", "jdev", "journal_path")
+_MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper", "journal_dev", "abort")
+
+
+def option_words(options: Iterable[str], *, separator: str | None = None) -> tuple[str, ...]:
+    """The single words of options, however the plan grouped them (`"-I 512"`, `"noatime,commit=5"`).
+
+    `separator` is None (white space) for mkfs, a comma for mount.
+    """
+    return tuple(word.strip() for option in options for word in option.split(separator) if word.strip())
+
+
+def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
+    """One reason per mkfs or mount option that reaches beyond the scratch device or defeats the study.
+
+    These are errors of the plan, not cells to be pruned: nothing may run with them.
+    """
+    reasons = []
+    for word in option_words(levels.mkfs_options):
+        if "/" in word or any(part.lower().startswith(_MKFS_ELSEWHERE) for part in word.split(",")):
+            reasons.append(
+                f"mkfs option {word!r} names another device or a file; only the scratch device is used"
+            )
+        elif word.startswith(("-L", "--label")):
+            reasons.append(
+                f"mkfs option {word!r}: the label is how bedplate knows its own file systems again"
+            )
+    for word in option_words(levels.mount_options, separator=","):
+        name = word.partition("=")[0].lower()
+        if "/" in word or name in _MOUNT_ELSEWHERE or name.startswith("x-"):
+            reasons.append(
+                f"mount option {word!r} names another device or a file; only the scratch device is used"
+            )
+        elif name in _MOUNT_OTHERWISE:
+            reasons.append(f"mount option {word!r} would not leave a fresh, writable file system to measure")
+    return tuple(reasons)
+
+
+def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
+    """One reason per asked level that the type can never have, on any kernel: such cells are pruned."""
+    traits = TRAITS.get(levels.type)
+    if traits is None:
+        return (f"file system {levels.type!r} is not known; known are {', '.join(sorted(TRAITS))}",)
+    reasons = []
+    if levels.block_size_bytes is not None and levels.block_size_bytes not in traits.block_sizes:
+        sizes = ", ".join(format_size(size) for size in traits.block_sizes)
+        reasons.append(f"{traits.type} has no {format_size(levels.block_size_bytes)} blocks; it has {sizes}")
+    if levels.journal is not None and levels.journal not in traits.journals:
+        known = ", ".join(traits.journals) or "no choice"
+        reasons.append(f"{traits.type} has no journal = {levels.journal!r}; it has {known}")
+    if levels.barrier is not None and traits.barrier_by is None:
+        reasons.append(f"{traits.type} never flushes the device: it has no barriers to switch")
+    for name, level in levels.features.items():
+        allowed = traits.features.get(name, ())
+        if level not in allowed:
+            known = ", ".join(str(item) for item in allowed) or "no such choice"
+            reasons.append(f"{traits.type} has no {name} = {level!r}; it has {known}")
+    if levels.journal == "none" and "data" in levels.features:
+        reasons.append(f"{traits.type} without a journal has no data mode")
+    return tuple(reasons)

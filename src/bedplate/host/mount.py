@@ -1,0 +1,274 @@
+"""Mounts, unmounts, and reads back what is mounted, always from the kernel's own table.
+
+`mount` raises with the kernel's words where it can have them: mount(8) before util-linux 2.39 only
+says "wrong fs type, bad option, …", the reason goes to the kernel's log. The log is rate limited, so
+an empty answer from it means nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bedplate.host.command import Commands
+
+MOUNT_TABLE = Path("/proc/self/mountinfo")
+KERNEL_LOG = Path("/dev/kmsg")
+
+
+class MountRefused(BedplateError):
+    """mount(8) failed; the reasons hold what it and the kernel said."""
+
+
+@dataclass(frozen=True)
+class MountEntry:
+    """One line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
+
+    `options` belong to this mount (`rw`, `noatime`), `super_options` to the file system (`rw`,
+    `data=ordered`), each in the kernel's order and unescaped. `device` is `major:minor`.
+    """
+
+    mount_id: int
+    parent_id: int
+    device: str
+    root: str
+    target: str
+    type: str
+    source: str
+    options: tuple[str, ...]
+    super_options: tuple[str, ...]
+
+    @property
+    def read_only(self) -> bool:
+        """True if either this mount or the file system itself takes no writes."""
+        return "ro" in self.options or "ro" in self.super_options
+
+
+def parse_mount_table(text: str) -> tuple[MountEntry, ...]:
+    """Every entry of a mountinfo text, in its order; ValueError quotes a line that is not one."""
+    return tuple(_parse_line(line) for line in text.split("\n") if line)
+
+
+def read_mount_table(path: Path = MOUNT_TABLE) -> tuple[MountEntry, ...]:
+    """The mounts that this process sees. Names are bytes to Linux: they survive as os.fsdecode does."""
+    return parse_mount_table(os.fsdecode(path.read_bytes()))
+
+
+def find_mount(target: Path | str) -> MountEntry | None:
+    """The topmost mount on exactly `target`, None if nothing is mounted there."""
+    wanted = os.path.realpath(target)
+    here = [entry for entry in read_mount_table() if entry.target == wanted]
+    return here[-1] if here else None
+
+
+def mount_entry(target: Path | str) -> MountEntry:
+    """The topmost mount on exactly `target`; MountRefused if nothing is mounted there."""
+    entry = find_mount(target)
+    if entry is None:
+        raise MountRefused(f"nothing is mounted on {target}; it should have been mounted by now")
+    return entry
+
+
+def mount(
+    device_path: str,
+    target: Path,
+    type: str,  # noqa: A002 - the word of mount(8)
+    options: Sequence[str],
+    *,
+    commands: Commands,
+    timeout_s: float = 300.0,
+) -> MountEntry:
+    """Mount a device and return what the kernel then lists.
+
+    MountRefused quotes mount(8) and the kernel. VerifyFailed if something else came to lie there, or
+    if it is read-only without having been asked for: mount(8) falls back to that with status 0.
+    """
+    argv = ["mount", "-t", type, *(("-o", ",".join(options)) if options else ()), device_path, str(target)]
+    with _kernel_log() as said:
+        done = commands.run(argv, timeout_s=timeout_s, check=False)
+        if done.status != 0:
+            words = ",".join(options) or "no options"
+            name = device_path.rpartition("/")[2]
+            # Where the kernel gave its reason, mount(8)'s list of guesses only hides it.
+            because = _about(said(), name=name, type=type) or (done.output or f"status {done.status}",)
+            what = f"{type} on {device_path} with {words} cannot be mounted"
+            raise MountRefused(*(f"{what}: {reason}" for reason in because))
+    entry = mount_entry(target)
+    reasons = []
+    if entry.type != type:
+        reasons.append(f"{target}: asked for {type}, mounted is {entry.type}")
+    if entry.source != os.path.realpath(device_path) and entry.source != device_path:
+        reasons.append(f"{target}: asked for {device_path}, mounted is {entry.source}")
+    if entry.read_only and "ro" not in options:
+        reasons.append(f"{target} came up read-only; is {device_path} write-protected or damaged?")
+    if reasons:
+        commands.run(["umount", str(target)], check=False)
+        raise VerifyFailed(*reasons)
+    return entry
+
+
+def unmount(
+    target: Path,
+    *,
+    commands: Commands,
+    deadline_s: float = 30.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Unmount the topmost mount on `target`; False if nothing was mounted there.
+
+    A busy target is tried again until the deadline, since the kernel has no event for "no longer
+    busy"; then DeviceInUse names who holds it.
+    """
+    before = find_mount(target)
+    if before is None:
+        return False
+    give_up = clock() + deadline_s
+    pause_s = 0.02
+    while True:
+        done = commands.run(["umount", str(target)], timeout_s=600, check=False)
+        if all(entry.mount_id != before.mount_id for entry in read_mount_table()):
+            return True
+        if "busy" not in done.output or clock() >= give_up:
+            break
+        sleep(pause_s)
+        pause_s = min(pause_s * 2, 0.5)
+    who = holders(target) or (f"nobody that can be seen holds it; umount says: {done.output}",)
+    raise DeviceInUse(f"{target} cannot be unmounted after {deadline_s:g} s", *who)
+
+
+def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...]:
+    """One sentence for each process, mount and loop device that holds something under `target`."""
+    top = os.path.realpath(target)
+    found = [
+        f"process {folder.name} ({_text(folder / 'comm').strip() or '?'}) holds {held}"
+        for folder in sorted(proc.glob("[0-9]*"), key=lambda path: int(path.name))
+        if (held := _held_by(folder, top)) is not None
+    ]
+    found += [
+        f"{entry.source} is mounted on {entry.target}"
+        for entry in read_mount_table()
+        if _is_under(entry.target, top) and entry.target != top
+    ]
+    for backing in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
+        image = _text(backing).strip()
+        if _is_under(image, top):
+            found.append(f"/dev/{backing.parts[-3]} stands on {image}")
+    return tuple(found)
+
+
+def _parse_line(line: str) -> MountEntry:
+    fields = line.split(" ")
+    try:
+        # Optional fields (`shared:2`) stand between the sixth and a lone hyphen.
+        hyphen = fields.index("-", 6)
+        mount_id, parent_id, device, root, target, options = fields[:6]
+        filesystem, source, super_options = fields[hyphen + 1 : hyphen + 4]
+        return MountEntry(
+            mount_id=int(mount_id),
+            parent_id=int(parent_id),
+            device=device,
+            root=_unescape(root),
+            target=_unescape(target),
+            type=_unescape(filesystem),
+            source=_unescape(source),
+            options=_words(options),
+            super_options=_words(super_options),
+        )
+    except ValueError as error:
+        raise ValueError(f"not a line of mountinfo: {line!r}") from error
+
+
+def _words(options: str) -> tuple[str, ...]:
+    # Split first: a comma within a value is itself escaped.
+    return tuple(_unescape(word) for word in options.split(",") if word)
+
+
+def _unescape(field: str) -> str:
+    """Octal escapes are bytes of the name, so they go back through the name's encoding."""
+    if "\\" not in field:
+        return field
+    raw = re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8) & 0xFF]), os.fsencode(field))
+    return os.fsdecode(raw)
+
+
+def _held_by(folder: Path, top: str) -> str | None:
+    links = [folder / "cwd", folder / "root", folder / "exe"]
+    with contextlib.suppress(OSError):
+        links += list((folder / "fd").iterdir())
+    for link in links:
+        with contextlib.suppress(OSError):
+            held = str(link.readlink())
+            if _is_under(held, top):
+                return held
+    for line in _text(folder / "maps").splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and _is_under(fields[5], top):
+            return fields[5]
+    return None
+
+
+def _is_under(path: str, top: str) -> bool:
+    return path == top or path.startswith(top.rstrip("/") + "/")
+
+
+def _text(path: Path) -> str:
+    """What stands in a file of /proc or /sys; empty if it, or its process, is gone."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def _kernel_log() -> Iterator[Callable[[], list[tuple[int, str]]]]:
+    """Within it, a function that gives what the kernel has logged since; nothing where it may not look."""
+    try:
+        log = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        yield list
+        return
+    try:
+        os.lseek(log, 0, os.SEEK_END)
+        yield lambda: _drain(log)
+    finally:
+        os.close(log)
+
+
+def _drain(log: int) -> list[tuple[int, str]]:
+    """Severity (0 is the worst, 7 is debug) and message of each record that is there by now."""
+    lines: list[tuple[int, str]] = []
+    while True:
+        try:
+            record = os.read(log, 8192).decode(errors="replace")
+        except BrokenPipeError:  # records were overwritten before they were read; the next is whole
+            continue
+        except OSError:  # no more for now
+            return lines
+        # `priority,sequence,microseconds,flags;message`, then continuation lines (dev-kmsg ABI).
+        head, _, message = record.partition(";")
+        priority = head.partition(",")[0]
+        if priority.isdigit():
+            lines.append((int(priority) & 7, message.partition("\n")[0]))
+
+
+def _about(lines: list[tuple[int, str]], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
+    """The warnings and errors about this device or this driver; ext4's driver mounts ext2 and ext3 too."""
+    drivers = {type.lower(), "ext4"} if type.startswith("ext") else {type.lower()}
+    device = re.compile(rf"\b{re.escape(name)}\b")
+    about = [
+        message
+        for severity, message in lines
+        if severity <= 4 and (device.search(message) or any(word in message.lower() for word in drivers))
+    ]
+    return tuple(dict.fromkeys(about))
