@@ -1,0 +1,1 @@
+"""Engines: how a database is built, started, configured and read back."""

@@ -1,0 +1,1 @@
+"""Figures: what is made of the raw record of a run, on the host."""

@@ -1,0 +1,1 @@
+"""The only code that changes a machine: commands, devices, mounts, tunables, control groups."""

@@ -1,0 +1,1 @@
+"""Probes: counters read once a second beside a run."""

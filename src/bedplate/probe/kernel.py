@@ -48,7 +48,8 @@ class DeviceProbe:
         """`device.reads` … `device.flushes`; all cumulative but `inflight`."""
         values = self._stat.read_text().split()
         return {
-            f"{self._prefix}.{name}": float(value) for name, value in zip(_DEVICE_FIELDS, values, strict=False)
+            f"{self._prefix}.{name}": float(value)
+            for name, value in zip(_DEVICE_FIELDS, values, strict=False)
         }
 
 

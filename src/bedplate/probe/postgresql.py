@@ -54,14 +54,16 @@ UNION ALL SELECT 'buffers_backend',
 
 def statement_for(version: str) -> str:
     """The statement that reads every counter which this version has."""
-    major = int(version.split(".", maxsplit=1)[0].split("beta")[0].split("rc")[0])
+    major = int(version.split(".", maxsplit=1)[0].split("beta", maxsplit=1)[0].split("rc", maxsplit=1)[0])
     if major >= 18:
         return _DATABASE + _WRITERS_SINCE_17 + _IO_SINCE_18
     if major == 17:
         return _DATABASE + _WRITERS_SINCE_17 + _IO_17
     if major == 16:
         # 16 still counts backends' writes in pg_stat_bgwriter; pg_stat_io adds the bytes read.
-        return _DATABASE + _WRITERS_UNTIL_16 + _IO_17.split("UNION ALL SELECT 'buffers_backend'")[0]
+        return (
+            _DATABASE + _WRITERS_UNTIL_16 + _IO_17.split("UNION ALL SELECT 'buffers_backend'", maxsplit=1)[0]
+        )
     return _DATABASE + _WRITERS_UNTIL_16
 
 

@@ -1,0 +1,1 @@
+"""Reports: tables, the page, exports; reads studies and nothing else."""

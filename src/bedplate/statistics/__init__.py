@@ -1,0 +1,1 @@
+"""Statistics: summaries, intervals and verdicts; pure."""

@@ -8,6 +8,7 @@ then there is no record.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import sys
@@ -46,6 +47,7 @@ def main(arguments: list[str]) -> int:
             print(f"error: {reason}", file=sys.stderr)
         return EXIT_PLAN_OR_CALL_WRONG
     _abandon_on_signals()
+    _end_with_the_parent()
     events = EventStream(sys.stdout)
     try:
         record = live(request, given.directory, executor=given.executor, emit=events.emit)
@@ -64,6 +66,14 @@ def _abandon_on_signals() -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, abandon)
+
+
+_PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
+
+
+def _end_with_the_parent() -> None:
+    """A visit whose executor was killed ends too, cleanly, instead of going on unseen."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 if __name__ == "__main__":

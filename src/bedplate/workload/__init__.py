@@ -1,0 +1,1 @@
+"""Workloads: what is loaded and run; one file each."""

@@ -200,9 +200,7 @@ class _Measurement:
             self._client_pids.append(process.pid)
             self._watching_pids.append(process.log_reader_pid)
             stopped = self._follow(process, phase, duration_s, until_steady=until_steady)
-            self._phases.append(
-                Phase(phase, start_monotonic_s, time.monotonic(), start_wall_s, time.time())
-            )
+            self._phases.append(Phase(phase, start_monotonic_s, time.monotonic(), start_wall_s, time.time()))
             ended = process.finish()
             if until_steady:
                 self._facts["warmup_ended"] = "steady" if stopped else "limit"
@@ -286,7 +284,7 @@ def _fillfactor(dataset: Dataset) -> list[str]:
 
 def _why_the_server_is_gone(rig: Rig) -> list[str]:
     """The server's last words, and the full file system behind many of them."""
-    found = []
+    found: list[str] = []
     try:
         rig.cluster.check_alive()
     except ServerFailed as error:

@@ -5,12 +5,13 @@ Nothing here sleeps: the end of pgbench and every line of the reader are waited 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import environment
@@ -125,7 +126,9 @@ class PgbenchProcess:
         rest = b""
         try:
             while True:
-                ready, _, _ = select.select(waiting_for, [], [], None if ended in waiting_for else _READER_LIMIT_S)
+                ready, _, _ = select.select(
+                    waiting_for, [], [], None if ended in waiting_for else _READER_LIMIT_S
+                )
                 if not ready:
                     raise BedplateError(f"{self._log_reader} did not end after pgbench had")
                 if ended in ready:
@@ -196,11 +199,10 @@ class PgbenchProcess:
         return text.strip() or "(it printed nothing)"
 
 
-def _close(stream: object) -> None:
-    try:
-        stream.close()  # type: ignore[attr-defined]
-    except BrokenPipeError:
-        pass  # the other side went first
+def _close(stream: IO[bytes]) -> None:
+    # The other side may have gone first.
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()
 
 
 def _second(line: bytes) -> SecondSeen:

@@ -1,4 +1,4 @@
-"""When has a warm-up done its work?
+"""Decides when a warm-up has done its work.
 
 A warm-up that ends too early measures how the cache fills: on a disk of 150 IOPS, 90 seconds of it
 made 32 kB blocks look twice as fast as 1 kB blocks, and a settled run found the reverse. So two

@@ -98,9 +98,7 @@ class Cluster:
             account=self.account,
             timeout_s=900,
         )
-        text = configuration.configuration_text(
-            levels, build_levels, str(self.connection.socket_directory)
-        )
+        text = configuration.configuration_text(levels, build_levels, str(self.connection.socket_directory))
         with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(text)
 
@@ -293,9 +291,7 @@ _WORTH_READING = (
 )
 
 
-def _reported_anyway(
-    rows: list[list[str | None]], asked: dict[str, str]
-) -> tuple[Comparison, ...]:
+def _reported_anyway(rows: list[list[str | None]], asked: dict[str, str]) -> tuple[Comparison, ...]:
     shown = {str(row[0]): row[4] for row in rows}
     return tuple(
         Comparison(f"setting {name}", None, shown[name], "pg_settings", matches=None)

@@ -6,11 +6,12 @@ second beside a measured run, so it must cost little: one process, one connectio
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import environment
@@ -83,10 +84,9 @@ class Session:
     def close(self) -> None:
         """End the connection; a psql that does not end is killed."""
         if self._process.stdin is not None and not self._process.stdin.closed:
-            try:
+            # psql may have gone first, which is what was wanted.
+            with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-            except BrokenPipeError:
-                pass  # psql went first, which is what was wanted
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -95,7 +95,7 @@ class Session:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -1,0 +1,94 @@
+"""The local executor: `bedplate run-visit` as a child process on this machine.
+
+A process of its own, with nothing but the standard library, so that the visit is the same one that
+runs in a guest, and so that its CPU time is the honest cost of watching.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bedplate
+from bedplate.errors import EXIT_DONE, BedplateError
+from bedplate.host.command import environment
+from bedplate.model import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.model.levels import Scalar
+    from bedplate.model.visit import VisitRequest
+
+# A visit that was asked to end stops its server and unmounts; a full cache on a slow disk takes long.
+_LEAVING_LIMIT_S = 300.0
+
+
+class LocalExecutor:
+    """Needs root, as the visit formats and mounts."""
+
+    name = "local"
+
+    def run_visit(
+        self, request: VisitRequest, directory: Path, on_event: Callable[[Mapping[str, Scalar]], None]
+    ) -> None:
+        """Start the visit, pass its events on, wait for its end."""
+        request_file = directory / "request.json"
+        codec.write(request_file, request)
+        errors = directory / "run-visit.err"
+        with errors.open("wb") as stderr:
+            visit = subprocess.Popen(
+                [sys.executable, "-S", "-m", "bedplate.visit.command", str(request_file), str(directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                cwd="/",
+                env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
+                # Ctrl-C must reach the visit once, from here, and not also from the terminal.
+                start_new_session=True,
+            )
+        try:
+            _follow(visit, on_event)
+            status = visit.wait()
+        except BaseException:
+            _end(visit)
+            raise
+        said = errors.read_text(encoding="utf-8", errors="replace").strip()
+        if status != EXIT_DONE or not (directory / "visit.json").exists():
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise BedplateError(
+                f"the visit {how} and left no record: {said[-2000:] or '(it printed nothing)'}"
+            )
+        if not said:
+            errors.unlink()
+
+
+def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Scalar]], None]) -> None:
+    assert visit.stdout is not None  # noqa: S101 -- Popen was given a pipe
+    for line in visit.stdout:
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # a line cut short by the visit's death says nothing
+        if isinstance(event, dict):
+            on_event(event)
+
+
+def _end(visit: subprocess.Popen[bytes]) -> None:
+    """Ask the visit to end, and wait: nothing may be left mounted behind our back."""
+    if visit.poll() is not None:
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        visit.send_signal(signal.SIGTERM)
+        visit.communicate(timeout=_LEAVING_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(visit.pid, signal.SIGKILL)
+        visit.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)

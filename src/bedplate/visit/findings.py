@@ -1,0 +1,60 @@
+"""What a visit has found out so far, and the step it is at."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.model.levels import Levels
+from bedplate.model.visit import Comparison, Durability, FlushCount, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bedplate.model.levels import Scalar
+
+
+@dataclass
+class Findings:
+    """What a visit has found out so far; it becomes the record, however far the visit came."""
+
+    comparisons: list[Comparison] = field(default_factory=list)
+    effective_digest: str | None = None
+    flush_counts: tuple[FlushCount, ...] = ()
+    durability: Durability | None = None
+    device_facts: Levels = field(default_factory=Levels)
+    sizes: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    filesystem_check: str | None = None
+    runs: list[str] = field(default_factory=list)
+    run_problems: list[str] = field(default_factory=list)
+
+
+class Steps:
+    """Names the step under way, times it, and turns its error into the visit's."""
+
+    def __init__(self, emit: Callable[[Mapping[str, Scalar]], None]) -> None:
+        self.timings: list[Timing] = []
+        self.current = "start"
+        self._emit = emit
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """One step of the life; a BedplateError inside becomes VisitFailed with its name."""
+        self.current = name
+        self._emit({"event": "step", "step": name})
+        started = time.monotonic()
+        try:
+            yield
+        except VisitFailed:
+            raise
+        except BedplateError as error:
+            raise VisitFailed(name, *error.reasons) from error
+        except OSError as error:
+            what = f"{error.filename}: " if error.filename else ""
+            raise VisitFailed(name, f"{what}{error.strerror or error}") from error
+        finally:
+            self.timings.append(Timing(name, time.monotonic() - started))

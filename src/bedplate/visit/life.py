@@ -1,0 +1,129 @@
+"""The life of a visit, from preflight to clean-up: the order of the steps, and undoing them.
+
+Every step that takes something of the machine leaves its undoing on a stack, so that whatever
+happens, everything is given back in reverse. What even that cannot undo (SIGKILL) stands in the
+ledger, and the next start gives it back.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate import __version__
+from bedplate.errors import VisitFailed
+from bedplate.host.command import Commands
+from bedplate.host.kernel_log import KernelLog
+from bedplate.host.ledger import Ledger
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
+from bedplate.visit.findings import Findings, Steps
+from bedplate.visit.preflight import unmet_needs
+from bedplate.visit.stand import Stand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.model.levels import Scalar
+
+
+def live(
+    request: VisitRequest,
+    directory: Path,
+    *,
+    executor: str,
+    emit: Callable[[Mapping[str, Scalar]], None],
+) -> VisitRecord:
+    """Live through one visit and return its record; raises only what must not be recorded (signals)."""
+    (directory / "logs").mkdir(exist_ok=True)
+    (directory / "runs").mkdir(exist_ok=True)
+    commands = Commands()
+    steps = Steps(emit)
+    findings = Findings()
+    started_wall_s, started = time.time(), time.monotonic()
+    kernel_log = KernelLog()
+    failed_step: str | None = None
+    reasons: list[str] = []
+    try:
+        _live(request, directory, commands=commands, steps=steps, findings=findings, emit=emit)
+    except VisitFailed as error:
+        failed_step, reasons = error.step, list(error.reasons)
+    messages = kernel_log.messages(about=("EXT4-fs", "XFS", "BTRFS", "Buffer I/O", "I/O error"))
+    kernel_log.close()
+    _write_logs(directory, commands, messages)
+    failed = failed_step is not None or bool(findings.run_problems)
+    return VisitRecord(
+        format_version=FORMAT_VERSION,
+        key=request.key,
+        cell=request.cell,
+        dataset=request.dataset,
+        outcome=Outcome.FAILED if failed else Outcome.COMPLETED,
+        reasons=(*reasons, *findings.run_problems),
+        failed_step=failed_step or ("runs" if findings.run_problems else None),
+        started_wall_s=started_wall_s,
+        seconds=time.monotonic() - started,
+        boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        executor=executor,
+        comparisons=tuple(findings.comparisons),
+        effective_digest=findings.effective_digest,
+        flush_counts=findings.flush_counts,
+        durability=findings.durability,
+        device_facts=findings.device_facts,
+        sizes=findings.sizes,
+        timings=tuple(steps.timings),
+        versions={"bedplate": __version__, "kernel": os.uname().release, **findings.versions},
+        kernel_messages=messages or (),
+        filesystem_check=findings.filesystem_check,
+        commands=tuple(commands.record),
+        runs=tuple(findings.runs),
+        build_digest=request.build.digest,
+    )
+
+
+def _live(
+    request: VisitRequest,
+    directory: Path,
+    *,
+    commands: Commands,
+    steps: Steps,
+    findings: Findings,
+    emit: Callable[[Mapping[str, Scalar]], None],
+) -> None:
+    with steps.step("preflight"):
+        needs = unmet_needs(request, commands)
+        if needs:
+            raise VisitFailed("preflight", *needs)
+    state = Path(request.state_directory)
+    owner = f"{os.getpid()}-{request.key.cell[-8:]}-{request.key.repetition}.{request.key.attempt}"
+    ledger = Ledger.open(state, owner)
+    stand = Stand(
+        request,
+        directory,
+        commands=commands,
+        ledger=ledger,
+        steps=steps,
+        findings=findings,
+        emit=emit,
+    )
+    problems: tuple[str, ...] = ()
+    try:
+        try:
+            stand.measure()
+        finally:
+            # Also on a signal: give back in order, then whatever the ledger still lists.
+            stand.leave()
+    finally:
+        problems = ledger.release(commands)
+        ledger.close()
+    if problems:
+        raise VisitFailed("clean-up", *problems)
+
+
+def _write_logs(directory: Path, commands: Commands, messages: tuple[str, ...] | None) -> None:
+    logs = directory / "logs"
+    (logs / "commands.txt").write_text(
+        "".join(" ".join(argv) + "\n" for argv in commands.record), encoding="utf-8"
+    )
+    said = "(the kernel log may not be read)\n" if messages is None else "".join(f"{m}\n" for m in messages)
+    (logs / "kernel.log").write_text(said, encoding="utf-8")

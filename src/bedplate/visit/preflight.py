@@ -1,0 +1,65 @@
+"""Everything that must hold before a visit touches the machine: all unmet needs at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.requirement import look
+from bedplate.host.scratch_device import refusal_reasons
+from bedplate.units import MIB, format_size
+
+if TYPE_CHECKING:
+    from bedplate.host.command import Commands
+    from bedplate.model.visit import VisitRequest
+
+# The server's processes, the clients and the kernel need this beside the shared buffers.
+_MEMORY_FLOOR_BYTES = 256 * MIB
+
+
+def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
+    """One sentence for each thing that is missing; empty when the visit may begin."""
+    reasons: list[str] = []
+    if os.geteuid() != 0:
+        reasons.append(
+            "a visit formats and mounts, which needs root; start bedplate with sudo, as root, "
+            'or in a guest (executor = "qemu")'
+        )
+    filesystem = filesystem_for(request.cell.filesystem.type)
+    reasons += [found.sentence for found in look(filesystem.needs) if not found.found]
+    reasons += _missing_files(request)
+    reasons += refusal_reasons(
+        request.scratch_device,
+        commands,
+        directory=Path(request.scratch_device.image_directory or request.state_directory),
+    )
+    reasons += _memory(request)
+    return tuple(reasons)
+
+
+def _missing_files(request: VisitRequest) -> list[str]:
+    programs = [
+        Path(request.build.prefix) / "bin" / name for name in ("postgres", "initdb", "pgbench", "psql")
+    ]
+    wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
+    return [
+        f"{path} is not there; `bedplate setup` builds it" for path in wanted if not os.access(path, os.X_OK)
+    ]
+
+
+def _memory(request: VisitRequest) -> list[str]:
+    limit = request.cell.device.memory_bytes
+    if limit is None:
+        return []
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    reasons = []
+    if limit > machine:
+        reasons.append(f"memory = {format_size(limit)}, but the machine has {format_size(machine)}")
+    if limit < _MEMORY_FLOOR_BYTES:
+        reasons.append(
+            f"memory = {format_size(limit)} is less than the {format_size(_MEMORY_FLOOR_BYTES)} "
+            "that a server needs beside its buffers"
+        )
+    return reasons
