@@ -1,0 +1,182 @@
+"""A plan once it is read, what it expands to, and the order in which its visits run.
+
+Levels are kept per layer, as the layers multiply: a plan's cells are the product of its devices,
+kernels, file systems, builds and clusters. Room `plan` makes these records and decides about them;
+they stand here because the study keeps the schedule and the executors follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+    digest,
+)
+from bedplate.model.codec import dumps
+from bedplate.model.visit import ScratchDevice
+from bedplate.units import GIB
+
+# A canary looks for drift of the machine; it needs no more room than this, and writing a large
+# image full of zeros would cost more than the canary itself.
+CANARY_IMAGE_BYTES = GIB
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is loaded: a pgbench scale (`units`), or a multiple of the memory (`times_memory`)."""
+
+    units: int | None = None
+    times_memory: float | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One `[[workload]]`: its datasets (one per scale), and the runs made in order on each."""
+
+    type: str
+    scales: tuple[Scale, ...]
+    runs: tuple[RunSpec, ...]
+
+
+@dataclass(frozen=True)
+class Canary:
+    """The visit that comes back through the study; `filesystem` None: ext4, else the first kept."""
+
+    enabled: bool = True
+    every_s: float = 7200.0
+    filesystem: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A validated plan. `warnings` are sentences: what is allowed but will not give what it seems to."""
+
+    title: str
+    repetitions: int
+    seed: int
+    executor: str
+    scratch_device: ScratchDevice
+    devices: tuple[DeviceLevels, ...]
+    kernels: tuple[KernelLevels, ...]
+    filesystems: tuple[FilesystemLevels, ...]
+    builds: tuple[BuildLevels, ...]
+    clusters: tuple[ClusterLevels, ...]
+    workloads: tuple[Workload, ...]
+    canary: Canary
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def cell_count(self) -> int:
+        """How many cells the layers multiply to, pruned ones included."""
+        layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
+        return prod(len(layer) for layer in layers)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every combination of levels, the file system varying slowest within device and kernel."""
+        layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
+        return (Cell(*levels) for levels in product(*layers))
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that decides a result.
+
+        The title is not in it, nor is the order in which levels are listed; that of the runs is,
+        since one run warms the cache for the next.
+        """
+        layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
+        loads = [
+            (workload.type, scale, workload.runs) for workload in self.workloads for scale in workload.scales
+        ]
+        return digest(
+            {
+                "layers": [sorted(dumps(levels) for levels in layer) for layer in layers],
+                "loads": sorted(dumps(load) for load in loads),
+                "repetitions": self.repetitions,
+                "seed": self.seed,
+                "executor": self.executor,
+                "scratch_device": self.scratch_device,
+                "canary": self.canary,
+            }
+        )
+
+    def scratch_device_for(self, *, canary: bool) -> ScratchDevice:
+        """The scratch device of a study's visit, or of a canary's (a small image)."""
+        size = self.scratch_device.image_bytes
+        if not canary or size is None:
+            return self.scratch_device
+        return replace(self.scratch_device, image_bytes=min(size, CANARY_IMAGE_BYTES))
+
+
+@dataclass(frozen=True)
+class Load:
+    """One dataset and the runs on it, in order: what one visit to a cell does."""
+
+    dataset: Dataset
+    runs: tuple[RunSpec, ...]
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell that will be visited, once per load and repetition."""
+
+    cell: Cell
+    loads: tuple[Load, ...]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A cell that cannot exist here, with every reason."""
+
+    cell: Cell
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What a plan comes to on a machine. `canary` is None where it is off or nothing is left to run."""
+
+    cells: tuple[PlannedCell, ...]
+    pruned: tuple[Pruned, ...]
+    canary: PlannedCell | None
+    warnings: tuple[str, ...] = ()
+
+    def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
+        """The cell and load that a scheduled visit names; KeyError where there is none."""
+        candidates = ((self.canary,) if self.canary else ()) if canary else self.cells
+        for planned in candidates:
+            if planned.cell.id == cell_id:
+                for load in planned.loads:
+                    if load.dataset.id == dataset_id:
+                        return planned.cell, load
+        raise KeyError(f"{cell_id} with {dataset_id}")
+
+
+@dataclass(frozen=True)
+class ScheduledVisit:
+    """One visit at its place. Repetitions count from 1; a canary's count is its own."""
+
+    index: int
+    cell_id: str
+    dataset_id: str
+    repetition: int
+    canary: bool = False
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The order of all visits: randomised complete blocks, the canaries between them."""
+
+    seed: int
+    repetitions: int
+    visits: tuple[ScheduledVisit, ...]

@@ -1,0 +1,73 @@
+"""The canary: a short visit that is the same at every time of a study, to show drift of the machine.
+
+It asks for little, so that little besides the machine can change it: the file system's defaults, no
+throttle and no memory limit, a build that the study makes anyway, and no checkpoint within its run.
+About 20 s with its preparation (a 1 GiB image, pgbench at scale 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Load, Plan, PlannedCell
+
+SCALE = 5
+_DEFAULT_BLOCK_BYTES = 8192
+_PREFERRED_FILESYSTEM = "ext4"
+
+_RUN = RunSpec(
+    "canary",
+    "pgbench",
+    Levels(
+        script="read-write",
+        clients=2,
+        jobs=2,
+        warmup="fixed",
+        warmup_s=2.0,
+        duration_s=8.0,
+        protocol="prepared",
+    ),
+)
+
+
+def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
+    """The type that the canary runs on: the plan's, else ext4 where a cell has it, else the first's."""
+    if plan.canary.filesystem is not None:
+        return plan.canary.filesystem
+    types = dict.fromkeys(cell.filesystem.type for cell in kept)
+    return _PREFERRED_FILESYSTEM if _PREFERRED_FILESYSTEM in types else next(iter(types), None)
+
+
+def canary(plan: Plan, kept: Sequence[Cell]) -> PlannedCell | None:
+    """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs."""
+    kind = canary_filesystem(plan, kept)
+    if not plan.canary.enabled or kind is None or not kept:
+        return None
+    cell = Cell(
+        DeviceLevels(),
+        KernelLevels(),
+        FilesystemLevels(kind),
+        _build([cell.build for cell in kept]),
+        # 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.
+        ClusterLevels(settings=Levels(checkpoint_timeout="1h")),
+    )
+    return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
+
+
+def _build(builds: Sequence[BuildLevels]) -> BuildLevels:
+    """One that the study needs anyway; of those the most usual."""
+    for build in builds:
+        if build.block_size_bytes == build.wal_block_size_bytes == _DEFAULT_BLOCK_BYTES:
+            return build
+    return builds[0]

@@ -1,0 +1,138 @@
+"""What differs between two plans, in words: why a study cannot go on, or cannot be extended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Plan, Workload
+from bedplate.model.visit import ScratchDevice
+from bedplate.plan.canary import canary_filesystem
+from bedplate.plan.words import shown
+from bedplate.units import format_duration, format_size
+
+_MOST_NAMES = 5
+
+
+def differences(old: Plan, new: Plan) -> tuple[str, ...]:
+    """Every difference that decides a result, a sentence each; empty for plans of one digest.
+
+    The title is none of them, nor are comments, and neither is the order in which levels are listed.
+    """
+    return (*_cells(old, new), *_repetitions(old, new), *_the_rest(old, new))
+
+
+def obstacles_to_extend(old: Plan, new: Plan) -> tuple[str, ...]:
+    """The differences by which `new` is no extension of `old`, which adds repetitions or cells only."""
+    found = list(_the_rest(old, new))
+    if new.repetitions < old.repetitions:
+        found += _repetitions(old, new)
+    missing = _cell_ids(old) - _cell_ids(new)
+    if missing:
+        found.append(f"cells taken out: {_names(missing)}")
+    if old.canary.enabled:
+        before, after = (canary_filesystem(plan, list(plan.cells())) for plan in (old, new))
+        if before != after:
+            found.append(
+                f'the canary would move from {before} to {after}; write filesystem = "{before}" in [canary]'
+            )
+    return tuple(found)
+
+
+def _cell_ids(plan: Plan) -> set[str]:
+    return {cell.id for cell in plan.cells()}
+
+
+def _names(names: set[str]) -> str:
+    text = ", ".join(islice(sorted(names), _MOST_NAMES))
+    return f"{text} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else text
+
+
+def _cells(old: Plan, new: Plan) -> Iterator[str]:
+    before, after = _cell_ids(old), _cell_ids(new)
+    if after - before:
+        yield f"cells added: {_names(after - before)}"
+    if before - after:
+        yield f"cells taken out: {_names(before - after)}"
+
+
+def _repetitions(old: Plan, new: Plan) -> Iterator[str]:
+    yield from _changed("repetitions", old.repetitions, new.repetitions)
+
+
+def _the_rest(old: Plan, new: Plan) -> Iterator[str]:
+    yield from _changed("seed", old.seed, new.seed)
+    yield from _changed("executor", old.executor, new.executor)
+    yield from _changed("scratch_device", _device(old.scratch_device), _device(new.scratch_device))
+    yield from _changed("canary.enabled", old.canary.enabled, new.canary.enabled)
+    yield from _changed(
+        "canary.every", format_duration(old.canary.every_s), format_duration(new.canary.every_s)
+    )
+    yield from _changed("canary.filesystem", old.canary.filesystem, new.canary.filesystem)
+    yield from _workloads(old, new)
+
+
+def _changed(key: str, before: object, after: object) -> Iterator[str]:
+    if before != after:
+        yield f"{key}: was {_word(before)}, is {_word(after)}"
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "not asked for"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) and len(value) <= 80 and value.isprintable() else shown(value)
+
+
+def _device(device: ScratchDevice) -> str | None:
+    return device.device if device.image_bytes is None else f"an image of {format_size(device.image_bytes)}"
+
+
+def _workloads(old: Plan, new: Plan) -> Iterator[str]:
+    before, after = _by_scale(old), _by_scale(new)
+    for key in sorted(set(before) | set(after)):
+        if key not in before:
+            yield f"workload {key}: added"
+        elif key not in after:
+            yield f"workload {key}: taken out"
+        else:
+            yield from _runs(key, before[key], after[key])
+
+
+def _by_scale(plan: Plan) -> dict[str, Workload]:
+    return {
+        f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}": workload
+        for workload in plan.workloads
+        for scale in workload.scales
+    }
+
+
+def _runs(key: str, old: Workload, new: Workload) -> Iterator[str]:
+    before = {run.name: run for run in old.runs}
+    after = {run.name: run for run in new.runs}
+    for name in dict.fromkeys([*before, *after]):
+        if name not in before:
+            yield f"workload {key}: run {name} added"
+        elif name not in after:
+            yield f"workload {key}: run {name} taken out"
+        else:
+            yield from _run(f"workload {key}: run {name}", before[name], after[name])
+    # One run can warm the cache for the next.
+    if list(before) != list(after) and set(before) == set(after):
+        yield f"workload {key}: the runs come in another order"
+
+
+def _run(key: str, old: RunSpec, new: RunSpec) -> Iterator[str]:
+    for name in sorted(set(old.levels) | set(new.levels)):
+        before, after = _level(old.levels, name), _level(new.levels, name)
+        if before != after and name == "script_text":
+            yield f"{key}: the text of the script changed"
+        else:
+            yield from _changed(f"{key}: {name}", before, after)
+
+
+def _level(levels: Levels, name: str) -> object:
+    return levels.get(name)

@@ -1,0 +1,220 @@
+"""The schema of a plan: one class per TOML table, one field per key.
+
+A field's description says what is allowed; the errors quote it and docs/PLANS.md is held to the keys.
+A factor is a tuple of levels; an empty one means that the key was left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from bedplate.plan.values import (
+    UNTIL_STEADY,
+    CanaryEvery,
+    Configuration,
+    Count,
+    Data,
+    DatabaseBlock,
+    DeviceName,
+    Duration,
+    Executor,
+    Factor,
+    FilesystemBlock,
+    FilesystemType,
+    Flag,
+    ImageSize,
+    Journal,
+    Memory,
+    MkfsOptions,
+    MountOptions,
+    Protocol,
+    Rate,
+    ReadAhead,
+    Repetitions,
+    RunName,
+    ScaleLevel,
+    Scheduler,
+    ScriptLevel,
+    Seed,
+    SettingName,
+    SettingValue,
+    ThrottleLevel,
+    Title,
+    Version,
+    WalBlock,
+    WarmUp,
+    WorkloadType,
+)
+from bedplate.plan.words import refused_mkfs_options, shown
+
+
+class Table(BaseModel):
+    """A TOML table: frozen, and a key that is not a field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class ScratchDeviceTable(Table):
+    """`[scratch_device]`: what will be erased, and how its queue is set."""
+
+    image_size: ImageSize | None = Field(None, description='size of an image file, such as "6 GB"')
+    device: DeviceName | None = Field(None, description="stable name of a device that will be erased")
+    read_ahead: Factor[ReadAhead] = Field((), description='read-ahead with its unit, such as "4096 kB"')
+    scheduler: Factor[Scheduler] = Field((), description="I/O scheduler")
+    throttle: Factor[ThrottleLevel] = Field((), description="emulated slower device")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> ScratchDeviceTable:
+        if (self.image_size is None) == (self.device is None):
+            raise ValueError('allowed is exactly one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
+        return self
+
+
+class MachineTable(Table):
+    """`[machine]`: the machine around the device."""
+
+    memory: Factor[Memory] = Field((), description='limit of the memory, such as "2 GB"')
+
+
+class FilesystemTable(Table):
+    """`[[filesystem]]`: one or more variants of a file system."""
+
+    type: Factor[FilesystemType] = Field(description="type of the file system")
+    block_size: Factor[FilesystemBlock] = Field((), description="block size (btrfs: sector size)")
+    mount_options: Factor[MountOptions] = Field((), description="list of mount options")
+    mkfs_options: Factor[MkfsOptions] = Field((), description="list of argument words for mkfs")
+    barrier: Factor[Flag] = Field((), description="true or false: whether fsync flushes the device's cache")
+    data: Factor[Data] = Field((), description="data mode of ext3 and ext4")
+    journal: Factor[Journal] = Field((), description="internal, or none (ext4)")
+    nodatacow: Factor[Flag] = Field((), description="true or false: Btrfs without copy on write")
+
+    @model_validator(mode="after")
+    def _mkfs_takes_the_options(self) -> FilesystemTable:
+        reasons = [
+            reason
+            for kind in self.type
+            for words in self.mkfs_options
+            for reason in refused_mkfs_options(kind, words)
+        ]
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return self
+
+
+def _dotted(value: Any) -> Any:
+    """An extension's setting (`a.b = 1`) is a table to TOML; put its name together again."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, Any] = {}
+    for name, setting in value.items():
+        if isinstance(setting, dict) and "vary" not in setting:
+            flat.update({f"{name}.{part}": inner for part, inner in setting.items()})
+        else:
+            flat[name] = setting
+    twice = sorted(name for name, count in Counter(map(str.lower, flat)).items() if count > 1)
+    if twice:
+        raise ValueError(f"{', '.join(map(shown, twice))} is set twice; PostgreSQL ignores case in names")
+    return flat
+
+
+class PostgresqlTable(Table):
+    """`[postgresql]`: what is built, and how the cluster is set up."""
+
+    version: Factor[Version] = Field(("18",), description="version of PostgreSQL")
+    block_size: Factor[DatabaseBlock] = Field((8192,), description="database block size")
+    wal_block_size: Factor[WalBlock] = Field((8192,), description="WAL block size")
+    data_checksums: Factor[Flag] = Field((), description="true or false")
+    scaled_block_settings: Factor[Flag] = Field(
+        (False,), description="true or false: settings counted in blocks follow the block size"
+    )
+    configuration: Factor[Configuration] = Field((), description="path of an own postgresql.conf")
+    settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
+        default_factory=dict, description="a table of PostgreSQL settings"
+    )
+
+
+def _at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not tables:
+        raise ValueError("allowed are one or more tables")
+    return tables
+
+
+class RunTable(Table):
+    """`[[workload.run]]`: one run, or several where a key varies."""
+
+    name: RunName | None = Field(None, description="name of the run")
+    script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
+    clients: Factor[Count] = Field((1,), description="sessions at once")
+    jobs: Factor[Count] = Field((), description="threads of pgbench")
+    warmup: Factor[WarmUp] = Field((30.0,), description=f'a time, or "{UNTIL_STEADY}"')
+    warmup_limit: Duration | None = Field(None, description=f'longest warm-up with "{UNTIL_STEADY}"')
+    duration: Factor[Duration] = Field(description='time that is measured, such as "5 min"')
+    rate: Factor[Rate] = Field((None,), description="transactions offered a second")
+    protocol: Factor[Protocol] = Field(("prepared",), description="query protocol")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RunTable:
+        reasons = []
+        if self.warmup_limit is not None and UNTIL_STEADY not in self.warmup:
+            reasons.append(f'warmup_limit is for warmup = "{UNTIL_STEADY}" only')
+        if self.jobs and max(self.jobs) > min(self.clients):
+            reasons.append(
+                f"jobs = {max(self.jobs)} with clients = {min(self.clients)}: pgbench starts no more threads "
+                "than clients"
+            )
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return self
+
+
+class WorkloadTable(Table):
+    """`[[workload]]`: a dataset, and the runs on it."""
+
+    type: WorkloadType = Field(description="pgbench")
+    scale: Factor[ScaleLevel] = Field(description='pgbench scale, or "4x memory"')
+    run: Annotated[tuple[RunTable, ...], AfterValidator(_at_least_one)] = Field(
+        description="one or more [[workload.run]] tables"
+    )
+
+
+class CanaryTable(Table):
+    """`[canary]`: the visit that comes back through the study."""
+
+    enabled: Flag = Field(True, description="true or false")
+    every: CanaryEvery = Field(7200.0, description='time between two canaries, such as "2 h"')
+    filesystem: FilesystemType | None = Field(None, description="type of the canary's file system")
+
+
+class Document(Table):
+    """The whole plan."""
+
+    title: Title = Field(description="one line of text")
+    repetitions: Repetitions = Field(5, description="a whole number from 1")
+    seed: Seed = Field(1, description="a whole number")
+    executor: Executor = Field("local", description="who runs the visits")
+    scratch_device: ScratchDeviceTable = Field(description='a table with image_size = "6 GB" or device')
+    machine: MachineTable = Field(MachineTable(), description="a table")
+    filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(_at_least_one)] = Field(
+        description="one or more [[filesystem]] tables"
+    )
+    postgresql: PostgresqlTable = Field(PostgresqlTable(), description="a table")
+    workload: Annotated[tuple[WorkloadTable, ...], AfterValidator(_at_least_one)] = Field(
+        description="one or more [[workload]] tables"
+    )
+    canary: CanaryTable = Field(CanaryTable(), description="a table")
+
+
+# Where each table stands in a plan; array indices left out.
+TABLES: dict[tuple[str, ...], type[Table]] = {
+    (): Document,
+    ("scratch_device",): ScratchDeviceTable,
+    ("machine",): MachineTable,
+    ("filesystem",): FilesystemTable,
+    ("postgresql",): PostgresqlTable,
+    ("workload",): WorkloadTable,
+    ("workload", "run"): RunTable,
+    ("canary",): CanaryTable,
+}

@@ -1,0 +1,147 @@
+"""How long a study takes and how much disk it needs, before anything has been measured.
+
+Rough on purpose, and said so where it is shown: the asked durations are exact, the constants are what
+two idle cores and a local NVMe disk take, and a throttled device is reckoned from its limits.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from bedplate.model.cell import Cell, Dataset, Throttle
+from bedplate.model.plan import Expansion, Load, Plan, Schedule
+from bedplate.plan.scale import bytes_per_scale
+from bedplate.plan.settings import in_force
+from bedplate.units import GIB, KIB, MIB, parse_size
+
+# A fully written image: 1.0 to 1.3 s per GiB.
+IMAGE_WRITE_BYTES_PER_S = 0.85 * GIB
+# mkfs, mount, read back, count flushes, initdb, start, stop, unmount, fsck.
+VISIT_OVERHEAD_S = 6.0
+LOAD_S_PER_SCALE = 0.12
+# The CHECKPOINT before a run, and the second in which the server reports its statistics.
+RUN_OVERHEAD_S = 1.5
+# One PostgreSQL per version and block size, about 280 CPU seconds on two cores; then it is cached.
+BUILD_S = 150.0
+# `pgbench -i` writes each row twice: to the table and to the WAL.
+_LOAD_WRITE_FACTOR = 2.0
+# What the page cache merges sequential writes into, at least.
+_LOAD_IO_BYTES = 128 * KIB
+
+# In the study, per second of a run: a sample of counters, and the condensed transaction log.
+COURSE_BYTES_PER_S = 3 * KIB
+TRANSACTION_LOG_BYTES_PER_S = 24 * KIB
+VISIT_RECORD_BYTES = 512 * KIB
+
+_MAX_WAL_SIZE_BYTES = GIB
+_FILESYSTEM_OVERHEAD_BYTES = 160 * MIB  # journal, tables of inodes, template databases
+_GROWTH = 1.15  # dead rows, copy on write
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds and bytes of a whole study.
+
+    `device_bytes` is the largest that a visit needs on the scratch device, `image_bytes` the image
+    file (None for a real device), `study_bytes` what the study's directory grows to.
+    """
+
+    visits: int
+    canary_visits: int
+    seconds: float
+    measured_seconds: float
+    builds: int
+    build_seconds: float
+    device_bytes: int
+    image_bytes: int | None
+    study_bytes: int
+
+
+def visit_seconds(plan: Plan, cell: Cell, load: Load, *, canary: bool = False) -> float:
+    """One visit from preflight to clean-up."""
+    image = plan.scratch_device_for(canary=canary).image_bytes or 0
+    runs = sum(_seconds_of(load, "warmup_s", "duration_s")) + RUN_OVERHEAD_S * len(load.runs)
+    return image / IMAGE_WRITE_BYTES_PER_S + VISIT_OVERHEAD_S + _load_seconds(cell, load.dataset) + runs
+
+
+def estimate(plan: Plan, expansion: Expansion, schedule: Schedule) -> Estimate:
+    """The study that a schedule makes."""
+    loads = {
+        (planned.cell.id, load.dataset.id, canary): (planned.cell, load)
+        for canary, cells in (
+            (False, expansion.cells),
+            (True, (expansion.canary,) if expansion.canary else ()),
+        )
+        for planned in cells
+        for load in planned.loads
+    }
+    seconds = measured = 0.0
+    size = 0
+    per_load = {
+        key: (visit_seconds(plan, cell, load, canary=key[2]), *_measured_and_bytes(load))
+        for key, (cell, load) in loads.items()
+    }
+    for visit in schedule.visits:
+        took, counted, stored = per_load[visit.cell_id, visit.dataset_id, visit.canary]
+        seconds, measured, size = seconds + took, measured + counted, size + stored
+    builds = {planned.cell.build for planned in expansion.cells}
+    canaries = sum(visit.canary for visit in schedule.visits)
+    return Estimate(
+        visits=len(schedule.visits) - canaries,
+        canary_visits=canaries,
+        seconds=seconds,
+        measured_seconds=measured,
+        builds=len(builds),
+        build_seconds=len(builds) * BUILD_S,
+        device_bytes=max(
+            (device_bytes_needed(cell, load.dataset) for cell, load in loads.values()), default=0
+        ),
+        image_bytes=plan.scratch_device.image_bytes,
+        study_bytes=size,
+    )
+
+
+def device_bytes_needed(cell: Cell, dataset: Dataset) -> int:
+    """What a visit needs on the scratch device: tables, WAL up to its limit, and the file system itself."""
+    scale = dataset.levels.integer("scale") or 0
+    data = bytes_per_scale(cell.build.block_size_bytes) * scale * _GROWTH
+    return int(data) + _max_wal_bytes(in_force(cell.cluster, "max_wal_size")) + _FILESYSTEM_OVERHEAD_BYTES
+
+
+@lru_cache(maxsize=1024)
+def _max_wal_bytes(text: str | None) -> int:
+    if text is None:
+        return _MAX_WAL_SIZE_BYTES
+    if re.fullmatch(r"\d{1,12}", text):
+        return int(text) * MIB  # the server's own unit of max_wal_size
+    try:
+        return parse_size(text)
+    except (ValueError, OverflowError):
+        return _MAX_WAL_SIZE_BYTES
+
+
+def _seconds_of(load: Load, *names: str) -> list[float]:
+    return [run.levels.number(name) or 0.0 for run in load.runs for name in names]
+
+
+def _measured_and_bytes(load: Load) -> tuple[float, int]:
+    running = sum(_seconds_of(load, "warmup_s", "duration_s"))
+    stored = VISIT_RECORD_BYTES + running * (COURSE_BYTES_PER_S + TRANSACTION_LOG_BYTES_PER_S)
+    return sum(_seconds_of(load, "duration_s")), int(stored)
+
+
+def _load_seconds(cell: Cell, dataset: Dataset) -> float:
+    scale = dataset.levels.integer("scale") or 0
+    unthrottled = scale * LOAD_S_PER_SCALE
+    if cell.device.throttle is None:
+        return unthrottled
+    written = scale * bytes_per_scale(cell.build.block_size_bytes) * _LOAD_WRITE_FACTOR
+    return max(unthrottled, _throttled_seconds(written, cell.device.throttle))
+
+
+def _throttled_seconds(written: float, throttle: Throttle) -> float:
+    by_bandwidth = written / throttle.write_bytes_per_s if throttle.write_bytes_per_s else 0.0
+    by_iops = written / _LOAD_IO_BYTES / throttle.write_iops if throttle.write_iops else 0.0
+    return max(by_bandwidth, by_iops)

@@ -1,0 +1,81 @@
+"""A plan to its cells on a machine, and the pruned ones, each with its reasons."""
+
+from __future__ import annotations
+
+from bedplate.errors import PlanError
+from bedplate.model.cell import Cell, Dataset
+from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
+from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned
+from bedplate.plan.canary import canary
+from bedplate.plan.estimate import device_bytes_needed
+from bedplate.plan.rules import Surroundings, reasons
+from bedplate.plan.scale import scale_units
+from bedplate.units import GIB, format_size
+
+
+def expand(plan: Plan, machine: Machine | None) -> Expansion:
+    """Every cell that can exist, with its loads; the rest as pruned.
+
+    Without a machine only the rules that hold everywhere apply. PlanError where a scale is a
+    multiple of a memory that is not known.
+    """
+    around = Surroundings(machine, plan.scratch_device)
+    kept: list[PlannedCell] = []
+    pruned: list[Pruned] = []
+    for cell in plan.cells():
+        found = reasons(cell, around)
+        if found:
+            pruned.append(Pruned(cell, found))
+        else:
+            kept.append(PlannedCell(cell, _loads(plan, cell, machine)))
+    return Expansion(
+        cells=tuple(kept),
+        pruned=tuple(pruned),
+        canary=canary(plan, [planned.cell for planned in kept]),
+        warnings=(*plan.warnings, *_warnings(plan, kept, pruned)),
+    )
+
+
+def _loads(plan: Plan, cell: Cell, machine: Machine | None) -> tuple[Load, ...]:
+    found: dict[Dataset, Load] = {}
+    for workload in plan.workloads:
+        for scale in workload.scales:
+            memory = _memory_bytes(cell, machine) if scale.times_memory is not None else 0
+            dataset = Dataset(workload.type, Levels(scale=scale_units(scale, memory)))
+            if dataset in found:
+                raise PlanError(
+                    f"workload.scale: two scales come to {dataset.levels['scale']} at "
+                    f"{format_size(memory)} of memory; take one out"
+                )
+            found[dataset] = Load(dataset, workload.runs)
+    return tuple(found.values())
+
+
+def _memory_bytes(cell: Cell, machine: Machine | None) -> int:
+    if cell.device.memory_bytes is not None:
+        return cell.device.memory_bytes
+    if machine is None:
+        raise PlanError(
+            'workload.scale is a multiple of the memory, and neither [machine] memory = "2 GB" nor a machine '
+            "says how much that is"
+        )
+    # Kernels reserve differing slivers; the dataset must not change with an update.
+    return max(1, round(machine.memory_bytes / GIB)) * GIB
+
+
+def _warnings(plan: Plan, kept: list[PlannedCell], pruned: list[Pruned]) -> list[str]:
+    found = []
+    if not kept:
+        found.append(f"all {len(pruned)} cells are pruned: there is nothing to run")
+    size = plan.scratch_device.image_bytes
+    needed = max(
+        (device_bytes_needed(planned.cell, load.dataset) for planned in kept for load in planned.loads),
+        default=0,
+    )
+    if size is not None and needed > size:
+        found.append(
+            f"scratch_device.image_size: {format_size(size)} may not hold the largest visit, "
+            f"which needs about {format_size(needed)}"
+        )
+    return found

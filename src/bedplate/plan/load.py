@@ -1,0 +1,192 @@
+"""A TOML text to a `Plan`, or a PlanError with every reason at once."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bedplate.errors import PlanError
+from bedplate.model.cell import BuildLevels, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Canary, Plan, Workload
+from bedplate.model.visit import ScratchDevice
+from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable, WorkloadTable
+from bedplate.plan.reasons import at_most, sentences
+from bedplate.plan.runs import run_count, run_specs
+from bedplate.plan.warnings import warnings
+from bedplate.plan.words import shown
+
+MOST_CHARACTERS = 1_000_000
+MOST_CELLS = 100_000
+MOST_RUNS_PER_VISIT = 1000
+MOST_VISITS = 1_000_000
+
+
+def load_plan(text: str, *, source: str, directory: Path) -> Plan:
+    """The plan in a TOML text.
+
+    `source` is the file's name in errors; files that the plan names (an own script, an own
+    postgresql.conf) are read from `directory`. PlanError has all reasons, each with the file, the
+    key, what was found and what is allowed.
+    """
+    name = source if source.isprintable() and len(source) <= 300 else shown(source)
+    try:
+        document = _document(_parsed(text), directory)
+        _refuse_too_many(document)
+        return _plan(document)
+    except PlanError as error:
+        raise PlanError(*(f"{name}: {reason}" for reason in error.reasons)) from None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if len(text) > MOST_CHARACTERS:
+        raise PlanError(f"the plan has {len(text)} characters; allowed are {MOST_CHARACTERS}")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise PlanError("not TOML: nested too deeply") from None
+    except ValueError as error:
+        message = str(error)
+        raise PlanError(f"not TOML: {message if len(message) <= 300 else shown(message)}") from None
+
+
+def _document(values: dict[str, Any], directory: Path) -> Document:
+    try:
+        return Document.model_validate(values, context={"directory": directory})
+    except ValidationError as error:
+        raise PlanError(*sentences(error, values)) from None
+    except RecursionError:
+        raise PlanError("the plan is nested too deeply") from None
+
+
+def _refuse_too_many(document: Document) -> None:
+    """Counts before anything is multiplied out, so that a short text cannot fill the memory."""
+    reasons = []
+    devices = prod(map(len, _device_factors(document)))
+    filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
+    engine = prod(map(len, (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))))
+    cells = devices * filesystems * engine
+    if cells > MOST_CELLS:
+        reasons.append(
+            f"the plan comes to {cells} cells ({devices} of device and machine x {filesystems} file systems "
+            f"x {engine} of postgresql); allowed are {MOST_CELLS}"
+        )
+    for index, workload in enumerate(document.workload):
+        runs = sum(map(run_count, workload.run))
+        if runs > MOST_RUNS_PER_VISIT:
+            reasons.append(f"workload[{index}]: {runs} runs in one visit; allowed are {MOST_RUNS_PER_VISIT}")
+    visits = cells * document.repetitions * sum(len(workload.scale) for workload in document.workload)
+    if visits > MOST_VISITS and cells <= MOST_CELLS:
+        reasons.append(f"the plan comes to {visits} visits; allowed are {MOST_VISITS}")
+    if reasons:
+        raise PlanError(*reasons)
+
+
+def _plan(document: Document) -> Plan:
+    reasons: list[str] = []
+    settings = document.postgresql
+    plan = Plan(
+        title=document.title,
+        repetitions=document.repetitions,
+        seed=document.seed,
+        executor=document.executor,
+        scratch_device=ScratchDevice(
+            device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
+        ),
+        devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
+        kernels=(KernelLevels(),),
+        filesystems=_filesystems(document.filesystem, reasons),
+        builds=tuple(BuildLevels("postgresql", *levels) for levels in product(*_build_factors(settings))),
+        clusters=tuple(_cluster(settings, levels) for levels in product(*_cluster_factors(settings))),
+        workloads=_workloads(document.workload, reasons),
+        canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
+    )
+    if reasons:
+        raise PlanError(*at_most(reasons, 100))
+    return Plan(**{**vars(plan), "warnings": warnings(plan)})
+
+
+def _asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    return levels or (None,)
+
+
+def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
+    """In the order of DeviceLevels' fields."""
+    scratch = document.scratch_device
+    return tuple(
+        map(_asked, (document.machine.memory, scratch.throttle, scratch.read_ahead, scratch.scheduler))
+    )
+
+
+def _filesystem_factors(table: FilesystemTable) -> tuple[tuple[Any, ...], ...]:
+    """The block size last, so that the variants of one heat map stand together."""
+    names = ("type", "mkfs_options", "mount_options", "journal", "data", "nodatacow", "barrier", "block_size")
+    return tuple(_asked(getattr(table, name)) for name in names)
+
+
+def _build_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
+    """In the order of BuildLevels' fields."""
+    return (table.version, table.block_size, table.wal_block_size)
+
+
+def _cluster_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
+    scalars = (table.data_checksums, table.scaled_block_settings, table.configuration)
+    return (*map(_asked, scalars), *table.settings.values())
+
+
+def _cluster(table: PostgresqlTable, levels: tuple[Any, ...]) -> ClusterLevels:
+    checksums, scaled, configuration, *values = levels
+    return ClusterLevels(
+        data_checksums=checksums,
+        settings=Levels(dict(zip(table.settings, values, strict=True))),
+        scaled_block_settings=scaled,
+        configuration=configuration,
+    )
+
+
+def _filesystems(tables: tuple[FilesystemTable, ...], reasons: list[str]) -> tuple[FilesystemLevels, ...]:
+    found: dict[FilesystemLevels, int] = {}
+    for index, table in enumerate(tables):
+        for levels in product(*_filesystem_factors(table)):
+            kind, mkfs, mount, journal, data, nodatacow, barrier, block_size = levels
+            features = {"data": data, "nodatacow": nodatacow}
+            filesystem = FilesystemLevels(
+                type=kind,
+                block_size_bytes=block_size,
+                mkfs_options=mkfs or (),
+                mount_options=mount or (),
+                barrier=barrier,
+                journal=journal,
+                features=Levels({name: level for name, level in features.items() if level is not None}),
+            )
+            if filesystem in found:
+                reasons.append(
+                    f"filesystem[{index}]: makes the same variant as filesystem[{found[filesystem]}]; "
+                    "take it out of one of them"
+                )
+                break
+            found[filesystem] = index
+    return tuple(found)
+
+
+def _workloads(tables: tuple[WorkloadTable, ...], reasons: list[str]) -> tuple[Workload, ...]:
+    found: list[Workload] = []
+    for index, table in enumerate(tables):
+        for earlier, workload in enumerate(found):
+            if workload.type == table.type and set(workload.scales) & set(table.scale):
+                reasons.append(
+                    f"workload[{index}].scale: loads the same dataset as workload[{earlier}]; "
+                    "put its runs there, so that it is loaded once"
+                )
+        try:
+            runs = run_specs(table.run, table.type)
+        except ValueError as error:
+            reasons.append(f"workload[{index}].run: {error}")
+            runs = ()
+        found.append(Workload(table.type, table.scale, runs))
+    return tuple(found)

@@ -1,0 +1,94 @@
+"""pydantic's findings as sentences: key, what was found, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from bedplate.plan.document import TABLES
+from bedplate.plan.words import shown
+
+# A hostile plan must not make a terminal scroll for minutes.
+MOST_REASONS = 100
+
+
+def sentences(error: ValidationError, document: Mapping[str, Any]) -> tuple[str, ...]:
+    """One sentence per finding, without the file's name."""
+    return at_most(
+        [_sentence(finding, document) for finding in error.errors(include_url=False)], MOST_REASONS
+    )
+
+
+def at_most(reasons: Sequence[str], limit: int) -> tuple[str, ...]:
+    """The first reasons, and how many more there are."""
+    if len(reasons) <= limit:
+        return tuple(reasons)
+    return (*reasons[:limit], f"and {len(reasons) - limit} more")
+
+
+def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    location = tuple(finding["loc"])
+    key = key_text(location, document)
+    kind = finding["type"]
+    if kind == "extra_forbidden":
+        return f"{key}: unknown key; {_closest(location)}"
+    if kind == "missing":
+        return f"{key}: missing; expected {_description(location)}"
+    if kind == "value_error":
+        return f"{key}: found {_found(finding['input'])}; {finding['ctx']['error']}"
+    return f"{key}: found {_found(finding['input'])}; expected {_description(location)}"
+
+
+def key_text(location: Sequence[str | int], document: Mapping[str, Any]) -> str:
+    """`filesystem[1].block_size.vary[2]`: the way through the plan as its author wrote it."""
+    text = ""
+    here: Any = document
+    for part in location:
+        if isinstance(part, int):
+            if isinstance(here, dict) and isinstance(here.get("vary"), list):
+                text += f".vary[{part}]"
+                here = here["vary"][part]
+            elif isinstance(here, list) and part < len(here) and isinstance(here[part], dict):
+                text += f"[{part}]"
+                here = here[part]
+            # Else a bare value, which the schema sees as the only one of its levels.
+        elif part != "[key]":
+            text += f".{_key(part)}" if text else _key(part)
+            here = here.get(part) if isinstance(here, dict) else None
+    return text or "the plan"
+
+
+def _key(part: str) -> str:
+    if part.replace("_", "").replace("-", "").replace(".", "").isalnum() and len(part) <= 60:
+        return part
+    return shown(part)
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"a table with {shown(', '.join(map(str, value)))}" if value else "an empty table"
+    return shown(value)
+
+
+def _names(location: Sequence[str | int]) -> tuple[str, ...]:
+    return tuple(part for part in location if isinstance(part, str))
+
+
+def _closest(location: Sequence[str | int]) -> str:
+    *table, key = _names(location)
+    allowed = list(TABLES[tuple(table)].model_fields)
+    close = get_close_matches(key[:100], allowed, n=1)
+    return f"did you mean {close[0]}?" if close else f"allowed: {', '.join(allowed)}"
+
+
+def _description(location: Sequence[str | int]) -> str:
+    names = _names(location)
+    for length in range(len(names), 0, -1):
+        table = TABLES.get(names[: length - 1])
+        field = table.model_fields.get(names[length - 1]) if table else None
+        if field and field.description:
+            return field.description
+    return "a table"

@@ -1,0 +1,208 @@
+"""Why a cell cannot exist: what file systems, kernels and servers are known to refuse.
+
+A rule is a function from a cell and its surroundings to reasons; a cell with any is pruned and listed
+with all of them. A rule that depends on the machine says nothing where the machine is not known. What
+no rule knows is found by reading back, and fails the visit instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bedplate.model.cell import Cell, FilesystemLevels
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.machine import Machine
+from bedplate.model.visit import ScratchDevice
+from bedplate.plan.mount_rules import mount_option_reasons
+from bedplate.plan.settings import in_force
+from bedplate.units import KIB, format_size
+
+# Keys of Machine.tunables that rules look at; a fact that is not there is not judged.
+IO_URING_DISABLED = "kernel.io_uring_disabled"
+SCHEDULERS_AVAILABLE = "block.schedulers"
+XFS_V4 = "kernel.config.XFS_SUPPORT_V4"
+
+XFS_BLOCK_ABOVE_PAGE = (6, 12)
+EXT4_BLOCK_ABOVE_PAGE = (6, 19)
+# CONFIG_XFS_SUPPORT_V4 is off by default since then; distributions may still set it.
+XFS_WITHOUT_V4 = (6, 18)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a cell would run on; `machine` None where it is not known."""
+
+    machine: Machine | None
+    scratch_device: ScratchDevice
+
+    def kernel(self, cell: Cell) -> tuple[int, int] | None:
+        """Major and minor version of the kernel that the cell runs under."""
+        release = cell.kernel.release or (self.machine.kernel_release if self.machine else None)
+        found = re.match(r"(\d+)\.(\d+)", release or "")
+        return (int(found[1]), int(found[2])) if found else None
+
+
+Rule = Callable[[Cell, Surroundings], Iterator[str]]
+
+
+def reasons(cell: Cell, around: Surroundings) -> tuple[str, ...]:
+    """Every reason why the cell cannot exist; empty where it can."""
+    return tuple(dict.fromkeys(reason for rule in RULES for reason in rule(cell, around)))
+
+
+def filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """The type must be in the running kernel."""
+    if around.machine is None or cell.kernel.release is not None:
+        return
+    kinds = TRAITS[cell.filesystem.type].kernel_types
+    if not set(kinds) & set(around.machine.filesystems):
+        names = " or ".join(kinds)
+        yield (
+            f"the running kernel {around.machine.kernel_release} has no {names}, built in or as a module; "
+            "an executor with another kernel is needed"
+        )
+
+
+def block_size(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """Mkfs must make the block size, and the kernel mount it."""
+    filesystem = cell.filesystem
+    size = filesystem.block_size_bytes
+    if size is None:
+        return
+    traits = TRAITS[filesystem.type]
+    if size not in traits.block_sizes:
+        allowed = ", ".join(_kb(entry) for entry in traits.block_sizes)
+        word = "sectors" if filesystem.type == "btrfs" else "blocks"
+        yield f"{filesystem.type} has no {word} of {_kb(size)}; it has {allowed}"
+        return
+    if filesystem.type == "xfs" and size == 512:
+        yield from _xfs_512(cell, around)
+    page = around.machine.page_size_bytes if around.machine else 4 * KIB
+    if size > page:
+        yield from _above_page_size(cell, around, size, page)
+
+
+def _xfs_512(cell: Cell, around: Surroundings) -> Iterator[str]:
+    kernel = around.kernel(cell)
+    configured = around.machine.tunables.get(XFS_V4) if around.machine else None
+    lacks = configured == "n" or (configured is None and kernel is not None and kernel >= XFS_WITHOUT_V4)
+    if lacks:
+        yield (
+            "xfs blocks of 512 B need the old format (V4, without checksums of metadata), "
+            "and this kernel is built without it (CONFIG_XFS_SUPPORT_V4)"
+        )
+
+
+def _above_page_size(cell: Cell, around: Surroundings, size: int, page: int) -> Iterator[str]:
+    kind = cell.filesystem.type
+    since = {"xfs": XFS_BLOCK_ABOVE_PAGE, "ext4": EXT4_BLOCK_ABOVE_PAGE}.get(kind)
+    kernel = around.kernel(cell)
+    if since is None:
+        yield f"{kind} blocks of {_kb(size)} are larger than the page of {_kb(page)}; no kernel mounts them"
+    elif kernel is not None and kernel < since:
+        yield (
+            f"{kind} blocks of {_kb(size)} are larger than the page of {_kb(page)}; "
+            f"that needs kernel {since[0]}.{since[1]}, this is {kernel[0]}.{kernel[1]}"
+        )
+
+
+def features(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001
+    """Factors that only some types know."""
+    filesystem = cell.filesystem
+    traits = TRAITS[filesystem.type]
+    for name, level in filesystem.features.items():
+        if name not in traits.features:
+            others = ", ".join(kind for kind, other in TRAITS.items() if name in other.features)
+            yield f"{filesystem.type} has no {name}; it is for {others}"
+        elif level not in traits.features[name]:
+            yield f"{filesystem.type} has no {name} = {level}"
+    journals = [journal for journal in traits.journals if journal != "external"]
+    if filesystem.journal is not None and filesystem.journal not in journals:
+        has = f"it has {', '.join(journals)}" if journals else "it has no choice of journals"
+        yield f"{filesystem.type} has no journal = {filesystem.journal}; {has}"
+    if filesystem.journal == "none" and "data" in filesystem.features:
+        yield f"data = {filesystem.features['data']} is the journal's mode, and journal = none leaves none"
+    if filesystem.barrier is True and traits.barrier_by is None:
+        yield f"{filesystem.type} never flushes the device's cache, so barrier = true cannot hold"
+
+
+def mount_options(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """Options that a kernel refuses or ignores, or that contradict the plan."""
+    filesystem = cell.filesystem
+    yield from mount_option_reasons(filesystem, around.kernel(cell))
+    if around.scratch_device.is_image and _discards(filesystem):
+        yield (
+            "discard on an image file punches holes into it, and rewriting them is measured instead of the "
+            "file system; name a real device to measure discard"
+        )
+
+
+def _discards(filesystem: FilesystemLevels) -> bool:
+    return any(word == "discard" or word.startswith("discard=") for word in filesystem.mount_options)
+
+
+def memory(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """A memory limit needs a cgroup and more memory than the limit."""
+    limit = cell.device.memory_bytes
+    if around.machine is None or limit is None:
+        return
+    if around.machine.cgroup_version is None:
+        yield f"memory = {format_size(limit)} needs a cgroup that limits memory, and this machine has none"
+    if limit >= around.machine.memory_bytes:
+        yield (
+            f"memory = {format_size(limit)} cannot be emulated on a machine "
+            f"with {format_size(around.machine.memory_bytes)}"
+        )
+
+
+def throttle(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """A throttle needs a cgroup."""
+    if around.machine is None or cell.device.throttle is None:
+        return
+    if around.machine.cgroup_version is None:
+        yield f"throttle {cell.device.throttle.name} needs a cgroup that limits I/O, and this machine has none"
+
+
+def scheduler(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """The kernel must have the scheduler."""
+    if around.machine is None or cell.device.scheduler is None:
+        return
+    available = around.machine.tunables.get(SCHEDULERS_AVAILABLE)
+    if (
+        available is not None
+        and cell.device.scheduler not in available.replace("[", "").replace("]", "").split()
+    ):
+        yield f"this kernel has no I/O scheduler {cell.device.scheduler}; it has {available}"
+
+
+def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """`io_method` came with PostgreSQL 18; io_uring needs the kernel's leave."""
+    method = in_force(cell.cluster, "io_method")
+    if method is None:
+        return
+    major = int(cell.build.version.split(".")[0])
+    if major < 18:
+        yield f"PostgreSQL {cell.build.version} has no io_method; it came with 18"
+    if method != "io_uring" or around.machine is None:
+        return
+    # 1 leaves it to root and one group, and the server runs as neither.
+    if around.machine.tunables.get(IO_URING_DISABLED, "0") != "0":
+        yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
+
+
+RULES: tuple[Rule, ...] = (
+    filesystem_in_kernel,
+    block_size,
+    features,
+    mount_options,
+    memory,
+    throttle,
+    scheduler,
+    io_method,
+)
+
+
+def _kb(size_bytes: int) -> str:
+    return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"

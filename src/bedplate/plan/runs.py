@@ -1,0 +1,89 @@
+"""The runs of a workload: every combination of the levels of its `[[workload.run]]` tables, in order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels, Scalar
+from bedplate.plan.document import RunTable
+from bedplate.plan.values import UNTIL_STEADY, Script
+
+DEFAULT_JOBS = 2
+WARMUP_LIMIT_S = 600.0
+_FACTORS = ("script", "clients", "jobs", "warmup", "duration", "rate", "protocol")
+
+
+def run_count(table: RunTable) -> int:
+    """How many runs a table makes, without making them."""
+    count = 1
+    for levels in _factors(table).values():
+        count *= len(levels)
+    return count
+
+
+def run_specs(tables: tuple[RunTable, ...], workload: str) -> tuple[RunSpec, ...]:
+    """The runs of all tables, in the order of the plan; ValueError if two have one name.
+
+    Within a table the last key of the list above varies fastest. Where a key varies, its level is
+    appended to the name.
+    """
+    specs = tuple(spec for table in tables for spec in _runs(table, workload))
+    # Folders are made of the names: what differs in punctuation only would differ in nothing there.
+    names = Counter(re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()) for spec in specs)
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
+    return specs
+
+
+def _factors(table: RunTable) -> dict[str, tuple[Any, ...]]:
+    return {name: getattr(table, name) or (None,) for name in _FACTORS}
+
+
+def _runs(table: RunTable, workload: str) -> Iterator[RunSpec]:
+    factors = _factors(table)
+    for combination in product(*factors.values()):
+        levels = dict(zip(factors, combination, strict=True))
+        varied = {name: level for name, level in levels.items() if len(factors[name]) > 1}
+        yield RunSpec(_name(table, levels["script"], varied), workload, _levels(table, levels))
+
+
+def _name(table: RunTable, script: Script, varied: dict[str, Any]) -> str:
+    name = table.name or script.stem or script.name
+    for factor, level in varied.items():
+        if factor == "script":
+            name += "" if table.name is None else f"-{_word(level)}"
+        else:
+            name += f"-{factor}-{_word(level)}"
+    return name
+
+
+def _word(level: Any) -> str:
+    if isinstance(level, Script):
+        return level.stem or level.name
+    if level is None:
+        return "unlimited"
+    return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
+
+
+def _levels(table: RunTable, levels: dict[str, Any]) -> Levels:
+    script: Script = levels["script"]
+    steady = levels["warmup"] == UNTIL_STEADY
+    found: dict[str, Scalar | None] = {
+        "script": script.name,
+        "script_text": script.text,
+        "clients": levels["clients"],
+        "jobs": levels["jobs"] or min(levels["clients"], DEFAULT_JOBS),
+        "warmup": UNTIL_STEADY if steady else "fixed",
+        # Until steady: the longest that it may take.
+        "warmup_s": (table.warmup_limit or WARMUP_LIMIT_S) if steady else levels["warmup"],
+        "duration_s": levels["duration"],
+        "rate_tps": levels["rate"],
+        "protocol": levels["protocol"],
+    }
+    return Levels({name: level for name, level in found.items() if level is not None})

@@ -1,0 +1,354 @@
+"""Single values of a plan, from TOML to the type that the model has.
+
+Each function takes what TOML gave and returns the level; ValueError says what is allowed. The
+annotated types below are what the schema (`document.py`) is written in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationInfo
+
+from bedplate.model.cell import Throttle
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.plan import Scale
+from bedplate.plan import settings, words
+from bedplate.plan.scale import DATABASE_BLOCK_SIZES
+from bedplate.plan.throttles import THROTTLES
+from bedplate.plan.words import shown
+from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
+
+EXECUTORS = ("local",)
+VERSIONS = ("15", "17", "18")
+SCRIPTS = ("read-only", "read-write", "simple-update")
+PROTOCOLS = ("simple", "extended", "prepared")
+UNTIL_STEADY = "until steady"
+UNLIMITED = "unlimited"
+
+MAX_FILE_BYTES = MIB
+SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
+SMALLEST_MEMORY_BYTES = 256 * MIB
+LONGEST_S = 30 * 86400.0
+
+# In the order of the record's fields, each with its abbreviation in a made-up throttle's name.
+THROTTLE_KEYS = {
+    "read_iops": "r",
+    "write_iops": "w",
+    "read_bandwidth": "rb",
+    "write_bandwidth": "wb",
+}
+
+_TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
+_VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
+_PGBENCH_SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Script:
+    """A pgbench script: a built-in one by name, or an own one (`custom`) with its text and stem."""
+
+    name: str
+    text: str | None = None
+    stem: str | None = None
+
+
+def title(value: Any) -> str:
+    """One line of text."""
+    if isinstance(value, str) and value.strip() and len(value) <= 200 and value.isprintable():
+        return value
+    raise ValueError("allowed is one line of at most 200 printable characters")
+
+
+def whole_number(lowest: int, highest: int, value: Any) -> int:
+    """A whole number within bounds."""
+    if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
+        return value
+    raise ValueError(f"allowed is a whole number from {lowest} to {highest}")
+
+
+def flag(value: Any) -> bool:
+    """True or false, and nothing that looks like it."""
+    if isinstance(value, bool):
+        return value
+    raise ValueError("allowed are true and false")
+
+
+def one_of(allowed: tuple[str, ...], value: Any) -> str:
+    """One of some words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise ValueError(f"allowed: {', '.join(allowed)}")
+
+
+def size(lowest: int, highest: int, value: Any) -> int:
+    """A size in bytes, or a text with a unit."""
+    allowed = f'allowed is a size from {format_size(lowest)} to {format_size(highest)}, such as "2 GB"'
+    try:
+        found = parse_size(value) if isinstance(value, (str, int)) else None
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or not lowest <= found <= highest:
+        raise ValueError(allowed)
+    return found
+
+
+def power_of_two(allowed: tuple[int, ...], value: Any) -> int:
+    """One of some sizes."""
+    try:
+        found = parse_size(value) if isinstance(value, (str, int)) else None
+    except (ValueError, OverflowError):
+        found = None
+    if found not in allowed:
+        raise ValueError(f"allowed: {', '.join(_size_in_kb(entry) for entry in allowed)}")
+    return found
+
+
+def read_ahead_kb(value: Any) -> int:
+    """Read-ahead in kB from a text with a unit."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(
+            f'a bare number may mean sectors, kB or bytes; write a unit (8192 sectors are "4096 kB", '
+            f'{value} kB is "{value} kB")'
+            if abs(value) < 10**9
+            else 'write a size with its unit, "4096 kB"'
+        )
+    found = size(0, GIB, value)
+    if found % KIB:
+        raise ValueError("allowed is a whole number of kB")
+    return found // KIB
+
+
+def duration(lowest: float, value: Any) -> float:
+    """Whole seconds, as pgbench counts them."""
+    allowed = (
+        f'allowed is a whole number of seconds from {lowest:.0f}, or a text such as "90 s", "4 min", "2 h"'
+    )
+    try:
+        found = parse_duration_s(value) if isinstance(value, (str, int, float)) else None
+    except ValueError:
+        found = None
+    if found is None or not lowest <= found <= LONGEST_S or found != int(found):
+        raise ValueError(allowed)
+    return found
+
+
+def warmup(value: Any) -> float | str:
+    """A time, or until the run is steady."""
+    if value == UNTIL_STEADY:
+        return UNTIL_STEADY
+    try:
+        return duration(0, value)
+    except ValueError as error:
+        raise ValueError(f'{error}, or "{UNTIL_STEADY}"') from None
+
+
+def rate(value: Any) -> float | None:
+    """Transactions a second that are offered; None for as fast as they go."""
+    if value == UNLIMITED:
+        return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1e9:
+        return float(value)
+    raise ValueError(f'allowed is a number of transactions a second, or "{UNLIMITED}"')
+
+
+def scale(value: Any) -> Scale:
+    """A pgbench scale, or a multiple of the memory."""
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
+        return Scale(units=value)
+    found = _TIMES_MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not 0 < float(found[1]) <= 1000:
+        raise ValueError('allowed is a whole number from 1 to 1000000, or a multiple such as "4x memory"')
+    return Scale(times_memory=float(found[1]))
+
+
+def version(value: Any) -> str:
+    """A major version of PostgreSQL, or an exact one."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    found = _VERSION.fullmatch(text) if isinstance(text, str) else None
+    if found is None or found[1] not in VERSIONS:
+        raise ValueError(f'allowed: {", ".join(VERSIONS)}, or an exact version as text, such as "18.6"')
+    return str(text)
+
+
+def run_name(value: Any) -> str:
+    """A name for a run that also names its folder."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise ValueError("allowed are 1 to 60 letters, digits, blanks and . _ = -, a letter or digit first")
+
+
+def mount_options(value: Any) -> tuple[str, ...]:
+    """A list of mount options; the list is one level."""
+    reasons: list[str] = []
+    for word in _texts(value):
+        try:
+            words.mount_option(word)
+        except ValueError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise ValueError("; ".join(reasons))
+    return tuple(value)
+
+
+def mkfs_options(value: Any) -> tuple[str, ...]:
+    """A list of argument words for mkfs; the list is one level."""
+    return words.mkfs_options(_texts(value))
+
+
+def throttle(value: Any) -> Throttle:
+    """A named slower device, or a table of limits; a made-up one is named by its limits."""
+    if isinstance(value, str) and value in THROTTLES:
+        return THROTTLES[value]
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"allowed: {', '.join(THROTTLES)}, or a table with {', '.join(THROTTLE_KEYS)}")
+    reasons: list[str] = []
+    limits: dict[str, int] = {}
+    for key, limit in value.items():
+        try:
+            limits[key] = _limit(key, limit)
+        except ValueError as error:
+            reasons.append(f"{shown(key)} = {shown(limit)}: {error}")
+    if reasons:
+        raise ValueError("; ".join(reasons))
+    name = "-".join(
+        ["custom", *(f"{word}{limits[key]}" for key, word in THROTTLE_KEYS.items() if key in limits)]
+    )
+    return Throttle(name, *(limits.get(key) for key in THROTTLE_KEYS))
+
+
+def _limit(key: str, value: Any) -> int:
+    if key not in THROTTLE_KEYS:
+        raise ValueError(f"unknown key; allowed: {', '.join(THROTTLE_KEYS)}")
+    return whole_number(1, 10**8, value) if key.endswith("_iops") else size(64 * KIB, TIB, value)
+
+
+def device(value: Any) -> str:
+    """The stable name of a device."""
+    if not isinstance(value, str):
+        raise ValueError("allowed is a path such as /dev/disk/by-id/…")
+    return words.stable_device(value)
+
+
+def script(value: Any, info: ValidationInfo) -> Script:
+    """A built-in script by name, or an own one by its path beside the plan."""
+    if not isinstance(value, str):
+        raise ValueError(f"allowed: {', '.join(SCRIPTS)}, or the path of an own script")
+    if value in SCRIPTS:
+        return Script(value)
+    try:
+        text = _file_beside_the_plan(value, info)
+    except ValueError as error:
+        raise ValueError(f"not one of {', '.join(SCRIPTS)}, and as an own script: {error}") from None
+    if _PGBENCH_SHELL.search(text):
+        raise ValueError("the script has \\shell or \\setshell; bedplate starts no shell")
+    if "\0" in text or not text.strip():
+        raise ValueError("the script is empty or has a NUL character")
+    stem = re.sub(r"[^A-Za-z0-9._=-]+", "-", Path(value).stem).strip("-.")[:40]
+    return Script("custom", text, stem or "custom")
+
+
+def configuration(value: Any, info: ValidationInfo) -> str:
+    """The text of an own postgresql.conf, by its path beside the plan."""
+    if not isinstance(value, str):
+        raise ValueError("allowed is the path of a postgresql.conf, relative to the plan")
+    return settings.configuration_text(_file_beside_the_plan(value, info))
+
+
+def _file_beside_the_plan(name: str, info: ValidationInfo) -> str:
+    # A plan from elsewhere must not copy this machine's files into a study that is then shared.
+    directory = Path((info.context or {})["directory"]).resolve()
+    if not name.isprintable() or not 0 < len(name) <= 500 or Path(name).is_absolute():
+        raise ValueError("allowed is a path relative to the plan")
+    try:
+        path = (directory / name).resolve()
+        if not path.is_relative_to(directory):
+            raise ValueError("the file lies outside of the plan's directory; copy it beside the plan")
+        if not path.is_file():
+            raise ValueError(f"there is no such file in {directory}")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError(f"the file is larger than {format_size(MAX_FILE_BYTES)}")
+        return path.read_text(encoding="utf-8")
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"the file cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise ValueError("the file is not UTF-8 text") from None
+
+
+def _texts(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError('allowed is a list of texts, such as ["noatime"]; vary takes a list of such lists')
+    if len(value) > 100:
+        raise ValueError("allowed are at most 100 words")
+    return value
+
+
+def _size_in_kb(size_bytes: int) -> str:
+    return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"
+
+
+def _levels(value: Any) -> tuple[Any, ...]:
+    """A bare value is one level; `{ vary = [...] }` is several."""
+    if not (isinstance(value, dict) and "vary" in value):
+        return (value,)
+    if set(value) != {"vary"}:
+        raise ValueError("vary stands alone in its table: { vary = [first, second] }")
+    if not isinstance(value["vary"], list) or not value["vary"]:
+        raise ValueError("vary takes a list with at least one level: { vary = [first, second] }")
+    return tuple(value["vary"])
+
+
+def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    seen: set[Any] = set()
+    twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
+    if twice:
+        raise ValueError(f"the level {', '.join(twice)} is listed twice")
+    return levels
+
+
+Level = TypeVar("Level")
+# Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
+Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), AfterValidator(_distinct)]
+
+
+def _within(check: Any, *bounds: Any) -> PlainValidator:
+    return PlainValidator(lambda value: check(*bounds, value))
+
+
+Title: TypeAlias = Annotated[str, PlainValidator(title)]
+Repetitions: TypeAlias = Annotated[int, _within(whole_number, 1, 1000)]
+Seed: TypeAlias = Annotated[int, _within(whole_number, 0, 2**53 - 1)]
+Executor: TypeAlias = Annotated[str, _within(one_of, EXECUTORS)]
+Flag: TypeAlias = Annotated[bool, PlainValidator(flag)]
+ImageSize: TypeAlias = Annotated[int, _within(size, SMALLEST_IMAGE_BYTES, 16 * TIB)]
+Memory: TypeAlias = Annotated[int, _within(size, SMALLEST_MEMORY_BYTES, 64 * TIB)]
+ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(throttle)]
+DeviceName: TypeAlias = Annotated[str, PlainValidator(device)]
+ReadAhead: TypeAlias = Annotated[int, PlainValidator(read_ahead_kb)]
+Scheduler: TypeAlias = Annotated[str, _within(one_of, words.SCHEDULERS)]
+FilesystemType: TypeAlias = Annotated[str, _within(one_of, tuple(TRAITS))]
+FilesystemBlock: TypeAlias = Annotated[int, _within(power_of_two, tuple(2**n for n in range(9, 17)))]
+MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(mount_options)]
+MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(mkfs_options)]
+Data: TypeAlias = Annotated[str, _within(one_of, ("ordered", "writeback", "journal"))]
+Journal: TypeAlias = Annotated[str, _within(one_of, ("internal", "none"))]
+Version: TypeAlias = Annotated[str, PlainValidator(version)]
+DatabaseBlock: TypeAlias = Annotated[int, _within(power_of_two, DATABASE_BLOCK_SIZES)]
+WalBlock: TypeAlias = Annotated[int, _within(power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
+Configuration: TypeAlias = Annotated[str, PlainValidator(configuration)]
+SettingName: TypeAlias = Annotated[str, AfterValidator(settings.setting_name)]
+SettingValue: TypeAlias = Annotated[str, PlainValidator(settings.setting_value)]
+WorkloadType: TypeAlias = Annotated[str, _within(one_of, ("pgbench",))]
+ScaleLevel: TypeAlias = Annotated[Scale, PlainValidator(scale)]
+RunName: TypeAlias = Annotated[str, PlainValidator(run_name)]
+ScriptLevel: TypeAlias = Annotated[Script, PlainValidator(script)]
+Count: TypeAlias = Annotated[int, _within(whole_number, 1, 10_000)]
+WarmUp: TypeAlias = Annotated[float | str, PlainValidator(warmup)]
+Duration: TypeAlias = Annotated[float, _within(duration, 1)]
+Rate: TypeAlias = Annotated[float | None, PlainValidator(rate)]
+Protocol: TypeAlias = Annotated[str, _within(one_of, PROTOCOLS)]
+CanaryEvery: TypeAlias = Annotated[float, _within(duration, 60)]

@@ -1,0 +1,93 @@
+"""What a plan may ask for although its runs will be `suspect`, or will not mean what they seem to."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from bedplate.model.cell import ClusterLevels, RunSpec
+from bedplate.model.plan import Plan
+from bedplate.plan.settings import checkpoint_completion_target, checkpoint_timeout_s, controlled_in
+from bedplate.plan.values import UNTIL_STEADY
+from bedplate.units import format_duration
+
+READ_ONLY = "read-only"
+
+# After its last write a checkpoint still syncs the files, and it may begin a moment late.
+_SYNC_SLACK_S = 3.0
+_SYNC_SLACK_SHARE = 0.05
+
+
+def needed_duration_s(cluster: ClusterLevels, warmup_s: float | None) -> float:
+    """How long must be measured to hold one complete timed checkpoint.
+
+    A CHECKPOINT comes right before the warm-up; from it, a timed one starts every
+    `checkpoint_timeout` and is spread over `checkpoint_completion_target` of it. The first that
+    starts after the warm-up counts. `warmup_s` None: of unknown length, so the worst case.
+    """
+    timeout = checkpoint_timeout_s(cluster)
+    lasts = timeout * checkpoint_completion_target(cluster) + max(_SYNC_SLACK_S, _SYNC_SLACK_SHARE * timeout)
+    if warmup_s is None or timeout <= 0:
+        return timeout + lasts
+    starts = max(1, ceil(warmup_s / timeout)) * timeout
+    return starts - warmup_s + lasts
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """Sentences, each once."""
+    found = [
+        *(
+            sentence
+            for workload in plan.workloads
+            for run in workload.runs
+            for sentence in _of_run(plan, run)
+        ),
+        *_of_scales(plan),
+        *_of_configurations(plan),
+    ]
+    if plan.repetitions < 3:
+        found.append(
+            f"repetitions = {plan.repetitions}: the report describes, and gives no verdicts; "
+            "`bedplate extend` adds repetitions"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _of_run(plan: Plan, run: RunSpec) -> list[str]:
+    if run.levels["script"] == READ_ONLY:
+        return []
+    steady = run.levels["warmup"] == UNTIL_STEADY
+    duration_s = run.levels.number("duration_s") or 0.0
+    found = []
+    for cluster in plan.clusters:
+        needed_s = needed_duration_s(cluster, None if steady else run.levels.number("warmup_s"))
+        if duration_s < needed_s:
+            found.append(
+                f"run {run.name}: {format_duration(duration_s)} may not hold a complete timed checkpoint "
+                f"(checkpoint_timeout {format_duration(checkpoint_timeout_s(cluster))}, completion target "
+                f"{checkpoint_completion_target(cluster):g}), and the run will be suspect; "
+                f"duration = {ceil(needed_s)} is enough, or a shorter checkpoint_timeout"
+            )
+    return found
+
+
+def _of_scales(plan: Plan) -> list[str]:
+    found = []
+    for workload in plan.workloads:
+        smallest = min((scale.units for scale in workload.scales if scale.units is not None), default=None)
+        for run in workload.runs:
+            clients = run.levels.integer("clients") or 1
+            if smallest is not None and run.levels["script"] == "read-write" and smallest < clients:
+                found.append(
+                    f"run {run.name}: {clients} clients on scale {smallest} wait for each other's rows "
+                    "(one branch per unit of scale), more than for the device"
+                )
+    return found
+
+
+def _of_configurations(plan: Plan) -> list[str]:
+    found = []
+    for text in dict.fromkeys(cluster.configuration for cluster in plan.clusters if cluster.configuration):
+        names = controlled_in(text)
+        if names:
+            found.append(f"postgresql.configuration: bedplate's own {', '.join(names)} win over the file's")
+    return found
