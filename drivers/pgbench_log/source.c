@@ -100,7 +100,8 @@ void source_open(struct source *source, const char *path, uint64_t number, bool 
 {
     *source = (struct source){.number = number, .end = UINT64_MAX, .last_second = INT64_MIN};
     source->path = strdup(path);
-    source->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    /* O_NONBLOCK: opening a pipe that nobody writes to would wait for ever, before it can be refused. */
+    source->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     if (source->path == NULL || source->fd < 0 || fstat(source->fd, &status) != 0)
         die("cannot open %s: %s", path, strerror(errno));

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bedplate.engine.native import COMPILER, ensure_driver
+from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.host.command import Commands, Completed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_compiler = pytest.mark.skipif(shutil.which(COMPILER) is None, reason="needs a C compiler: package gcc")
+PROGRAM = "#include <stdio.h>\nint main(void) { return puts(WORD) < 0; }\n"
+
+
+def compilations(commands: Commands) -> int:
+    return sum("-o" in argv for argv in commands.record)
+
+
+def source_in(folder: Path, word: str = "one") -> Path:
+    source = folder / "driver.c"
+    source.write_text(f'#define WORD "{word}"\n{PROGRAM}')
+    return source
+
+
+@needs_compiler
+def test_builds_once_and_again_only_for_another_source(tmp_path: Path) -> None:
+    commands = Commands()
+    source = source_in(tmp_path)
+    cache = tmp_path / "cache"
+    first = ensure_driver("d", source=source, cache_directory=cache, commands=commands)
+    assert first == ensure_driver("d", source=source, cache_directory=cache, commands=commands)
+    assert compilations(commands) == 1
+    second = ensure_driver("d", source=source_in(tmp_path, "two"), cache_directory=cache, commands=commands)
+    assert [
+        subprocess.run([str(driver)], check=True, capture_output=True, text=True).stdout
+        for driver in (first, second)
+    ] == ["one\n", "two\n"]
+
+
+@needs_compiler
+def test_the_folder_beside_the_source_belongs_to_it(tmp_path: Path) -> None:
+    commands = Commands()
+    source = tmp_path / "driver.c"
+    source.write_text('#include "driver/word.h"\nint main(void) { return answer(); }\n')
+    (tmp_path / "driver").mkdir()
+    (tmp_path / "driver/word.h").write_text("int answer(void);\n")
+    found = []
+    for answer in (7, 8):
+        (tmp_path / "driver/word.c").write_text(
+            f'#include "word.h"\nint answer(void) {{ return {answer}; }}\n'
+        )
+        driver = ensure_driver("d", source=source, cache_directory=tmp_path / "cache", commands=commands)
+        found.append(subprocess.run([str(driver)], check=False).returncode)
+    assert found == [7, 8]
+
+
+@needs_compiler
+def test_several_at_once_compile_once(tmp_path: Path) -> None:
+    source = source_in(tmp_path)
+    everyone = [Commands() for _ in range(4)]
+    with ThreadPoolExecutor(len(everyone)) as pool:
+        drivers = set(
+            pool.map(
+                lambda commands: ensure_driver(
+                    "d", source=source, cache_directory=tmp_path / "cache", commands=commands
+                ),
+                everyone,
+            )
+        )
+    assert len(drivers) == 1
+    assert sum(compilations(commands) for commands in everyone) == 1
+    assert {"d.lock", drivers.pop().name} == {path.name for path in (tmp_path / "cache").iterdir()}
+
+
+@needs_compiler
+def test_a_source_that_does_not_compile_says_what_the_compiler_said(tmp_path: Path) -> None:
+    source = tmp_path / "driver.c"
+    source.write_text("#include <no_such_header.h>\n")
+    with pytest.raises(RequirementMissing, match=r"no_such_header\.h"):
+        ensure_driver("d", source=source, cache_directory=tmp_path / "cache", commands=Commands())
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["d.lock"]
+
+
+def test_a_missing_source_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RequirementMissing, match=r"gone\.c"):
+        ensure_driver("d", source=tmp_path / "gone.c", cache_directory=tmp_path, commands=Commands())
+
+
+@dataclass
+class _NoCompiler(Commands):
+    def run(self, argv: object, **_options: object) -> Completed:
+        del argv
+        raise CommandFailed("cc cannot be started: No such file", argv=["cc"], status=None, output="")
+
+
+def test_no_compiler_names_the_packages(tmp_path: Path) -> None:
+    with pytest.raises(RequirementMissing, match="install the packages gcc and libc6-dev"):
+        ensure_driver("d", source=source_in(tmp_path), cache_directory=tmp_path, commands=_NoCompiler())
