@@ -78,7 +78,8 @@ _DEVIATIONS = OptionRules(
 class Ext:
     """One of ext2, ext3, ext4."""
 
-    probe_bytes = 64 * MIB
+    # Below 512 MiB mke2fs would choose other sizes (mke2fs.conf(5), usage type `small`).
+    probe_bytes = 520 * MIB
 
     def __init__(self, type: str) -> None:  # noqa: A002
         self.traits: FilesystemTraits = TRAITS[type]

@@ -49,8 +49,8 @@ def measure_fsyncs(
 ) -> FsyncMeasure:
     """Count over `calls` appends of 8 KiB with fsync, then over `calls` overwrites with fdatasync.
 
-    As PostgreSQL does: its files grow with fsync, its WAL is overwritten with fdatasync. Everything
-    that mounting and creating left behind is synced first. The file is removed in any case.
+    As PostgreSQL does: its files grow with fsync, its WAL is overwritten with fdatasync. What mounting
+    and creating left behind is synced first. The file is removed in any case.
     """
     devices = {"data": data, **({"journal": journal} if journal else {})}
     path = target / _FILE_NAME
@@ -62,7 +62,7 @@ def measure_fsyncs(
         # One unmeasured append, so that the first commit after the mount is not counted.
         os.pwrite(file, payload, 0)
         os.fsync(file)
-        os.sync()
+        _sync_directory(target)
         for pattern, sync, first in ((APPENDING, os.fsync, 1), (OVERWRITING, os.fdatasync, 0)):
             before = {name: flushes_completed(device.queue_name) for name, device in devices.items()}
             durations_us = [
@@ -145,3 +145,12 @@ def _timed(file: int, payload: bytes, offset: int, sync: Callable[[int], None]) 
     started = time.perf_counter_ns()
     sync(file)
     return (time.perf_counter_ns() - started) / 1000
+
+
+def _sync_directory(path: Path) -> None:
+    """Not os.sync: that would wait for every other file system of the machine."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -10,7 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from bedplate.errors import OutputNotUnderstood
+from bedplate.errors import CommandFailed, OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.options import OptionRules
@@ -117,7 +117,13 @@ class Xfs:
         if levels.block_size_bytes == 512 and not any(item.flag == "-m" for item in asked):
             own.append(Argument("-m", "crc=0"))
         argv = ["mkfs.xfs", "-q", *joined(own, asked, lists=()), device_path]
-        return warnings_in(commands.run(argv, timeout_s=3600).output)
+        done = commands.run(argv, timeout_s=3600, check=False)
+        if done.status != 0:
+            # Its usage, twenty lines long, follows the reason.
+            why = done.output.partition("Usage:")[0].strip() or f"status {done.status}"
+            reason = f"{' '.join(argv)} refuses: {why}"
+            raise CommandFailed(reason, argv=argv, status=done.status, output=done.output)
+        return warnings_in(done.output)
 
     def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
         """The plan's own words: XFS has no option for a factor."""

@@ -134,7 +134,7 @@ def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
     """
     reasons = []
     for word in option_words(levels.mkfs_options):
-        if "/" in word or any(part.lower().startswith(_MKFS_ELSEWHERE) for part in word.split(",")):
+        if "/" in word or any(name in word.lower() for name in _MKFS_ELSEWHERE):
             reasons.append(
                 f"mkfs option {word!r} names another device or a file; only the scratch device is used"
             )
