@@ -1,0 +1,1 @@
+"""PostgreSQL: its source, builds per block size, and clusters."""

@@ -1,0 +1,50 @@
+"""The versions of PostgreSQL that bedplate knows how to build, and how they are asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bedplate.errors import PlanError
+
+# Those whose build and run are proved by this repository's own host tests and decisions.
+SUPPORTED_MAJORS = (15, 17, 18)
+DEFAULT_VERSION = "18"
+
+_ASKED = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?")
+
+
+@dataclass(frozen=True, order=True)
+class AskedVersion:
+    """`18` (any minor: `minor` is None) or `18.6`."""
+
+    major: int
+    minor: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.major) if self.minor is None else f"{self.major}.{self.minor}"
+
+    def accepts(self, exact: str) -> bool:
+        """Whether the release `exact` (like "18.6") is what was asked; betas never are."""
+        release = release_key(exact)
+        return release is not None and release[0] == self.major and self.minor in (None, release[1])
+
+
+def parse_version(text: str) -> AskedVersion:
+    """`"18"` or `"18.6"`; `PlanError` names what is allowed."""
+    found = _ASKED.fullmatch(text.strip())
+    if found is None or int(found[1]) not in SUPPORTED_MAJORS:
+        known = ", ".join(str(major) for major in SUPPORTED_MAJORS)
+        raise PlanError(
+            f"PostgreSQL version {text!r} cannot be built here; "
+            f"ask for one of {known}, or for an exact release such as 18.6"
+        )
+    return AskedVersion(int(found[1]), None if found[2] is None else int(found[2]))
+
+
+def release_key(exact: str) -> tuple[int, int] | None:
+    """(major, minor) of a release like "18.6", for ordering; None for anything else ("19beta1")."""
+    found = _ASKED.fullmatch(exact)
+    if found is None or found[2] is None:
+        return None
+    return int(found[1]), int(found[2])

@@ -1,0 +1,33 @@
+"""One holder at a time, over processes: a lock on a file that the kernel drops with its holder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold `path` exclusively; waits for another holder after calling `on_wait` once.
+
+    The file stays behind, empty: removing it would let a third start lock another file of the
+    same name. A holder that is killed holds nothing.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait is not None:
+                on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

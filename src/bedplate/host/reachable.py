@@ -1,0 +1,63 @@
+"""Makes sure that an unprivileged account can reach and read what root prepared for it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from bedplate.errors import RequirementMissing
+
+_TRAVERSE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+_READ = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+
+
+def open_to_all(tree: Path) -> None:
+    """Like `chmod -R a+rX`: whatever the caller's umask was, every account may read and run `tree`.
+
+    Symbolic links are left alone; nobody's right to write changes.
+    """
+    _add_mode(tree, _READ | _TRAVERSE)
+    for folder, folders, files in os.walk(tree):
+        for name in folders:
+            _add_mode(Path(folder, name), _READ | _TRAVERSE)
+        for name in files:
+            path = Path(folder, name)
+            runs = not path.is_symlink() and path.stat().st_mode & stat.S_IXUSR
+            _add_mode(path, _READ | (_TRAVERSE if runs else 0))
+
+
+def require_traversable(path: Path, *, own: Path) -> None:
+    """Every folder from / to `path` must let any account through.
+
+    Folders from `own` (inclusive) downwards are bedplate's and are opened; one above it is not
+    ours to change: `RequirementMissing` names each that is closed. Judged by the mode bits for
+    others, so a folder that lets the account in by an access control list only is refused too.
+    """
+    own = own.resolve()
+    path = path.resolve()
+    if own != path and own not in path.parents:
+        raise ValueError(f"{path} does not lie under {own}")
+    closed = []
+    for folder in (*reversed(path.parents), path):
+        if folder == own or own in folder.parents:
+            _add_mode(folder, _READ | _TRAVERSE)
+        elif not folder.stat().st_mode & stat.S_IXOTH:
+            closed.append(folder)
+    if closed:
+        raise RequirementMissing(
+            *(
+                f"{folder} (mode {stat.S_IMODE(folder.stat().st_mode):04o}) lets no other account through, "
+                f"and the server runs as an unprivileged account from {path}"
+                for folder in closed
+            ),
+            "set BEDPLATE_CACHE to a folder that every account can reach, or open the folders with chmod o+x",
+        )
+
+
+def _add_mode(path: Path, bits: int) -> None:
+    if path.is_symlink():
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode | bits != mode:
+        path.chmod(mode | bits)
