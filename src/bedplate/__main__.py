@@ -1,8 +1,24 @@
-"""`python -m bedplate`: the command line."""
+"""`python -m bedplate`: the command line, or in a guest the visit alone."""
 
 from __future__ import annotations
 
-from bedplate.cli import main
+import sys
+
+
+def main() -> None:
+    """Run what the arguments name, and exit with its code.
+
+    `run-visit` is told apart before the command line is imported: a guest has no libraries, and in
+    an emulated one every import costs seconds.
+    """
+    if sys.argv[1:2] == ["run-visit"]:
+        from bedplate.visit.command import main as run_visit  # noqa: PLC0415 - see above
+
+        sys.exit(run_visit(sys.argv[2:]))
+    from bedplate.cli import main as run_command_line  # noqa: PLC0415 - see above
+
+    run_command_line()
+
 
 if __name__ == "__main__":
     main()

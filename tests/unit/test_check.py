@@ -1,0 +1,247 @@
+"""The contributor's check, run on a copy whose environment is a stand-in that says what it was asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Prints its arguments; fails, or ends as pytest does, when a word of FAILING or EMPTY is among them.
+_STAND_IN = """#!/bin/sh
+echo "called: $*"
+for word in ${FAILING-}; do case "$*" in *"$word"*) exit 1 ;; esac; done
+for word in ${EMPTY-}; do case "$*" in *pytest*"$word"*) exit 5 ;; esac; done
+"""
+_TOOLS = ("sh", "cat", "cmp", "date", "dirname", "readlink", "mkdir")
+_HOST_TOOLS = ("mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "losetup", "bison", "flex", "m4", "perl", "gcc", "make")
+_MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz")
+_HOST_FILES = ("/usr/include/stdio.h", "/usr/include/liburing.h", "/etc/ssl/certs/ca-certificates.crt")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A copy of the check with a PATH that holds only what the test puts there."""
+
+    root: Path
+    tools: Path
+
+    def tool(self, name: str, text: str = "exit 0") -> None:
+        (self.tools / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (self.tools / name).chmod(0o755)
+
+    def check(self, *arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.root / "check"), *arguments],
+            env={"PATH": str(self.tools), "BEDPLATE_CACHE": str(self.root / "cache"), **extra},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+
+@pytest.fixture
+def bench(repository: Path, tmp_path: Path) -> Bench:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in _TOOLS:
+        found = shutil.which(name)
+        assert found is not None
+        (tools / name).symlink_to(found)
+    root = tmp_path / "checkout"
+    (root / "requirements").mkdir(parents=True)
+    shutil.copy2(repository / "check", root / "check")
+    for name in ("environment.sh", "development.txt"):
+        shutil.copy2(repository / "requirements" / name, root / "requirements" / name)
+    environment = root / "cache/environments/development-stand-in"
+    (environment / "bin").mkdir(parents=True)
+    for name in ("python", "lint-imports"):
+        (environment / "bin" / name).write_text(_STAND_IN, encoding="utf-8")
+        (environment / "bin" / name).chmod(0o755)
+    shutil.copy2(root / "requirements/development.txt", environment / "requirements.txt")
+    (environment / "complete").write_text("/usr/bin/python3\n", encoding="utf-8")
+    made = Bench(root, tools)
+    made.tool("id", "echo 1000")
+    made.tool("chromium")
+    return made
+
+
+def _table(output: str) -> dict[str, tuple[str, str]]:
+    """Step -> (outcome, remark) from the table at the end."""
+    lines = output.splitlines()
+    start = max(number for number, line in enumerate(lines) if line.startswith("outcome"))
+    rows = {}
+    for line in lines[start + 1 :]:
+        outcome, rest = line[:8].strip(), line[8:].split(maxsplit=1)[1]
+        step, _, remark = rest.partition(": ")
+        rows[step] = (outcome, remark)
+    return rows
+
+
+def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
+    ended = bench.check()
+    assert {step: outcome for step, (outcome, _) in _table(ended.stdout).items()} == {
+        "format": "passed",
+        "lint": "passed",
+        "types": "passed",
+        "imports": "passed",
+        "unit, golden and meta tests": "passed",
+        "host tests": "skipped",
+        "browser tests": "passed",
+    }
+    assert ended.returncode == 0
+
+
+def test_steps_run_after_a_failed_one(bench: Bench) -> None:
+    ended = bench.check(FAILING="ruff mypy")
+    rows = _table(ended.stdout)
+    assert [rows[step][0] for step in ("format", "lint", "types", "imports")] == ["failed"] * 3 + ["passed"]
+    assert rows["unit, golden and meta tests"] == ("passed", "")
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("word", ["format", "lint-imports", "mypy", "not", "browser"])
+def test_any_failing_step_fails_the_check(bench: Bench, word: str) -> None:
+    # lint-imports is called by its own name; every other step through python.
+    called = "imports" if word == "lint-imports" else word
+    assert bench.check(FAILING=called).returncode == 1
+
+
+def test_host_tests_without_root_are_skipped_visibly(bench: Bench) -> None:
+    ended = bench.check()
+    assert (
+        "skipped: they make loop devices, mount and start servers, which needs root: sudo ./check"
+        in ended.stdout
+    )
+    assert _table(ended.stdout)["host tests"] == ("skipped", "needs root: sudo ./check")
+    assert "-m host" not in ended.stdout
+
+
+def _give_host_tools(bench: Bench) -> None:
+    absent = [path for path in _HOST_FILES if not Path(path).exists()]
+    if absent:
+        pytest.skip(f"this machine lacks {', '.join(absent)}, which are looked for by their paths")
+    for name in (*_HOST_TOOLS, *_MORE_HOST_TOOLS):
+        bench.tool(name)
+
+
+def test_root_runs_the_host_tests(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    ended = bench.check()
+    assert _table(ended.stdout)["host tests"] == ("passed", "")
+    assert "--durations=10 -m host" in ended.stdout
+    assert ended.returncode == 0
+
+
+def test_missing_packages_are_named_and_exit_3(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    (bench.tools / "chromium").unlink()
+    ended = bench.check()
+    outcome, remark = _table(ended.stdout)["host tests"]
+    assert outcome == "not run"
+    assert {"xfsprogs", "btrfs-progs", "e2fsprogs", "bison", "flex", "perl", "gcc", "make"} <= set(
+        remark.split()
+    )
+    assert _table(ended.stdout)["browser tests"][0] == "not run"
+    assert "the browser tests need system packages that are missing: chromium" in ended.stderr
+    assert ended.returncode == 3
+
+
+def test_a_failure_weighs_more_than_a_missing_package(bench: Bench) -> None:
+    (bench.tools / "chromium").unlink()
+    assert bench.check().returncode == 3
+    assert bench.check(FAILING="mypy").returncode == 1
+
+
+@pytest.mark.parametrize("consent", [{"arguments": ["--yes"]}, {"environment": {"CI": "true"}}])
+def test_root_installs_with_consent_after_an_update(bench: Bench, consent: dict[str, object]) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    (bench.tools / "mkfs.xfs").unlink()
+    # The stand-in "installs" only what its index was updated for.
+    made = f": > '{bench.tools}/mkfs.xfs'; /bin/chmod 755 '{bench.tools}/mkfs.xfs'"
+    bench.tool("apt-get", f'echo "apt-get $*"\n[ "$1" = update ] || {{ {made}; }}')
+    arguments, environment = consent.get("arguments", []), consent.get("environment", {})
+    assert isinstance(arguments, list)
+    assert isinstance(environment, dict)
+    ended = bench.check(*arguments, **environment)
+    calls = [line for line in ended.stderr.splitlines() if line.startswith("apt-get")]
+    assert calls == ["apt-get update", "apt-get install --yes --no-install-recommends xfsprogs"]
+    assert _table(ended.stdout)["host tests"] == ("passed", "")
+
+
+def test_nothing_is_installed_without_consent(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    bench.tool("apt-get", 'echo "apt-get $*"')
+    ended = bench.check()
+    assert not [line for line in ended.stderr.splitlines() if line.startswith("apt-get")]
+    assert "this installs them:  apt-get update && apt-get install" in ended.stderr
+
+
+def test_fast_leaves_host_and_browser_tests_out(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    ended = bench.check("--fast")
+    assert _table(ended.stdout)["host tests"] == ("skipped", "--fast")
+    assert _table(ended.stdout)["browser tests"] == ("skipped", "--fast")
+    assert ended.returncode == 0
+
+
+def test_arguments_after_two_dashes_go_to_pytest(bench: Bench) -> None:
+    ended = bench.check("--fast", "--", "-k", "a b*c", "--lf")
+    assert "-m not host and not browser -k a b*c --lf" in ended.stdout
+    assert "mypy -k" not in ended.stdout
+
+
+def test_finding_no_test_fails_unless_the_caller_narrowed_it(bench: Bench) -> None:
+    whole = bench.check("--fast", EMPTY="not")
+    assert _table(whole.stdout)["unit, golden and meta tests"] == ("failed", "no test was found")
+    assert whole.returncode == 1
+    narrowed = bench.check("--fast", "--", "-k", "x", EMPTY="not")
+    assert _table(narrowed.stdout)["unit, golden and meta tests"][0] == "none"
+    assert narrowed.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["--slow"], ["--limit"], ["--limit", "soon"], ["tests/unit"]])
+def test_a_wrong_call_exits_2_before_anything_runs(bench: Bench, arguments: list[str]) -> None:
+    ended = bench.check(*arguments)
+    assert ended.returncode == 2
+    assert "called:" not in ended.stdout
+
+
+def test_help_needs_nothing(bench: Bench) -> None:
+    shutil.rmtree(bench.root / "cache")
+    ended = bench.check("--help")
+    assert ended.returncode == 0
+    assert "usage: ./check" in ended.stdout
+
+
+def test_a_session_ends_in_order_when_the_time_is_over(repository: Path, tmp_path: Path) -> None:
+    shutil.copy2(repository / "tests/conftest.py", tmp_path / "conftest.py")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n host: x\n browser: x\n", encoding="utf-8")
+    (tmp_path / "test_endless.py").write_text(
+        "import pytest, threading\n"
+        "@pytest.fixture\n"
+        "def mounted():\n    yield\n    print('given back')\n"
+        "def test_endless(mounted):\n    threading.Event().wait(60)\n",
+        encoding="utf-8",
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", str(tmp_path)],
+        env={**os.environ, "BEDPLATE_CHECK_DEADLINE": str(time.time() + 2)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 1
+    assert "the time limit of ./check is over" in ended.stdout
+    assert "given back" in ended.stdout
