@@ -1,0 +1,95 @@
+"""`bedplate doctor`: what this machine can run, what is missing, the fix."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.cli.planning import own_plans, prospect
+from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
+from bedplate.model.codec import to_json
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from bedplate.host.requirement import Requirement
+    from bedplate.model.machine import Machine
+
+
+def doctor(*, as_json: bool) -> int:
+    """Print the findings; exit 3 when something that the quick plan needs is missing."""
+    from bedplate.executor.preparation import requirements_of  # noqa: PLC0415
+    from bedplate.host.requirement import install_command, missing, read_os_release  # noqa: PLC0415
+    from bedplate.model.filesystem import TRAITS  # noqa: PLC0415
+
+    found = prospect(own_plans() / "quick.toml")
+    requirements = requirements_of(planned.cell for planned in found.expansion.cells)
+    lacking = missing(requirements)
+    command = install_command(lacking, os_release=read_os_release())
+    types = {
+        kind: next((name for name in traits.kernel_types if name in found.machine.filesystems), None)
+        for kind, traits in TRAITS.items()
+    }
+    if as_json:
+        from bedplate.cli.app import print_json  # noqa: PLC0415
+
+        print_json(_document(found.machine, requirements, types, command))
+    else:
+        _print(found.machine, requirements, types, command)
+    return EXIT_REQUIREMENT_MISSING if lacking else EXIT_DONE
+
+
+def _document(
+    machine: Machine,
+    requirements: tuple[Requirement, ...],
+    types: dict[str, str | None],
+    command: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    return {
+        "machine": to_json(machine),
+        "filesystems": {kind: driver is not None for kind, driver in types.items()},
+        "requirements": to_json(requirements),
+        "fix": None if command is None else list(command),
+    }
+
+
+def _print(
+    machine: Machine,
+    requirements: tuple[Requirement, ...],
+    types: dict[str, str | None],
+    command: tuple[str, ...] | None,
+) -> None:
+    print(f"machine       {machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}")
+    print(f"system        {machine.distribution}, kernel {machine.kernel_release}")
+    print(f"root          {'yes' if machine.is_root else 'no: measuring needs root; start with sudo'}")
+    limits = f"cgroup v{machine.cgroup_version}" if machine.cgroup_version else "no cgroups"
+    print(f"limits        {limits}: {_limits(machine)}")
+    print(
+        f"pressure      {'yes' if machine.pressure_available else 'not in this kernel: those figures are absent'}"
+    )
+    print("file systems")
+    for kind, driver in types.items():
+        said = (
+            "not in this kernel"
+            if driver is None
+            else "yes"
+            if driver == kind
+            else f"yes, by {driver}'s driver"
+        )
+        print(f"    {kind:<10} {said}")
+    print("needed for plans/quick.toml")
+    for item in requirements:
+        print(f"    {'found  ' if item.found else 'MISSING'} {item.name:<24} {item.reason}")
+    if command is not None:
+        sudo = "" if os.geteuid() == 0 else "sudo "
+        print(f"fix: {sudo}{' '.join(command)}")
+    elif all(item.found for item in requirements):
+        print("nothing is missing")
+
+
+def _limits(machine: Machine) -> str:
+    if machine.cgroup_version is None:
+        return "memory and throttle cannot be used"
+    if machine.cgroup_version == 1 and not Path("/sys/fs/cgroup/memory").is_dir():
+        return "the memory controller is not mounted"
+    return "memory and throttle can be used"

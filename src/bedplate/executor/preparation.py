@@ -1,0 +1,121 @@
+"""What must be there before the first visit: system packages, PostgreSQL builds, native drivers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engine.native import ensure_driver
+from bedplate.engine.postgresql.build import BuildProgress, BuildSpec, ensure_build, find_build
+from bedplate.engine.postgresql.requirements import build_requirements
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.requirement import Need, Requirement, look, missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.executor.display import Display
+    from bedplate.model.cell import BuildLevels, Cell
+    from bedplate.model.visit import EngineBuild
+
+# The drivers that pgbench runs need; a workload with another driver adds its own here.
+_DRIVERS = ("pgbench_log",)
+_ALWAYS = (
+    Need("mount", "mount", "mounts the file systems"),
+    Need("losetup", "mount", "puts an image file behind a block device"),
+    Need("blkid", "util-linux", "recognises what is on a scratch device"),
+)
+
+
+def requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
+    """Everything that these cells need of the system, found or not, each once."""
+    cells = tuple(cells)
+    needs: list[Need] = list(_ALWAYS)
+    for kind in dict.fromkeys(cell.filesystem.type for cell in cells):
+        needs += filesystem_for(kind).needs
+    found = list(look(dict.fromkeys(needs)))
+    unbuilt = [levels for levels in builds_of(cells) if _find(levels) is None]
+    for version in dict.fromkeys(levels.version for levels in unbuilt):
+        found += build_requirements(version)
+    return tuple(dict.fromkeys(found))
+
+
+def missing_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
+    """Those that are not there."""
+    return missing(requirements_of(cells))
+
+
+def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
+    """The different builds of these cells, in order."""
+    return tuple(dict.fromkeys(cell.build for cell in cells))
+
+
+def prepare_builds(
+    cells: Iterable[Cell], display: Display, *, tarball: Path | None = None
+) -> Mapping[BuildLevels, EngineBuild]:
+    """Every build of these cells, made now where the cache lacks it."""
+    wanted = builds_of(cells)
+    builds = {}
+    for number, levels in enumerate(wanted, start=1):
+        name = f"PostgreSQL {levels.version}, {levels.block_size_bytes // 1024} kB blocks ({number} of {len(wanted)})"
+
+        def tell(progress: BuildProgress, name: str = name) -> None:
+            display.preparing(f"{name}: {progress.step}", progress.done or 0, progress.total or 0)
+
+        made_now = _find(levels) is None
+        builds[levels] = ensure_build(
+            _spec(levels, tarball),
+            cache_directory=cache_directory(),
+            commands=Commands(),
+            progress=tell,
+        ).for_visit
+        if made_now:
+            display.note(f"built {name}")
+    return builds
+
+
+def prepare_drivers() -> Mapping[str, str]:
+    """Paths of the native drivers by name, compiled now where the cache lacks them."""
+    sources = Path(__file__).resolve().parents[3] / "drivers"
+    return {
+        name: str(
+            ensure_driver(
+                name,
+                source=sources / f"{name}.c",
+                cache_directory=cache_directory() / "drivers",
+                commands=Commands(),
+            )
+        )
+        for name in _DRIVERS
+    }
+
+
+def install(command: tuple[str, ...], display: Display) -> None:
+    """Run the distribution's package tool; CommandFailed with its own words if it fails."""
+    commands = Commands()
+    display.note(f"installing: {' '.join(command)}")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    if command[0] == "apt-get":
+        commands.run(["apt-get", "update"], timeout_s=600, extra_environment=quiet)
+    commands.run(list(command), timeout_s=3600, extra_environment=quiet)
+
+
+def is_root() -> bool:
+    """Whether this process may format and mount."""
+    return os.geteuid() == 0
+
+
+def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+    return BuildSpec(
+        version=levels.version,
+        block_size_bytes=levels.block_size_bytes,
+        wal_block_size_bytes=levels.wal_block_size_bytes,
+        tarball=tarball,
+    )
+
+
+def _find(levels: BuildLevels) -> object | None:
+    return find_build(_spec(levels), cache_directory=cache_directory(), commands=Commands())
