@@ -35,6 +35,7 @@ from bedplate.units import format_size  # noqa: E402
 
 FILES = 4
 CLIENTS_PER_FILE = 8
+LINES_PER_BLOCK = 900_000
 START = 1_762_132_851
 MAWK = "{n[$5]++} END{for(s in n) print s, n[s]}"
 
@@ -133,8 +134,9 @@ def follow(reader: Path, folder: Path, *, blocks: int, seed: int) -> None:
     """Appends the same block again and again, its seconds moved on, and watches memory and space."""
     path, record = folder / "grow.4711", folder / "grow-record"
     path.touch()
-    seconds = 60
-    table = lines_of_file(0, 60_000 * seconds // FILES, tps=60_000, seed=seed)
+    # The log's seconds pass about as fast as it is written: time that is squeezed would hold more open.
+    seconds = 1
+    table = lines_of_file(0, LINES_PER_BLOCK, tps=FILES * LINES_PER_BLOCK, seed=seed)
     frame = pl.read_csv(table, has_header=False, separator=" ")
     epoch = frame.columns[4]
     argv = [str(reader), "--prefix", str(folder / "grow"), "--output", str(record), "--punch"]
