@@ -188,7 +188,7 @@ class _Measurement:
         process = PgbenchProcess(
             argv=self._argv(phase, duration_s, log_directory),
             account=self._rig.account,
-            log_reader=self._rig.native_drivers["pgbench_log"],
+            log_reader=self._log_reader(phase),
             log_prefix=log_directory / "log",
             condensed=self._directory / f"{phase}.bin",
             output=self._directory / "logs" / ("pgbench" if phase == "measure" else phase),
@@ -258,11 +258,22 @@ class _Measurement:
         protocol = self._spec.levels.text("protocol")
         if protocol is not None:
             argv.append(f"--protocol={protocol}")
-        # A rate is a question about latency under load; the warm-up goes at full speed.
-        if settings.rate_tps is not None and phase == "measure":
-            argv.append(f"--rate={settings.rate_tps:g}")
+        rate_tps = self._rate(phase)
+        if rate_tps is not None:
+            argv.append(f"--rate={rate_tps:g}")
         argv += self._script_options()
         return [*argv, *connection.options()]
+
+    def _log_reader(self, phase: str) -> tuple[str, ...]:
+        # A rate adds the schedule lag to every line of the log; the reader must know.
+        return (
+            self._rig.native_drivers["pgbench_log"],
+            *(("--schedule-lag",) if self._rate(phase) is not None else ()),
+        )
+
+    def _rate(self, phase: str) -> float | None:
+        """A rate is a question about latency under load; the warm-up goes at full speed."""
+        return self._settings.rate_tps if phase == "measure" else None
 
     def _script_options(self) -> list[str]:
         builtin = _BUILTIN_SCRIPTS.get(self._settings.script)

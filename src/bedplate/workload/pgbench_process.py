@@ -53,14 +53,14 @@ class PgbenchProcess:
         *,
         argv: Sequence[str],
         account: Account,
-        log_reader: str,
+        log_reader: Sequence[str],
         log_prefix: Path,
         condensed: Path,
         output: Path,
     ) -> None:
         self.argv = list(argv)
         self._account = account
-        self._log_reader = log_reader
+        self._log_reader = tuple(log_reader)
         self._log_prefix = log_prefix
         self._condensed = condensed
         self._output = output
@@ -82,7 +82,7 @@ class PgbenchProcess:
         """Start the reader, then pgbench."""
         self._reader = subprocess.Popen(
             [
-                self._log_reader,
+                *self._log_reader,
                 "--prefix",
                 str(self._log_prefix),
                 "--output",
@@ -130,7 +130,7 @@ class PgbenchProcess:
                     waiting_for, [], [], None if ended in waiting_for else _READER_LIMIT_S
                 )
                 if not ready:
-                    raise BedplateError(f"{self._log_reader} did not end after pgbench had")
+                    raise BedplateError(f"{self._log_reader[0]} did not end after pgbench had")
                 if ended in ready:
                     self._reap(pgbench)
                     waiting_for.remove(ended)
@@ -142,7 +142,7 @@ class PgbenchProcess:
                     *whole, rest = (rest + chunk).split(b"\n")
                     yield from (_second(line) for line in whole if line.strip())
             if ended in waiting_for:
-                raise BedplateError(f"{self._log_reader} ended before pgbench: {self._reader_said()}")
+                raise BedplateError(f"{self._log_reader[0]} ended before pgbench: {self._reader_said()}")
         finally:
             os.close(ended)
 
@@ -158,7 +158,7 @@ class PgbenchProcess:
         try:
             reader_status = reader.wait(_READER_LIMIT_S)
         except subprocess.TimeoutExpired:
-            raise BedplateError(f"{self._log_reader} did not end") from None
+            raise BedplateError(f"{self._log_reader[0]} did not end") from None
         if reader_status != 0:
             raise BedplateError(f"the transaction log could not be read: {self._reader_said()}")
         status = pgbench.returncode
