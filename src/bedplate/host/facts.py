@@ -1,19 +1,198 @@
-"""Facts of the machine, read without root."""
+"""Facts of the machine, read without root and without starting a program."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import platform
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.errors import BedplateError
+from bedplate.host.command import Commands
+from bedplate.host.hierarchy import read_hierarchy
+from bedplate.host.process import boot_id
+from bedplate.host.requirement import find_tool, read_os_release
+from bedplate.model.machine import Machine
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from bedplate.model.machine import Machine
+# What decides figures and is a setting of the machine, not of a plan.
+_TUNABLES = {
+    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "turbo_off": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "boost": "/sys/devices/system/cpu/cpufreq/boost",
+    "smt": "/sys/devices/system/cpu/smt/control",
+    "transparent_hugepage": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "vm.dirty_ratio": "/proc/sys/vm/dirty_ratio",
+    "vm.dirty_background_ratio": "/proc/sys/vm/dirty_background_ratio",
+    "vm.dirty_bytes": "/proc/sys/vm/dirty_bytes",
+    "vm.dirty_background_bytes": "/proc/sys/vm/dirty_background_bytes",
+    "vm.dirty_expire_centisecs": "/proc/sys/vm/dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs": "/proc/sys/vm/dirty_writeback_centisecs",
+    "vm.swappiness": "/proc/sys/vm/swappiness",
+    "vm.overcommit_memory": "/proc/sys/vm/overcommit_memory",
+    "vm.nr_hugepages": "/proc/sys/vm/nr_hugepages",
+    "kernel.command_line": "/proc/cmdline",
+}
+# A program and the option that makes it say its version; where several lines come, the first counts.
+_TOOLS = {
+    "losetup": "--version",
+    "wipefs": "--version",
+    "mount": "--version",
+    "mke2fs": "-V",
+    "mkfs.xfs": "-V",
+    "mkfs.btrfs": "--version",
+    "mkfs.jfs": "-V",
+    "mkfs.reiserfs": "-V",
+    "mkfs.nilfs2": "-V",
+    "gcc": "--version",
+    "fio": "--version",
+    "bonnie++": "-v",
+    "qemu-system-x86_64": "--version",
+}
+_HYPERVISORS = {
+    "kvm": "KVM",
+    "qemu": "QEMU",
+    "vmware": "VMware",
+    "virtualbox": "VirtualBox",
+    "innotek": "VirtualBox",
+    "xen": "Xen",
+    "microsoft corporation": "Hyper-V",
+    "amazon ec2": "Amazon EC2",
+    "google": "Google Compute Engine",
+    "digitalocean": "DigitalOcean",
+    "openstack": "OpenStack",
+    "parallels": "Parallels",
+    "firecracker": "Firecracker",
+}
 
 
-def read_machine() -> Machine:
-    """Fast: starts no program; `tools` is empty."""
-    raise NotImplementedError
+def read_machine(root: Path = Path("/")) -> Machine:
+    """The machine as it is now; `tools` is empty, `tool_versions` fills it. `root` is for tests."""
+    release = platform.release() if root == Path("/") else _text(root / "proc/sys/kernel/osrelease")
+    proc = root / "proc"
+    return Machine(
+        hostname=_text(proc / "sys/kernel/hostname"),
+        distribution=distribution(read_os_release() if root == Path("/") else _text(root / "etc/os-release")),
+        kernel_release=release,
+        architecture=platform.machine(),
+        cpu_model=_cpu_model(_text(proc / "cpuinfo")),
+        cpu_count=len(os.sched_getaffinity(0)),
+        memory_bytes=_memory_bytes(_text(proc / "meminfo")),
+        page_size_bytes=os.sysconf("SC_PAGE_SIZE"),
+        filesystems=_filesystems(root, release),
+        cgroup_version=read_hierarchy(proc / "self/mountinfo").version_of("memory"),
+        pressure_available=_readable(proc / "pressure/io"),
+        virtualisation=_virtualisation(root),
+        boot_id=boot_id(proc),
+        is_root=os.geteuid() == 0,
+        tunables=_tunables(root),
+    )
 
 
 def tool_versions() -> Mapping[str, str]:
-    raise NotImplementedError
+    """The version line of each tool that is there, by program; starts them, so it takes a moment."""
+    there = {name: option for name, option in _TOOLS.items() if find_tool(name) is not None}
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        lines = pool.map(lambda item: _version_line(*item), there.items())
+        return {name: line for name, line in zip(there, lines, strict=True) if line}
+
+
+def distribution(os_release: str) -> str:
+    """`Debian GNU/Linux 12 (bookworm)` from the text of os-release(5); empty where it says nothing."""
+    for line in os_release.splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip().strip("\"'")
+    return ""
+
+
+def _version_line(name: str, option: str) -> str:
+    try:
+        done = Commands().run([str(find_tool(name) or name), option], timeout_s=10, check=False)
+    except BedplateError:
+        return ""
+    lines = [line.strip() for line in done.output.splitlines() if re.search(r"\d", line)]
+    return lines[0] if lines else ""
+
+
+def _filesystems(root: Path, release: str) -> tuple[str, ...]:
+    """Types that the kernel has, and those that a module of the running kernel would bring."""
+    lines = _text(root / "proc/filesystems").splitlines()
+    found = {line.split()[-1] for line in lines if line.strip()}
+    modules = next(
+        (path for prefix in ("lib", "usr/lib") if (path := root / prefix / "modules" / release).is_dir()),
+        None,
+    )
+    if modules is not None:
+        for name in ("modules.builtin", "modules.dep"):
+            for line in _text(modules / name).splitlines():
+                path = line.partition(":")[0]
+                # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
+                if path.startswith("kernel/fs/"):
+                    found.add(Path(path).name.split(".ko")[0])
+    return tuple(sorted(found))
+
+
+def _virtualisation(root: Path) -> str | None:
+    """The hypervisor's name, `unknown hypervisor` if only the processor tells, None on bare metal."""
+    dmi = root / "sys/class/dmi/id"
+    words = " ".join(_text(dmi / name) for name in ("sys_vendor", "product_name", "bios_vendor")).lower()
+    for word, name in _HYPERVISORS.items():
+        if word in words and (name != "Hyper-V" or "virtual" in words):
+            return name
+    kind = _text(root / "sys/hypervisor/type")
+    if kind:
+        return _HYPERVISORS.get(kind, kind)
+    flags = re.search(r"^flags\s*:.*\bhypervisor\b", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    return "unknown hypervisor" if flags else None
+
+
+def _cpu_model(cpuinfo: str) -> str:
+    """x86 has a `model name`; Arm only numbers; s390 and POWER words of their own."""
+    fields = dict(_pairs(cpuinfo))
+    if "model name" in fields:
+        return " ".join(fields["model name"].split())
+    arm = [fields[key] for key in ("CPU implementer", "CPU part") if key in fields]
+    return fields.get("cpu") or " ".join(["Arm", *arm] if arm else []) or platform.processor() or "unknown"
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+def _memory_bytes(meminfo: str) -> int:
+    found = re.search(r"^MemTotal:\s*(\d+) kB", meminfo, re.MULTILINE)
+    return int(found[1]) * 1024 if found else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _tunables(root: Path) -> Mapping[str, str]:
+    values = {name: _text(root / path.lstrip("/")) for name, path in _TUNABLES.items()}
+    return {name: _selected(value) for name, value in values.items() if value}
+
+
+def _selected(text: str) -> str:
+    found = re.search(r"\[(\w+)\]", text)
+    return found[1] if found else text
+
+
+def _readable(path: Path) -> bool:
+    # A kernel booted with psi=0 has the files and answers EOPNOTSUPP.
+    with contextlib.suppress(OSError):
+        return bool(path.read_text())
+    return False
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,22 +1,101 @@
-"""What the kernel said between two moments."""
+"""What the kernel said between two moments, from /dev/kmsg (Documentation/ABI/testing/dev-kmsg)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable
+
+KERNEL_LOG = Path("/dev/kmsg")
+# syslog(2): 4 is a warning, smaller is worse; a record's number holds the facility above three bits.
+_WARNING = 4
+_RECORD_BYTES = 8192
 
 
 class KernelLog:
-    """Open from now on; `messages` may be called more than once and gives all since the opening."""
+    """The kernel's messages since the opening. Where it may not be read, `messages` gives None."""
 
     def __init__(self, path: Path | None = None) -> None:
-        raise NotImplementedError
+        self._kept: list[tuple[int, int, str]] = []
+        self._next: int | None = None
+        self._lost = 0
+        try:
+            self._file = os.open(path or KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            self._file = -1
+            return
+        os.lseek(self._file, 0, os.SEEK_END)
 
-    def messages(self, *, about: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-        """Warnings and above, and lines naming one of `about` (`loop0`). None where it may not be read."""
-        raise NotImplementedError
+    def messages(self, *, about: Iterable[str] = ()) -> tuple[str, ...] | None:
+        """Warnings and worse, and whatever names one of `about` (`loop0`), each as the kernel wrote it.
+
+        None where the log cannot be read: silence is then not known. Messages that the kernel
+        overwrote before they were read are counted in a last line.
+        """
+        if self._file < 0:
+            return None
+        self._drain()
+        names = [re.compile(rf"\b{re.escape(name)}\b") for name in about]
+        lines = [
+            text
+            for priority, _, text in self._kept
+            if priority <= _WARNING or any(name.search(text) for name in names)
+        ]
+        if self._lost:
+            lines.append(f"({self._lost} kernel messages were overwritten before they could be read)")
+        return tuple(lines)
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Stop listening; idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                record = os.read(self._file, _RECORD_BYTES)
+            except BrokenPipeError:
+                continue  # overwritten under the reader: the next read stands at the oldest that is left
+            except OSError:
+                return
+            if not record:
+                return
+            for parsed in parse_records(record.decode(errors="replace")):
+                _, sequence, _ = parsed
+                if self._next is not None and sequence > self._next:
+                    self._lost += sequence - self._next
+                self._next = sequence + 1
+                self._kept.append(parsed)
+
+
+def parse_records(text: str) -> tuple[tuple[int, int, str], ...]:
+    """(priority 0–7, sequence number, message) of each record; continuation lines are left out.
+
+    A record is `priority,sequence,microseconds,flags;message`; lines that begin with a blank belong to
+    the record before.
+    """
+    found = []
+    for line in text.split("\n"):
+        head, semicolon, message = line.partition(";")
+        fields = head.split(",")
+        if line.startswith(" ") or not semicolon or len(fields) < 3:
+            continue
+        if fields[0].isdecimal() and fields[1].isdecimal():
+            found.append((int(fields[0]) & 7, int(fields[1]), _unescape(message)))
+    return tuple(found)
+
+
+def _unescape(message: str) -> str:
+    """The kernel writes unprintable bytes as \\x1b: they stay visible, a backslash becomes itself."""
+    return message.replace("\\x5c", "\\")

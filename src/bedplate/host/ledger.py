@@ -1,60 +1,314 @@
-"""What is held of the machine, written down before it is taken."""
+"""What is held of the machine, written down before it is taken.
+
+After a SIGKILL the next start reads the ledger and gives everything back. A ledger is a directory
+`<state directory>/<owner>/` with a file of JSON lines: a head that says who owns it, then `note` and
+`settled` lines in the order of events. It appears whole, by a rename, so a head is never half
+written; a half-written last line was never acted upon, since a line is written before the act.
+
+Everything else in that directory (mount points, sockets) is temporary too and goes with it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
+import os
+import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.host import process, undo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from bedplate.host.command import Commands
 
+_FILE = "ledger.jsonl"
+# Children inherit it, so that the tools of a killed owner are found, whatever they were.
+MARK = "BEDPLATE_LEDGER"
+
 
 @dataclass(frozen=True)
 class Holding:
-    """kinds: mount (target; source), loop (image; device once known), server (data directory; prefix),
-    process (pid; start time), cgroup (path), tunable (path; original), write_cache (name; original),
-    image (file), directory (path).
+    """One thing that was taken of the machine; its `kind` says what `name` and `detail` are.
+
+    mount (target; source), loop (image; device once known), server (data directory; prefix),
+    process (pid; start time), cgroup (its directory), tunable (file; text that restores it),
+    throttle (file and device number; line that restores it), write_cache (device name; original), image (file to delete), directory (to remove when empty).
     """
 
     kind: str
     name: str
     detail: str = ""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What a later note or settlement of the same thing is known by."""
+        return (self.kind, self.name)
+
 
 @dataclass(frozen=True)
 class ReleaseReport:
+    """What was given back, what could not be, and the ledgers whose owner is still at work."""
+
     released: tuple[str, ...]
     problems: tuple[str, ...]
     alive: tuple[str, ...]
 
 
-class Ledger:
-    """`directory` is <state directory>/<owner>/: everything in it is temporary and removed on release."""
+@dataclass(frozen=True)
+class _Owner:
+    pid: int
+    start_time: str
+    boot_id: str
 
-    directory: Path
+    @property
+    def same_boot(self) -> bool:
+        return self.boot_id == process.boot_id()
+
+    @property
+    def alive(self) -> bool:
+        return self.same_boot and process.is_running(self.pid, self.start_time)
+
+
+class Ledger:
+    """The ledger of this process. `directory` is <state directory>/<owner>/."""
+
+    def __init__(self, directory: Path, file: int, owner: _Owner) -> None:
+        self.directory = directory
+        self._file = file
+        self._owner = owner
+        self._held: dict[tuple[str, str], Holding] = {}
+        self._mark_before = os.environ.get(MARK)
 
     @classmethod
     def open(cls, state_directory: Path, owner: str) -> Ledger:
-        raise NotImplementedError
+        """A new ledger. `owner` is a plain file name.
+
+        DeviceInUse if one of that name is there: its owner is at work, or left something behind.
+        """
+        if not owner or "/" in owner or owner.startswith(".") or "\0" in owner:
+            raise ValueError(f"the owner of a ledger is a plain file name, not {owner!r}")
+        _own_state_directory(state_directory)
+        directory = state_directory / owner
+        pid = os.getpid()
+        head = _Owner(pid, process.start_time(pid) or "", process.boot_id())
+        hidden = state_directory / f".{owner}.{pid}"
+        hidden.mkdir(mode=0o755)
+        text = json.dumps({"pid": head.pid, "start_time": head.start_time, "boot_id": head.boot_id})
+        (hidden / _FILE).write_text(text + "\n", encoding="utf-8")
+        try:
+            hidden.rename(directory)
+        except OSError:
+            shutil.rmtree(hidden)
+            raise DeviceInUse(
+                f"{directory} is there already: {_who(directory)}; `bedplate release` frees what was left"
+            ) from None
+        ledger = cls(directory, os.open(directory / _FILE, os.O_WRONLY | os.O_APPEND), head)
+        os.environ[MARK] = str(directory)
+        return ledger
 
     def note(self, holding: Holding) -> None:
-        """Before taking. A second note of the same kind and name replaces the detail."""
-        raise NotImplementedError
+        """Write down what is about to be taken; a second note of it replaces the detail."""
+        self._write("note", holding)
+        self._held[holding.key] = holding
 
     def settled(self, holding: Holding) -> None:
-        raise NotImplementedError
+        """Write down that it was given back; the detail does not matter."""
+        if holding.key in self._held:
+            self._write("settled", holding)
+            del self._held[holding.key]
 
     def held(self) -> tuple[Holding, ...]:
-        raise NotImplementedError
+        """What is held, in the order of taking."""
+        return tuple(self._held.values())
 
     def release(self, commands: Commands) -> tuple[str, ...]:
-        raise NotImplementedError
+        """Give back everything still held, last taken first; the problems as sentences.
+
+        What could not be given back stays in the ledger, for `release_orphans`.
+        """
+        _, problems = _give_back(self, commands, same_boot=True, orphan=False)
+        return problems
 
     def close(self) -> None:
-        raise NotImplementedError
+        """End the ledger; its directory goes, unless something is still held."""
+        if self._file < 0:
+            return
+        os.close(self._file)
+        self._file = -1
+        if self._mark_before is None:
+            os.environ.pop(MARK, None)
+        else:
+            os.environ[MARK] = self._mark_before
+        if not self._held:
+            undo.remove_tree(self.directory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(self, event: str, holding: Holding) -> None:
+        line = json.dumps([event, holding.kind, holding.name, holding.detail])
+        # One write of a whole line: with O_APPEND it cannot mix with another's.
+        os.write(self._file, line.encode() + b"\n")
 
 
 def release_orphans(state_directory: Path, commands: Commands) -> ReleaseReport:
-    raise NotImplementedError
+    """Give back what every dead owner left. Safe to repeat, and beside owners that are at work."""
+    released: list[str] = []
+    problems: list[str] = []
+    seen: set[Path] = set()
+    if not state_directory.is_dir():
+        return ReleaseReport((), (), ())
+    _own_state_directory(state_directory)
+    while True:
+        # A released ledger may have ended the owner of another one, which is then an orphan too.
+        orphans = [path for path in _ledgers(state_directory) if path not in seen and not _alive(path)]
+        if not orphans:
+            break
+        for directory in orphans:
+            seen.add(directory)
+            with _claimed(directory) as ledger:
+                if ledger is None:
+                    continue
+                same_boot = ledger._owner.same_boot  # noqa: SLF001 -- this module's own class
+                done, failed = _give_back(ledger, commands, same_boot=same_boot, orphan=True)
+                released += done
+                problems += failed
+                if not ledger.held():
+                    problems += undo.remove_tree(directory)
+    _remove_unborn(state_directory)
+    alive = tuple(f"{path.name}: {_who(path)}" for path in _ledgers(state_directory) if _alive(path))
+    return ReleaseReport(tuple(released), tuple(problems), alive)
+
+
+def _give_back(
+    ledger: Ledger, commands: Commands, *, same_boot: bool, orphan: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    released: list[str] = []
+    problems: list[str] = []
+    servers = tuple(item for item in ledger.held() if item.kind == "server")
+
+    def sweep() -> None:
+        """End what the owner's tools and servers still do: they would hold the mount."""
+        for server in servers:
+            undo.end_server(server)
+        for pid in process.marked_with(MARK, str(ledger.directory)):
+            process.end_process(pid)
+
+    if same_boot and orphan:
+        sweep()
+    for holding in reversed(ledger.held()):
+        if not same_boot and holding.kind not in undo.SURVIVE_A_REBOOT:
+            outcome = undo.Undone(None)
+        else:
+            outcome = undo.give_back(holding, commands, directory=ledger.directory, sweep=sweep)
+        if outcome.problem is not None:
+            problems.append(outcome.problem)
+        if outcome.done is not None:
+            released.append(outcome.done)
+        if outcome.settled:
+            ledger.settled(holding)
+    return tuple(released), tuple(problems)
+
+
+@contextlib.contextmanager
+def _claimed(directory: Path) -> Iterator[Ledger | None]:
+    """A dead owner's ledger, read from its file; None if someone else is giving it back right now."""
+    try:
+        file = os.open(directory / _FILE, os.O_RDWR | os.O_APPEND)
+    except FileNotFoundError:
+        yield None
+        return
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+            return
+        owner = _read_owner(directory)
+        if owner is None:
+            yield None
+            return
+        ledger = Ledger(directory, file, owner)
+        text = os.pread(file, os.fstat(file).st_size, 0)
+        if not text.endswith(b"\n"):
+            os.write(file, b"\n")
+        ledger._held = _replay(text)  # noqa: SLF001 -- this module's own class
+        yield ledger
+    finally:
+        os.close(file)
+
+
+def _replay(text: bytes) -> dict[tuple[str, str], Holding]:
+    held: dict[tuple[str, str], Holding] = {}
+    for line in text.split(b"\n")[1:]:
+        try:
+            event, kind, name, detail = json.loads(line)
+        except ValueError:
+            continue
+        holding = Holding(str(kind), str(name), str(detail))
+        if event == "note":
+            held[holding.key] = holding
+        else:
+            held.pop(holding.key, None)
+    return held
+
+
+def _own_state_directory(path: Path) -> None:
+    """Whoever may write here could make root delete any file: so nobody else may."""
+    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise RequirementMissing(
+            f"{path} must belong to uid {os.geteuid()} and be writable by nobody else "
+            f"(it belongs to {status.st_uid}, mode {status.st_mode & 0o7777:o}); "
+            f"choose another state directory, or chown and chmod 755 it"
+        )
+
+
+def _ledgers(state_directory: Path) -> tuple[Path, ...]:
+    return tuple(
+        path
+        for path in sorted(state_directory.iterdir())
+        if not path.name.startswith(".") and (path / _FILE).is_file()
+    )
+
+
+def _read_owner(directory: Path) -> _Owner | None:
+    try:
+        with (directory / _FILE).open(encoding="utf-8", errors="replace") as file:
+            head = json.loads(file.readline())
+        return _Owner(int(head["pid"]), str(head["start_time"]), str(head["boot_id"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        # Not a head of ours (a damaged file after a power cut): nobody living wrote it.
+        return _Owner(0, "", "")
+
+
+def _alive(directory: Path) -> bool:
+    owner = _read_owner(directory)
+    return owner is not None and owner.alive
+
+
+def _who(directory: Path) -> str:
+    owner = _read_owner(directory)
+    if owner is None:
+        return "it has no ledger"
+    return f"process {owner.pid} {'is at work' if owner.alive else 'is gone'}"
+
+
+def _remove_unborn(state_directory: Path) -> None:
+    """Directories of ledgers whose owner died before the rename."""
+    for path in state_directory.glob(".*.*"):
+        pid = path.name.rpartition(".")[2]
+        if path.is_dir() and pid.isdecimal() and process.start_time(int(pid)) is None:
+            undo.remove_tree(path)

@@ -1,0 +1,149 @@
+"""What the kernel says about block devices: who is part of whom, and who uses what."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from bedplate.host.mount import MountEntry, parse_mount_table
+from bedplate.units import KERNEL_SECTOR_BYTES
+
+
+@dataclass(frozen=True)
+class BlockTree:
+    """The block devices as /sys, /proc and /dev show them; names are the kernel's (`sda3`, `dm-0`)."""
+
+    sys: Path = Path("/sys")
+    proc: Path = Path("/proc")
+    dev: Path = Path("/dev")
+
+    def name_at(self, path: Path | str) -> str | None:
+        """The kernel's name of the device behind a node, through links; None if it is no block device."""
+        try:
+            status = Path(path).stat()
+        except OSError:
+            return None
+        if not stat.S_ISBLK(status.st_mode):
+            return None
+        return self._name_of(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
+
+    def number(self, name: str) -> str:
+        """`major:minor`, as control groups and mountinfo write it."""
+        return self._text(name, "dev")
+
+    def size_bytes(self, name: str) -> int:
+        """The size; 0 for a loop device without a file."""
+        return int(self._text(name, "size") or 0) * KERNEL_SECTOR_BYTES
+
+    def is_read_only(self, name: str) -> bool:
+        """The kernel's own write protection of the device."""
+        return self._text(name, "ro") == "1"
+
+    def whole(self, name: str) -> str:
+        """The disk of a partition; the device itself if it is none."""
+        folder = self._folder(name)
+        return folder.resolve().parent.name if (folder / "partition").exists() else name
+
+    def node(self, name: str) -> str:
+        """The node that mount(8) and the tools show: `/dev/mapper/x` for a mapped device."""
+        mapped = self._text(name, "dm/name")
+        return f"/dev/mapper/{mapped}" if mapped else f"/dev/{name}"
+
+    def partitions(self, name: str) -> tuple[str, ...]:
+        """The partitions of a whole device."""
+        found = self._folder(name).glob("*/partition")
+        return tuple(sorted(path.parent.name for path in found))
+
+    def holders(self, name: str) -> tuple[str, ...]:
+        """Devices made on top of it: mapped devices, arrays, bcache."""
+        return self._children(name, "holders")
+
+    def slaves(self, name: str) -> tuple[str, ...]:
+        """The devices that it is made of."""
+        return self._children(name, "slaves")
+
+    def under_root(self) -> frozenset[str]:
+        """Every device that the running root stands on, down to the disks."""
+        found: set[str] = set()
+        waiting = [
+            name
+            for entry in self._mounts()
+            if entry.target in {"/", "/boot", "/boot/efi", "/usr"}
+            and (name := self._mounted_device(entry)) is not None
+        ]
+        while waiting:
+            name = waiting.pop()
+            if name in found:
+                continue
+            found.add(name)
+            waiting += self.slaves(name)
+            if self.whole(name) != name:
+                waiting.append(self.whole(name))
+        return frozenset(found)
+
+    def users(self, name: str) -> tuple[str, ...]:
+        """One sentence per user of this very device, its partitions left out."""
+        node = self.node(name)
+        said = [
+            f"{node} is mounted on {entry.target}"
+            for entry in self._mounts()
+            if self._mounted_device(entry) == name
+        ]
+        said += [
+            f"{node} belongs to the btrfs file system {path.parents[1].name}, which is mounted"
+            for path in sorted((self.sys / "fs/btrfs").glob(f"*/devices/{name}"))
+            if not said
+        ]
+        said += [f"{node} is swap; `swapoff {node}` frees it" for swap in self._swaps() if swap == name]
+        said += [
+            f"{node} is part of {self.node(holder)}; take that apart first" for holder in self.holders(name)
+        ]
+        return tuple(said)
+
+    def users_of_queue(self, name: str) -> tuple[str, ...]:
+        """One sentence per user of anything else on the same whole device."""
+        whole = self.whole(name)
+        others = [other for other in (whole, *self.partitions(whole)) if other != name]
+        return tuple(sentence for other in others for sentence in self.users(other))
+
+    def _folder(self, name: str) -> Path:
+        return self.sys / "class/block" / name
+
+    def _text(self, name: str, file: str) -> str:
+        try:
+            return (self._folder(name) / file).read_text().strip()
+        except OSError:
+            return ""
+
+    def _children(self, name: str, folder: str) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(path.name for path in (self._folder(name) / folder).iterdir()))
+        except OSError:
+            return ()
+
+    def _name_of(self, number: str) -> str | None:
+        try:
+            return (self.sys / "dev/block" / number).readlink().name
+        except OSError:
+            return None
+
+    def _mounts(self) -> tuple[MountEntry, ...]:
+        return parse_mount_table(os.fsdecode((self.proc / "self/mountinfo").read_bytes()))
+
+    def _mounted_device(self, entry: MountEntry) -> str | None:
+        """Some types (btrfs) show a number of their own making; then the source names the device."""
+        by_number = self._name_of(entry.device)
+        if by_number is not None:
+            return by_number
+        return self.name_at(entry.source) if entry.source.startswith("/") else None
+
+    def _swaps(self) -> tuple[str | None, ...]:
+        try:
+            lines = (self.proc / "swaps").read_text().splitlines()[1:]
+        except OSError:
+            return ()
+        # swapon(8) escapes a blank as \040, as the mount table does.
+        paths = [line.split()[0].replace("\\040", " ") for line in lines if line.strip()]
+        return tuple(self.name_at(path) for path in paths)

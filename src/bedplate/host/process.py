@@ -1,0 +1,149 @@
+"""Other processes: whether one is still the same, which belong to a ledger, and how one is ended.
+
+A pid alone names nobody, since it is used again; a pid with its start time does, within one boot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROC = Path("/proc")
+
+
+def boot_id(proc: Path = PROC) -> str:
+    """The kernel's name for this boot (proc_sys_kernel(5))."""
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def start_time(pid: int, proc: Path = PROC) -> str | None:
+    """When the process began, in clock ticks since boot; None if it is gone or only a zombie."""
+    try:
+        text = (proc / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    # The name in parentheses may hold anything, parentheses and blanks too (proc_pid_stat(5)).
+    fields = text.rpartition(")")[2].split()
+    if len(fields) < 20 or fields[0] in {"Z", "X"}:
+        return None
+    return fields[19]
+
+
+def is_running(pid: int, started: str, proc: Path = PROC) -> bool:
+    """True while the very process that began then is alive."""
+    return started != "" and start_time(pid, proc) == started
+
+
+def end_process(pid: int, *, gently: signal.Signals | None = None, grace_s: float = 5.0) -> bool:
+    """End a process: `gently` first if given, SIGKILL after the grace. True once it is gone.
+
+    A pidfd holds on to the process, so that no stranger with the same pid is hit.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return True
+    try:
+        for number in (gently, signal.SIGKILL):
+            if number is None:
+                continue
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, number)
+            poller = select.poll()
+            poller.register(handle, select.POLLIN)
+            if poller.poll(grace_s * 1000):
+                return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]:
+    """The processes that were started with `variable=value` in their environment, never our own line."""
+    wanted = os.fsencode(f"{variable}={value}")
+    spared = set(_own_line(proc))
+    found = []
+    for pid in _pids(proc):
+        if pid in spared:
+            continue
+        with contextlib.suppress(OSError):
+            if wanted in (proc / str(pid) / "environ").read_bytes().split(b"\0"):
+                found.append(pid)
+    return tuple(found)
+
+
+def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[int, ...]:
+    """The postmaster first, then every other process of the server on `data_directory`.
+
+    A process counts only if its program lies in `prefix`. PostgreSQL overwrites its own environment
+    with its title, but each of its processes works in the data directory.
+    """
+    here = os.path.realpath(data_directory)
+    found = [
+        pid for pid in _pids(proc) if _link(proc / str(pid) / "cwd") == here and _runs_from(pid, prefix, proc)
+    ]
+    postmaster = _postmaster(data_directory)
+    if postmaster is not None and _runs_from(postmaster, prefix, proc):
+        found = [postmaster, *(pid for pid in found if pid != postmaster)]
+    return tuple(pid for pid in found if start_time(pid, proc) is not None)
+
+
+def wait_until_gone(pids: tuple[int, ...], *, deadline_s: float) -> bool:
+    """True once none of them runs any more; the kernel tells through pidfds."""
+    give_up = time.monotonic() + deadline_s
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            poller = select.poll()
+            poller.register(handle, select.POLLIN)
+            if not poller.poll(max(0.0, give_up - time.monotonic()) * 1000):
+                return False
+        finally:
+            os.close(handle)
+    return True
+
+
+def _pids(proc: Path) -> Iterator[int]:
+    return (int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal())
+
+
+def _own_line(proc: Path) -> Iterator[int]:
+    """This process and its ancestors."""
+    pid = os.getpid()
+    while pid > 0:
+        yield pid
+        try:
+            text = (proc / str(pid) / "stat").read_text(errors="replace")
+        except OSError:
+            return
+        pid = int(text.rpartition(")")[2].split()[1])
+
+
+def _runs_from(pid: int, prefix: Path, proc: Path) -> bool:
+    program = _link(proc / str(pid) / "exe")
+    return program is not None and program.startswith(f"{os.path.realpath(prefix)}/")
+
+
+def _postmaster(data_directory: Path) -> int | None:
+    try:
+        return int((data_directory / "postmaster.pid").read_text().split("\n", 1)[0])
+    except (OSError, ValueError):
+        return None
+
+
+def _link(path: Path) -> str | None:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None

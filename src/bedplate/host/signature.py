@@ -1,0 +1,74 @@
+"""What a block device holds already, by its signatures: read with wipefs(8), erased with it."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+
+if TYPE_CHECKING:
+    from bedplate.host.command import Commands
+
+# How bedplate knows its own file systems again: mkfs writes this label (`filesystem.protocol.LABEL`).
+OWN_LABEL = "bedplate"
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One signature: `usage` is libblkid's class of it (`filesystem`, `raid`, `crypto`, `other`)."""
+
+    type: str
+    usage: str
+    label: str
+    uuid: str
+
+    @property
+    def is_own(self) -> bool:
+        """True for a file system that bedplate made."""
+        return self.usage == "filesystem" and self.label == OWN_LABEL
+
+    @property
+    def is_member(self) -> bool:
+        """True if the device is part of an array, a volume group or a pool, even a stopped one."""
+        return self.usage == "raid"
+
+    def __str__(self) -> str:
+        label = f" labelled {self.label!r}" if self.label else ""
+        return f"{self.type or 'unknown'}{label}"
+
+
+def read_signatures(device_path: str, commands: Commands) -> tuple[Signature, ...]:
+    """Every signature on the device, however many lie over each other; nothing is written."""
+    argv = ["wipefs", "--no-act", "--json", "--output", "TYPE,USAGE,LABEL,UUID", device_path]
+    text = commands.run(argv).stdout
+    if not text.strip():
+        return ()
+    try:
+        found = [
+            Signature(*(entry.get(key) or "" for key in ("type", "usage", "label", "uuid")))
+            for entry in json.loads(text)["signatures"]
+        ]
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise OutputNotUnderstood("wipefs --json", expected="a list of signatures", found=text) from error
+    # A GUID partition table has two copies and a protective table: one is enough to say.
+    return tuple(dict.fromkeys(found))
+
+
+def erase_signatures(device_path: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:
+    """Erase every signature. wipefs may find a device busy a moment after a good unmount: tried again."""
+    give_up = time.monotonic() + deadline_s
+    while True:
+        try:
+            commands.run(["wipefs", "--all", "--quiet", device_path])
+        except CommandFailed as error:
+            if "busy" not in error.output.lower():
+                raise
+            if time.monotonic() > give_up:
+                raise DeviceInUse(f"{device_path} stays busy: {error.output}") from error
+            time.sleep(0.05)
+        else:
+            return

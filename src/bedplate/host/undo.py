@@ -1,0 +1,308 @@
+"""How each kind of holding is given back.
+
+Every undo looks first whether the thing is still there and still ours, so that it may be repeated,
+and may come after someone else's hand. None of them raises: what cannot be done is a sentence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, DeviceInUse
+from bedplate.host import process
+from bedplate.host.loop_table import attached_to
+from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.host.command import Commands
+    from bedplate.host.ledger import Holding
+
+# A new boot has forgotten everything but files.
+SURVIVE_A_REBOOT = frozenset({"image", "directory"})
+
+WRITE_BACK = "write back"
+SYS_BLOCK = Path("/sys/block")
+# The kernel has no event for "no longer busy": these are polled, within this time.
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True)
+class Undone:
+    """`problem` is None if all went well; `done` says what was given back, None if nothing was left.
+
+    `settled` is false where a later release should try again.
+    """
+
+    problem: str | None
+    done: str | None = None
+    settled: bool = True
+
+
+_NOTHING_LEFT = Undone(None)
+
+
+def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: Callable[[], None]) -> Undone:
+    """Undo one holding of the ledger in `directory`; `sweep` ends the owner's own processes."""
+    try:
+        match holding.kind:
+            case "mount":
+                return _mount(holding, commands, directory, sweep)
+            case "loop":
+                return _loop(holding, commands)
+            case "server":
+                return _server(holding)
+            case "process":
+                return _process(holding)
+            case "cgroup":
+                return _cgroup(Path(holding.name))
+            case "tunable":
+                return restore_file(Path(holding.name), holding.detail)
+            case "write_cache":
+                return restore_write_cache(holding.name, holding.detail)
+            case "throttle":
+                return restore_throttle(holding.name, holding.detail)
+            case "image":
+                return _image(Path(holding.name))
+            case "directory":
+                return _directory(Path(holding.name), directory)
+            case _:
+                return Undone(f"{holding.name}: this version does not know holdings of kind {holding.kind!r}")
+    except (BedplateError, OSError, ValueError) as error:
+        return Undone(f"{holding.kind} {holding.name} cannot be given back: {error}", settled=False)
+
+
+def end_server(holding: Holding) -> int:
+    """End every process of a PostgreSQL server; how many there were.
+
+    SIGQUIT lets the postmaster end its children without a checkpoint, which nobody needs any more.
+    """
+    pids = process.servers_of(Path(holding.name), Path(holding.detail))
+    if pids:
+        process.end_process(pids[0], gently=signal.SIGQUIT)
+        for pid in process.servers_of(Path(holding.name), Path(holding.detail)):
+            process.end_process(pid)
+        process.wait_until_gone(pids, deadline_s=_PATIENCE_S)
+    return len(pids)
+
+
+def restore_file(path: Path, text: str) -> Undone:
+    """Write `text` to a file of /sys or /proc/sys unless it stands there already."""
+    try:
+        found = path.read_text().strip()
+    except FileNotFoundError:
+        return _NOTHING_LEFT  # its device or group is gone, and the setting with it
+    if text in {found, selected(found)}:
+        return _NOTHING_LEFT
+    try:
+        path.write_text(text)
+    except OSError as error:
+        return Undone(f"{path} cannot be set back to {text!r}: {error.strerror}", settled=False)
+    return Undone(None, f"{path} set back to {text!r}")
+
+
+def restore_write_cache(name: str, original: str) -> Undone:
+    """Give a device its write-cache switch back; a loop device that is nobody's gets flushes again.
+
+    The switch survives detach and attach: left off, the loop's next user would have no barriers.
+    """
+    return restore_file(SYS_BLOCK / name / "queue" / "write_cache", original)
+
+
+def restore_throttle(name: str, line: str) -> Undone:
+    """Give one device its limit in a file of the root group back; `name` is `<file> <major:minor>`.
+
+    The file lists many devices, and a written line changes only its own.
+    """
+    file, _, device = name.rpartition(" ")
+    path = Path(file)
+    try:
+        found = [text for text in path.read_text().splitlines() if text.startswith(f"{device} ")]
+        if found == [line] or (not found and line == f"{device} 0"):
+            return _NOTHING_LEFT
+        path.write_text(line)
+    except FileNotFoundError:
+        return _NOTHING_LEFT
+    except OSError as error:
+        return Undone(f"{path} does not take {line!r}: {error.strerror}", settled=False)
+    return Undone(None, f"limit of {device} in {path} lifted")
+
+
+def empty_group(path: Path) -> None:
+    """Kill whatever is inside a control group, until nothing is."""
+    give_up = time.monotonic() + _PATIENCE_S
+    while pids := _members(path):
+        for pid in pids:
+            process.end_process(pid, grace_s=1.0)
+        if time.monotonic() > give_up:
+            raise DeviceInUse(f"{path} still holds process {', '.join(map(str, pids))} after SIGKILL")
+
+
+def remove_group(path: Path) -> None:
+    """Kill whatever is inside a control group and its children, then remove them."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        empty_group(Path(folder))
+        give_up = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                Path(folder).rmdir()
+                break
+            except FileNotFoundError:
+                break
+            except OSError:
+                # A member that was killed leaves the group a moment after it is gone.
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+
+
+def remove_tree(directory: Path) -> tuple[str, ...]:
+    """Remove a ledger's own directory; never across a mount, never through a link. The problems."""
+    inside = f"{os.path.realpath(directory)}/"
+    mounted = [entry.target for entry in read_mount_table() if entry.target.startswith(inside)]
+    if mounted:
+        return tuple(f"{directory} stays: {target} is still mounted" for target in mounted)
+    problems = []
+    for folder, folders, files in os.walk(directory, topdown=False):
+        for name in (*files, *folders):
+            path = Path(folder, name)
+            try:
+                if path.is_dir() and not path.is_symlink():
+                    path.rmdir()
+                else:
+                    path.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                problems.append(f"{path} cannot be removed: {error.strerror}")
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            directory.rmdir()
+        except OSError as error:
+            problems.append(f"{directory} cannot be removed: {error.strerror}")
+    return tuple(problems)
+
+
+def _mount(holding: Holding, commands: Commands, directory: Path, sweep: Callable[[], None]) -> Undone:
+    target = Path(holding.name)
+    count = 0
+    while (entry := find_mount(target)) is not None:
+        ours = entry.target.startswith(f"{os.path.realpath(directory)}/")
+        if not ours and holding.detail not in {entry.source, os.path.realpath(entry.source)}:
+            return Undone(
+                f"{entry.source} is mounted on {target}, where bedplate had {holding.detail or 'another'}; left alone"
+            )
+        try:
+            unmount(target, commands=commands, deadline_s=1.0)
+        except DeviceInUse:
+            sweep()
+            try:
+                unmount(target, commands=commands, deadline_s=_PATIENCE_S)
+            except DeviceInUse:
+                return _unmount_lazily(target, commands)
+        count += 1
+    return Undone(None, f"{target} unmounted") if count else _NOTHING_LEFT
+
+
+def _unmount_lazily(target: Path, commands: Commands) -> Undone:
+    who = "; ".join(holders(target)) or "nobody that can be seen holds it"
+    commands.run(["umount", "--lazy", str(target)])
+    return Undone(
+        f"{target} was busy and could only be detached lazily: {who}. Its device is free when they have ended"
+    )
+
+
+def _loop(holding: Holding, commands: Commands) -> Undone:
+    image = Path(holding.name)
+    devices = attached_to(image)
+    for name in devices:
+        commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
+    give_up = time.monotonic() + _PATIENCE_S
+    while left := attached_to(image):
+        if time.monotonic() > give_up:
+            users = [f"{entry.source} on {entry.target}" for entry in read_mount_table()]
+            mounts = ", ".join(user for user in users if user.split()[0].removeprefix("/dev/") in left)
+            return Undone(
+                f"/dev/{left[0]} over {image} cannot be detached: something holds it open"
+                f"{f' (mounted: {mounts})' if mounts else ''}; it will go when that ends",
+                settled=False,
+            )
+        time.sleep(0.02)
+    return Undone(None, f"/dev/{', /dev/'.join(devices)} detached from {image}") if devices else _NOTHING_LEFT
+
+
+def _server(holding: Holding) -> Undone:
+    count = end_server(holding)
+    left = process.servers_of(Path(holding.name), Path(holding.detail))
+    if left:
+        return Undone(
+            f"server process {', '.join(map(str, left))} on {holding.name} survives SIGKILL "
+            f"(it waits for its device)",
+            settled=False,
+        )
+    return Undone(None, f"server on {holding.name} ended") if count else _NOTHING_LEFT
+
+
+def _process(holding: Holding) -> Undone:
+    pid = int(holding.name)
+    if not process.is_running(pid, holding.detail):
+        return _NOTHING_LEFT
+    if not process.end_process(pid, gently=signal.SIGTERM):
+        return Undone(f"process {pid} survives SIGKILL (it waits for its device)", settled=False)
+    return Undone(None, f"process {pid} ended")
+
+
+def _cgroup(path: Path) -> Undone:
+    if not path.is_dir():
+        return _NOTHING_LEFT
+    if not (path / "cgroup.procs").is_file():
+        return Undone(f"{path} is not a control group; left alone")
+    remove_group(path)
+    return Undone(None, f"control group {path} removed")
+
+
+def _members(path: Path) -> tuple[int, ...]:
+    try:
+        return tuple(int(line) for line in (path / "cgroup.procs").read_text().split())
+    except OSError:
+        return ()
+
+
+def _image(path: Path) -> Undone:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return _NOTHING_LEFT
+    if not stat.S_ISREG(status.st_mode):
+        return Undone(f"{path} is not a plain file; left alone")
+    if devices := attached_to(path):
+        return Undone(f"{path} stays: it is attached to /dev/{devices[0]}", settled=False)
+    path.unlink()
+    return Undone(None, f"{path} deleted")
+
+
+def _directory(path: Path, ledger_directory: Path) -> Undone:
+    if path.is_relative_to(ledger_directory):
+        return _NOTHING_LEFT  # goes with the ledger
+    try:
+        path.rmdir()
+    except FileNotFoundError:
+        return _NOTHING_LEFT
+    except OSError as error:
+        return Undone(f"{path} stays: {error.strerror}")
+    return Undone(None, f"{path} removed")
+
+
+def selected(text: str) -> str:
+    """The bracketed word of `[none] mq-deadline`, else the text."""
+    if "[" in text and "]" in text:
+        return text.partition("[")[2].partition("]")[0]
+    return text
