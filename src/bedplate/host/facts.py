@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,8 +36,9 @@ _TUNABLES = {
     "vm.swappiness": "/proc/sys/vm/swappiness",
     "vm.overcommit_memory": "/proc/sys/vm/overcommit_memory",
     "vm.nr_hugepages": "/proc/sys/vm/nr_hugepages",
-    "kernel.command_line": "/proc/cmdline",
 }
+# Words of the kernel's command line that decide figures. The others stay: some hold secrets.
+_COMMAND_LINE = ("mitigations", "isolcpus", "nohz_full", "idle", "intel_pstate", "amd_pstate", "nosmt", "mem")
 # A program and the option that makes it say its version; where several lines come, the first counts.
 _TOOLS = {
     "losetup": "--version",
@@ -98,9 +98,8 @@ def read_machine(root: Path = Path("/")) -> Machine:
 def tool_versions() -> Mapping[str, str]:
     """The version line of each tool that is there, by program; starts them, so it takes a moment."""
     there = {name: option for name, option in _TOOLS.items() if find_tool(name) is not None}
-    with ThreadPoolExecutor(max_workers=4) as pool:
-        lines = pool.map(lambda item: _version_line(*item), there.items())
-        return {name: line for name, line in zip(there, lines, strict=True) if line}
+    lines = {name: _version_line(name, option) for name, option in there.items()}
+    return {name: line for name, line in lines.items() if line}
 
 
 def distribution(os_release: str) -> str:
@@ -132,10 +131,10 @@ def _filesystems(root: Path, release: str) -> tuple[str, ...]:
     if modules is not None:
         for name in ("modules.builtin", "modules.dep"):
             for line in _text(modules / name).splitlines():
-                path = line.partition(":")[0]
+                module = line.partition(":")[0]
                 # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
-                if path.startswith("kernel/fs/"):
-                    found.add(Path(path).name.split(".ko")[0])
+                if module.startswith("kernel/fs/"):
+                    found.add(Path(module).name.split(".ko")[0])
     return tuple(sorted(found))
 
 
@@ -176,7 +175,9 @@ def _memory_bytes(meminfo: str) -> int:
 
 def _tunables(root: Path) -> Mapping[str, str]:
     values = {name: _text(root / path.lstrip("/")) for name, path in _TUNABLES.items()}
-    return {name: _selected(value) for name, value in values.items() if value}
+    found = {name: _selected(value) for name, value in values.items() if value}
+    words = [word for word in _text(root / "proc/cmdline").split() if word.partition("=")[0] in _COMMAND_LINE]
+    return {**found, **({"kernel.command_line": " ".join(words)} if words else {})}
 
 
 def _selected(text: str) -> str:

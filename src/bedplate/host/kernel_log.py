@@ -97,5 +97,5 @@ def parse_records(text: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _unescape(message: str) -> str:
-    """The kernel writes unprintable bytes as \\x1b: they stay visible, a backslash becomes itself."""
+    """The kernel writes odd bytes in hexadecimal: they stay so, only a backslash becomes itself."""
     return message.replace("\\x5c", "\\")

@@ -38,7 +38,8 @@ class Holding:
 
     mount (target; source), loop (image; device once known), server (data directory; prefix),
     process (pid; start time), cgroup (its directory), tunable (file; text that restores it),
-    throttle (file and device number; line that restores it), write_cache (device name; original), image (file to delete), directory (to remove when empty).
+    throttle (file and device number; line that restores it), write_cache (device name; original),
+    image (file to delete), directory (to remove when empty).
     """
 
     kind: str

@@ -81,12 +81,7 @@ def write_image(
         raise RequirementMissing(*reasons)
     try:
         _write_zeros(path, size_bytes, progress)
-        allocated = _allocated_bytes(path)
-        if allocated < size_bytes:
-            raise VerifyFailed(
-                f"{path}: {format_size(size_bytes)} of zeros were written, {format_size(allocated)} are stored; "
-                f"its file system compresses or leaves holes: put the image on another one"
-            )
+        _require_allocated(path, size_bytes)
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
@@ -163,6 +158,15 @@ def _allocated_bytes(path: Path) -> int:
         return path.lstat().st_blocks * 512  # st_blocks counts 512 bytes on Linux, whatever the block
     except OSError:
         return 0
+
+
+def _require_allocated(path: Path, size_bytes: int) -> None:
+    allocated = _allocated_bytes(path)
+    if allocated < size_bytes:
+        raise VerifyFailed(
+            f"{path}: {format_size(size_bytes)} of zeros were written, {format_size(allocated)} are stored; "
+            f"its file system compresses or leaves holes: put the image on another one"
+        )
 
 
 def _write_zeros(path: Path, size_bytes: int, progress: Callable[[int], None] | None) -> None:

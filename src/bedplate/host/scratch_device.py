@@ -129,14 +129,14 @@ def release_device(
 
 def _image_reasons(scratch: ScratchDevice, directory: Path | None, minimum_bytes: int) -> tuple[str, ...]:
     size_bytes = scratch.image_bytes or 0
-    reasons: tuple[str, ...] = ()
+    reasons = []
     if size_bytes < minimum_bytes:
-        reasons = (
+        reasons.append(
             f"the image has {format_size(size_bytes)}, {format_size(minimum_bytes)} are needed; "
-            f"use a larger image or a smaller scale",
+            f"use a larger image or a smaller scale"
         )
     if directory is None and scratch.image_directory is None:
-        return reasons
+        return tuple(reasons)
     return (*reasons, *image_reasons(image_path(scratch, directory or Path("/")), size_bytes))
 
 

@@ -138,7 +138,7 @@ def queue_settings(
     comparisons = []
     for name, value in asked.items():
         try:
-            comparisons.append(_queue_setting(queue, name, value, found[name], device, ledger))
+            comparisons.append(_queue_setting(queue / name, value, found[name], device, ledger))
         except BedplateError as error:
             reasons += error.reasons
     if reasons:
@@ -147,9 +147,9 @@ def queue_settings(
 
 
 def _queue_setting(
-    queue: Path, name: str, value: str | None, found: str | None, device: AttachedDevice, ledger: Ledger
+    path: Path, value: str | None, found: str | None, device: AttachedDevice, ledger: Ledger
 ) -> Comparison:
-    path = queue / name
+    name = path.name
     level = f"device.{name}"
     if value is None:
         return Comparison(level, None, _number(found), str(path), None)
