@@ -78,6 +78,11 @@ examine() {
     state=${found%% *} found=${found#* }
     python_version=${found%% *} found=${found#* }
     python_key=${found%% *} python=${found#* }
+    # Many names lead to the same Python; each is explained once.
+    case $looked_at in
+        *"|$python|"*) return 1 ;;
+    esac
+    looked_at="$looked_at|$python|"
     case $state in
         usable) return 0 ;;
         old) reasons="$reasons  $1 is Python $python_version; 3.11 or newer is needed
@@ -95,7 +100,7 @@ examine() {
 # Sets `python` and its kin to the first usable interpreter. $1: requirements file.
 # With BEDPLATE_PYTHON nothing else is tried: an override that is quietly ignored is none.
 find_python() {
-    reasons= without_venv=
+    reasons= without_venv= looked_at=
     if [ -n "${BEDPLATE_PYTHON-}" ]; then
         examine "$BEDPLATE_PYTHON" "$1" && return 0
         [ -n "$reasons" ] || reasons="  BEDPLATE_PYTHON=$BEDPLATE_PYTHON is not a Python that starts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-# Where there is no git (a release's tarball), folders that tools make are left out by name.
+# Where there is no git (a release's tarball, a bare machine), folders that tools make are left out by name.
 _MADE_BY_TOOLS = frozenset({".git", ".venv", "__pycache__", "bedplate-study"})
 
 
@@ -25,7 +26,7 @@ class Source:
 
 
 def _paths(root: Path) -> list[Path]:
-    if (root / ".git").exists():
+    if (root / ".git").exists() and shutil.which("git"):
         # Untracked files too: a new module is judged before its first commit.
         listing = subprocess.run(
             [

@@ -24,8 +24,8 @@ _PRIVATE = {
     re.compile("pro" + "be-venv"): "use sys.executable",
     re.compile("://fil" + r"es\."): "leave package addresses to pip's configuration",
     re.compile("/sim" + "ple/"): "leave package addresses to pip's configuration",
-    re.compile("index-" + "url"): "leave package addresses to pip's configuration",
-    re.compile("find-" + "links"): "leave package addresses to pip's configuration",
+    re.compile("(?<!no-emit-)index-" + "url"): "leave package addresses to pip's configuration",
+    re.compile("(?<!no-emit-)find-" + "links"): "leave package addresses to pip's configuration",
 }
 # The same for everybody, so they tell nothing about whose machine a file was written on.
 _PUBLIC_HOSTS = frozenset(

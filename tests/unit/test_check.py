@@ -19,7 +19,19 @@ for word in ${FAILING-}; do case "$*" in *"$word"*) exit 1 ;; esac; done
 for word in ${EMPTY-}; do case "$*" in *pytest*"$word"*) exit 5 ;; esac; done
 """
 _TOOLS = ("sh", "cat", "cmp", "date", "dirname", "readlink", "mkdir")
-_HOST_TOOLS = ("mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "losetup", "bison", "flex", "m4", "perl", "gcc", "make")
+_HOST_TOOLS = (
+    "mkfs.ext4",
+    "mkfs.xfs",
+    "mkfs.btrfs",
+    "losetup",
+    "git",
+    "bison",
+    "flex",
+    "m4",
+    "perl",
+    "gcc",
+    "make",
+)
 _MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz")
 _HOST_FILES = ("/usr/include/stdio.h", "/usr/include/liburing.h", "/etc/ssl/certs/ca-certificates.crt")
 
