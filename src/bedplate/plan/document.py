@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bedplate.plan.values import (
-    UNTIL_STEADY,
+from bedplate.plan.fields import (
     CanaryEvery,
     Configuration,
     Count,
@@ -48,6 +47,7 @@ from bedplate.plan.values import (
     WarmUp,
     WorkloadType,
 )
+from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import refused_mkfs_options, shown
 
 
@@ -60,11 +60,13 @@ class Table(BaseModel):
 class ScratchDeviceTable(Table):
     """`[scratch_device]`: what will be erased, and how its queue is set."""
 
-    image_size: ImageSize | None = Field(None, description='size of an image file, such as "6 GB"')
-    device: DeviceName | None = Field(None, description="stable name of a device that will be erased")
-    read_ahead: Factor[ReadAhead] = Field((), description='read-ahead with its unit, such as "4096 kB"')
-    scheduler: Factor[Scheduler] = Field((), description="I/O scheduler")
-    throttle: Factor[ThrottleLevel] = Field((), description="emulated slower device")
+    image_size: ImageSize | None = Field(default=None, description='size of an image file, such as "6 GB"')
+    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    read_ahead: Factor[ReadAhead] = Field(
+        default=(), description='read-ahead with its unit, such as "4096 kB"'
+    )
+    scheduler: Factor[Scheduler] = Field(default=(), description="I/O scheduler")
+    throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> ScratchDeviceTable:
@@ -76,20 +78,22 @@ class ScratchDeviceTable(Table):
 class MachineTable(Table):
     """`[machine]`: the machine around the device."""
 
-    memory: Factor[Memory] = Field((), description='limit of the memory, such as "2 GB"')
+    memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
 
 
 class FilesystemTable(Table):
     """`[[filesystem]]`: one or more variants of a file system."""
 
     type: Factor[FilesystemType] = Field(description="type of the file system")
-    block_size: Factor[FilesystemBlock] = Field((), description="block size (btrfs: sector size)")
-    mount_options: Factor[MountOptions] = Field((), description="list of mount options")
-    mkfs_options: Factor[MkfsOptions] = Field((), description="list of argument words for mkfs")
-    barrier: Factor[Flag] = Field((), description="true or false: whether fsync flushes the device's cache")
-    data: Factor[Data] = Field((), description="data mode of ext3 and ext4")
-    journal: Factor[Journal] = Field((), description="internal, or none (ext4)")
-    nodatacow: Factor[Flag] = Field((), description="true or false: Btrfs without copy on write")
+    block_size: Factor[FilesystemBlock] = Field(default=(), description="block size (btrfs: sector size)")
+    mount_options: Factor[MountOptions] = Field(default=(), description="list of mount options")
+    mkfs_options: Factor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
+    barrier: Factor[Flag] = Field(
+        default=(), description="true or false: whether fsync flushes the device's cache"
+    )
+    data: Factor[Data] = Field(default=(), description="data mode of ext3 and ext4")
+    journal: Factor[Journal] = Field(default=(), description="internal, or none (ext4)")
+    nodatacow: Factor[Flag] = Field(default=(), description="true or false: Btrfs without copy on write")
 
     @model_validator(mode="after")
     def _mkfs_takes_the_options(self) -> FilesystemTable:
@@ -123,14 +127,14 @@ def _dotted(value: Any) -> Any:
 class PostgresqlTable(Table):
     """`[postgresql]`: what is built, and how the cluster is set up."""
 
-    version: Factor[Version] = Field(("18",), description="version of PostgreSQL")
-    block_size: Factor[DatabaseBlock] = Field((8192,), description="database block size")
-    wal_block_size: Factor[WalBlock] = Field((8192,), description="WAL block size")
-    data_checksums: Factor[Flag] = Field((), description="true or false")
+    version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
+    block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
+    wal_block_size: Factor[WalBlock] = Field(default=(8192,), description="WAL block size")
+    data_checksums: Factor[Flag] = Field(default=(), description="true or false")
     scaled_block_settings: Factor[Flag] = Field(
-        (False,), description="true or false: settings counted in blocks follow the block size"
+        default=(False,), description="true or false: settings counted in blocks follow the block size"
     )
-    configuration: Factor[Configuration] = Field((), description="path of an own postgresql.conf")
+    configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
     settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
         default_factory=dict, description="a table of PostgreSQL settings"
     )
@@ -145,15 +149,15 @@ def _at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:
 class RunTable(Table):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
-    name: RunName | None = Field(None, description="name of the run")
+    name: RunName | None = Field(default=None, description="name of the run")
     script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
-    clients: Factor[Count] = Field((1,), description="sessions at once")
-    jobs: Factor[Count] = Field((), description="threads of pgbench")
-    warmup: Factor[WarmUp] = Field((30.0,), description=f'a time, or "{UNTIL_STEADY}"')
-    warmup_limit: Duration | None = Field(None, description=f'longest warm-up with "{UNTIL_STEADY}"')
+    clients: Factor[Count] = Field(default=(1,), description="sessions at once")
+    jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
+    warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
+    warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
     duration: Factor[Duration] = Field(description='time that is measured, such as "5 min"')
-    rate: Factor[Rate] = Field((None,), description="transactions offered a second")
-    protocol: Factor[Protocol] = Field(("prepared",), description="query protocol")
+    rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
+    protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
 
     @model_validator(mode="after")
     def _fits_together(self) -> RunTable:
@@ -183,28 +187,28 @@ class WorkloadTable(Table):
 class CanaryTable(Table):
     """`[canary]`: the visit that comes back through the study."""
 
-    enabled: Flag = Field(True, description="true or false")
-    every: CanaryEvery = Field(7200.0, description='time between two canaries, such as "2 h"')
-    filesystem: FilesystemType | None = Field(None, description="type of the canary's file system")
+    enabled: Flag = Field(default=True, description="true or false")
+    every: CanaryEvery = Field(default=7200.0, description='time between two canaries, such as "2 h"')
+    filesystem: FilesystemType | None = Field(default=None, description="type of the canary's file system")
 
 
 class Document(Table):
     """The whole plan."""
 
     title: Title = Field(description="one line of text")
-    repetitions: Repetitions = Field(5, description="a whole number from 1")
-    seed: Seed = Field(1, description="a whole number")
-    executor: Executor = Field("local", description="who runs the visits")
+    repetitions: Repetitions = Field(default=5, description="a whole number from 1")
+    seed: Seed = Field(default=1, description="a whole number")
+    executor: Executor = Field(default="local", description="who runs the visits")
     scratch_device: ScratchDeviceTable = Field(description='a table with image_size = "6 GB" or device')
-    machine: MachineTable = Field(MachineTable(), description="a table")
+    machine: MachineTable = Field(default=MachineTable(), description="a table")
     filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(_at_least_one)] = Field(
         description="one or more [[filesystem]] tables"
     )
-    postgresql: PostgresqlTable = Field(PostgresqlTable(), description="a table")
+    postgresql: PostgresqlTable = Field(default=PostgresqlTable(), description="a table")
     workload: Annotated[tuple[WorkloadTable, ...], AfterValidator(_at_least_one)] = Field(
         description="one or more [[workload]] tables"
     )
-    canary: CanaryTable = Field(CanaryTable(), description="a table")
+    canary: CanaryTable = Field(default=CanaryTable(), description="a table")
 
 
 # Where each table stands in a plan; array indices left out.

@@ -1,7 +1,6 @@
 """Single values of a plan, from TOML to the type that the model has.
 
-Each function takes what TOML gave and returns the level; ValueError says what is allowed. The
-annotated types below are what the schema (`document.py`) is written in.
+Each function takes what TOML gave and returns the level; ValueError says what is allowed.
 """
 
 from __future__ import annotations
@@ -9,15 +8,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Any
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationInfo
+from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
-from bedplate.model.filesystem import TRAITS
 from bedplate.model.plan import Scale
 from bedplate.plan import settings, words
-from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
@@ -289,66 +286,3 @@ def _texts(value: Any) -> list[str]:
 
 def _size_in_kb(size_bytes: int) -> str:
     return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"
-
-
-def _levels(value: Any) -> tuple[Any, ...]:
-    """A bare value is one level; `{ vary = [...] }` is several."""
-    if not (isinstance(value, dict) and "vary" in value):
-        return (value,)
-    if set(value) != {"vary"}:
-        raise ValueError("vary stands alone in its table: { vary = [first, second] }")
-    if not isinstance(value["vary"], list) or not value["vary"]:
-        raise ValueError("vary takes a list with at least one level: { vary = [first, second] }")
-    return tuple(value["vary"])
-
-
-def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
-    seen: set[Any] = set()
-    twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
-    if twice:
-        raise ValueError(f"the level {', '.join(twice)} is listed twice")
-    return levels
-
-
-Level = TypeVar("Level")
-# Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
-Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), AfterValidator(_distinct)]
-
-
-def _within(check: Any, *bounds: Any) -> PlainValidator:
-    return PlainValidator(lambda value: check(*bounds, value))
-
-
-Title: TypeAlias = Annotated[str, PlainValidator(title)]
-Repetitions: TypeAlias = Annotated[int, _within(whole_number, 1, 1000)]
-Seed: TypeAlias = Annotated[int, _within(whole_number, 0, 2**53 - 1)]
-Executor: TypeAlias = Annotated[str, _within(one_of, EXECUTORS)]
-Flag: TypeAlias = Annotated[bool, PlainValidator(flag)]
-ImageSize: TypeAlias = Annotated[int, _within(size, SMALLEST_IMAGE_BYTES, 16 * TIB)]
-Memory: TypeAlias = Annotated[int, _within(size, SMALLEST_MEMORY_BYTES, 64 * TIB)]
-ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(throttle)]
-DeviceName: TypeAlias = Annotated[str, PlainValidator(device)]
-ReadAhead: TypeAlias = Annotated[int, PlainValidator(read_ahead_kb)]
-Scheduler: TypeAlias = Annotated[str, _within(one_of, words.SCHEDULERS)]
-FilesystemType: TypeAlias = Annotated[str, _within(one_of, tuple(TRAITS))]
-FilesystemBlock: TypeAlias = Annotated[int, _within(power_of_two, tuple(2**n for n in range(9, 17)))]
-MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(mount_options)]
-MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(mkfs_options)]
-Data: TypeAlias = Annotated[str, _within(one_of, ("ordered", "writeback", "journal"))]
-Journal: TypeAlias = Annotated[str, _within(one_of, ("internal", "none"))]
-Version: TypeAlias = Annotated[str, PlainValidator(version)]
-DatabaseBlock: TypeAlias = Annotated[int, _within(power_of_two, DATABASE_BLOCK_SIZES)]
-WalBlock: TypeAlias = Annotated[int, _within(power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
-Configuration: TypeAlias = Annotated[str, PlainValidator(configuration)]
-SettingName: TypeAlias = Annotated[str, AfterValidator(settings.setting_name)]
-SettingValue: TypeAlias = Annotated[str, PlainValidator(settings.setting_value)]
-WorkloadType: TypeAlias = Annotated[str, _within(one_of, ("pgbench",))]
-ScaleLevel: TypeAlias = Annotated[Scale, PlainValidator(scale)]
-RunName: TypeAlias = Annotated[str, PlainValidator(run_name)]
-ScriptLevel: TypeAlias = Annotated[Script, PlainValidator(script)]
-Count: TypeAlias = Annotated[int, _within(whole_number, 1, 10_000)]
-WarmUp: TypeAlias = Annotated[float | str, PlainValidator(warmup)]
-Duration: TypeAlias = Annotated[float, _within(duration, 1)]
-Rate: TypeAlias = Annotated[float | None, PlainValidator(rate)]
-Protocol: TypeAlias = Annotated[str, _within(one_of, PROTOCOLS)]
-CanaryEvery: TypeAlias = Annotated[float, _within(duration, 60)]

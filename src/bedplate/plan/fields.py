@@ -1,0 +1,78 @@
+"""The types that the schema is written in: each checks its own value, and a factor its levels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
+
+from bedplate.model.cell import Throttle
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.plan import Scale
+from bedplate.plan import settings, values, words
+from bedplate.plan.scale import DATABASE_BLOCK_SIZES
+from bedplate.plan.words import shown
+from bedplate.units import KIB, TIB
+
+
+def _levels(value: Any) -> tuple[Any, ...]:
+    """A bare value is one level; `{ vary = [...] }` is several."""
+    if not (isinstance(value, dict) and "vary" in value):
+        return (value,)
+    if set(value) != {"vary"}:
+        raise ValueError("vary stands alone in its table: { vary = [first, second] }")
+    if not isinstance(value["vary"], list) or not value["vary"]:
+        raise ValueError("vary takes a list with at least one level: { vary = [first, second] }")
+    return tuple(value["vary"])
+
+
+def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    seen: set[Any] = set()
+    twice = sorted({shown(level) for level in levels if level in seen or seen.add(level)})  # type: ignore[func-returns-value]
+    if twice:
+        raise ValueError(f"the level {', '.join(twice)} is listed twice")
+    return levels
+
+
+Level = TypeVar("Level")
+# Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
+Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), AfterValidator(_distinct)]
+
+
+def _within(check: Any, *bounds: Any) -> PlainValidator:
+    return PlainValidator(lambda value: check(*bounds, value))
+
+
+Title: TypeAlias = Annotated[str, PlainValidator(values.title)]
+Repetitions: TypeAlias = Annotated[int, _within(values.whole_number, 1, 1000)]
+Seed: TypeAlias = Annotated[int, _within(values.whole_number, 0, 2**53 - 1)]
+Executor: TypeAlias = Annotated[str, _within(values.one_of, values.EXECUTORS)]
+Flag: TypeAlias = Annotated[bool, PlainValidator(values.flag)]
+ImageSize: TypeAlias = Annotated[int, _within(values.size, values.SMALLEST_IMAGE_BYTES, 16 * TIB)]
+Memory: TypeAlias = Annotated[int, _within(values.size, values.SMALLEST_MEMORY_BYTES, 64 * TIB)]
+ThrottleLevel: TypeAlias = Annotated[Throttle, PlainValidator(values.throttle)]
+DeviceName: TypeAlias = Annotated[str, PlainValidator(values.device)]
+ReadAhead: TypeAlias = Annotated[int, PlainValidator(values.read_ahead_kb)]
+Scheduler: TypeAlias = Annotated[str, _within(values.one_of, words.SCHEDULERS)]
+FilesystemType: TypeAlias = Annotated[str, _within(values.one_of, tuple(TRAITS))]
+FilesystemBlock: TypeAlias = Annotated[int, _within(values.power_of_two, tuple(2**n for n in range(9, 17)))]
+MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mount_options)]
+MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mkfs_options)]
+Data: TypeAlias = Annotated[str, _within(values.one_of, ("ordered", "writeback", "journal"))]
+Journal: TypeAlias = Annotated[str, _within(values.one_of, ("internal", "none"))]
+Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
+DatabaseBlock: TypeAlias = Annotated[int, _within(values.power_of_two, DATABASE_BLOCK_SIZES)]
+WalBlock: TypeAlias = Annotated[int, _within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
+Configuration: TypeAlias = Annotated[str, PlainValidator(values.configuration)]
+SettingName: TypeAlias = Annotated[str, AfterValidator(settings.setting_name)]
+SettingValue: TypeAlias = Annotated[str, PlainValidator(settings.setting_value)]
+WorkloadType: TypeAlias = Annotated[str, _within(values.one_of, ("pgbench",))]
+ScaleLevel: TypeAlias = Annotated[Scale, PlainValidator(values.scale)]
+RunName: TypeAlias = Annotated[str, PlainValidator(values.run_name)]
+ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
+Count: TypeAlias = Annotated[int, _within(values.whole_number, 1, 10_000)]
+WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
+Duration: TypeAlias = Annotated[float, _within(values.duration, 1)]
+Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+Protocol: TypeAlias = Annotated[str, _within(values.one_of, values.PROTOCOLS)]
+CanaryEvery: TypeAlias = Annotated[float, _within(values.duration, 60)]

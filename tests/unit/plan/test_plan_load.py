@@ -1,0 +1,527 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bedplate.errors import PlanError
+from bedplate.model.cell import ClusterLevels, FilesystemLevels, Throttle
+from bedplate.model.codec import dumps, loads
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Plan
+from bedplate.plan.load import load_plan
+
+LoadText = Callable[[str], Plan]
+ReasonsOf = Callable[[str], tuple[str, ...]]
+Edited = Callable[..., str]
+
+
+def test_a_minimal_plan_has_the_documented_defaults(load_text: LoadText, minimal: str) -> None:
+    plan = load_text(minimal)
+    assert (5, 1, "local", 1) == (plan.repetitions, plan.seed, plan.executor, plan.cell_count)
+    (cell,) = plan.cells()
+    assert FilesystemLevels("ext4") == cell.filesystem
+    assert ClusterLevels() == cell.cluster
+    assert ("18", 8192, 8192) == (
+        cell.build.version,
+        cell.build.block_size_bytes,
+        cell.build.wal_block_size_bytes,
+    )
+    (run,) = plan.workloads[0].runs
+    assert run.name == "read-only"
+    assert (
+        Levels(
+            script="read-only",
+            clients=1,
+            jobs=1,
+            warmup="fixed",
+            warmup_s=30.0,
+            duration_s=10.0,
+            protocol="prepared",
+        )
+        == run.levels
+    )
+
+
+def test_a_bare_list_is_one_level_and_vary_makes_several(load_text: LoadText, edited: Edited) -> None:
+    one = load_text(edited('mount_options = ["noatime", "commit=30"]', "filesystem"))
+    assert [("noatime", "commit=30")] == [entry.mount_options for entry in one.filesystems]
+    two = load_text(edited('mount_options = { vary = [[], ["noatime"]] }', "filesystem"))
+    assert [(), ("noatime",)] == [entry.mount_options for entry in two.filesystems]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("fsync = false", {"fsync": "off"}),
+        ("JIT = true", {"jit": "on"}),
+        ("random_page_cost = 2.0", {"random_page_cost": "2"}),
+        ("random_page_cost = 1.1", {"random_page_cost": "1.1"}),
+        ("work_mem = 4096", {"work_mem": "4096"}),
+        ("pg_stat_statements.max = 1000", {"pg_stat_statements.max": "1000"}),
+    ],
+)
+def test_settings_are_written_as_the_server_reads_them(
+    load_text: LoadText, edited: Edited, line: str, expected: dict[str, str]
+) -> None:
+    plan = load_text(edited(line, "postgresql.settings"))
+    assert Levels(expected) == plan.clusters[0].settings
+
+
+def test_named_and_explicit_throttles_are_levels(load_text: LoadText, edited: Edited) -> None:
+    line = 'throttle = { vary = ["hdd-7200", { write_iops = 20, read_bandwidth = "1 MB" }] }'
+    plan = load_text(edited(line, "scratch_device"))
+    assert [
+        Throttle("hdd-7200", 150, 150, 125_000_000, 125_000_000),
+        Throttle("custom-w20-rb1048576", None, 20, 2**20, None),
+    ] == [device.throttle for device in plan.devices]
+
+
+def test_read_ahead_is_kept_in_kb(load_text: LoadText, edited: Edited) -> None:
+    plan = load_text(edited('read_ahead = "4 MB"', "scratch_device"))
+    assert plan.devices[0].read_ahead_kb == 4096
+
+
+def test_each_level_of_a_run_is_a_run_with_its_level_in_the_name(load_text: LoadText, edited: Edited) -> None:
+    text = edited('clients = { vary = [1, 10] }\nrate = { vary = ["unlimited", 500] }', "workload.run")
+    runs = load_text(text).workloads[0].runs
+    assert [
+        "read-only-clients-1-rate-unlimited",
+        "read-only-clients-1-rate-500",
+        "read-only-clients-10-rate-unlimited",
+        "read-only-clients-10-rate-500",
+    ] == [run.name for run in runs]
+    assert [None, 500.0, None, 500.0] == [run.levels.number("rate_tps") for run in runs]
+    assert [1, 1, 2, 2] == [run.levels.integer("jobs") for run in runs]
+
+
+def test_until_steady_keeps_its_limit(load_text: LoadText, edited: Edited) -> None:
+    text = edited('warmup = "until steady"\nwarmup_limit = "20 min"', "workload.run")
+    levels = load_text(text).workloads[0].runs[0].levels
+    assert ("until steady", 1200.0) == (levels["warmup"], levels["warmup_s"])
+
+
+def test_an_own_script_and_configuration_become_part_of_the_plan(
+    load_text: LoadText, minimal: str, edited: Edited, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.sql").write_text("SELECT 1;\n")
+    (tmp_path / "mine.conf").write_text("work_mem = '8MB'\n#port = 1\n")
+    plan = load_text(edited('script = "mine.sql"', "workload.run"))
+    run = plan.workloads[0].runs[0]
+    assert ("mine", "custom", "SELECT 1;\n") == (run.name, run.levels["script"], run.levels["script_text"])
+    plan = load_text(f'{minimal}[postgresql]\nconfiguration = "mine.conf"\n')
+    assert plan.clusters[0].configuration == "work_mem = '8MB'\n#port = 1\n"
+    assert plan.warnings == ()
+
+
+def test_warns_of_what_an_own_configuration_cannot_decide(
+    load_text: LoadText, minimal: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.conf").write_text("listen_addresses = '*'\nPort 5433\n")
+    plan = load_text(f'{minimal}[postgresql]\nconfiguration = "mine.conf"\n')
+    assert plan.warnings == (
+        "postgresql.configuration: bedplate's own listen_addresses, port win over the file's",
+    )
+
+
+def test_all_errors_come_at_once_with_file_key_found_and_allowed(
+    reasons_of: ReasonsOf,
+) -> None:
+    text = """
+titel = "x"
+repetitions = 0
+executor = "slurm"
+[scratch_device]
+device = "/dev/sda"
+[[filesystem]]
+type = { vary = ["ext4", "zfs"] }
+mount_option = []
+[[workload]]
+type = "pgbench"
+scale = "4x ram"
+[[workload.run]]
+script = "read-only"
+"""
+    reasons = reasons_of(text)
+    expected = [
+        "p.toml: title: missing; expected one line of text",
+        "p.toml: repetitions: found 0; allowed is a whole number from 1 to 1000",
+        "p.toml: executor: found 'slurm'; allowed: local",
+        "p.toml: scratch_device.device: found '/dev/sda'; '/dev/sda' may be another disk after the next boot; ",
+        "p.toml: filesystem[0].type.vary[1]: found 'zfs'; allowed: ext2, ext3, ext4, xfs, btrfs, jfs, ",
+        "p.toml: filesystem[0].mount_option: unknown key; did you mean mount_options?",
+        "p.toml: workload[0].scale: found '4x ram'; allowed is a whole number from 1 to 1000000, or a multiple",
+        'p.toml: workload[0].run[0].duration: missing; expected time that is measured, such as "5 min"',
+        "p.toml: titel: unknown key; did you mean title?",
+    ]
+    assert len(expected) == len(reasons)
+    for start, reason in zip(expected, reasons, strict=True):
+        assert reason.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "key", "why"),
+    [
+        ("", "title = 5", "title", "one line"),
+        ("", 'title = "a\\u0000b"', "title", "printable"),
+        ("", "repetitions = true", "repetitions", "whole number"),
+        ("", "repetitions = 2.0", "repetitions", "whole number"),
+        ("", "seed = -1", "seed", "whole number"),
+        ("scratch_device", 'image_size = "5 MB"', "scratch_device.image_size", "512 MiB"),
+        ("scratch_device", f'image_size = "{"9" * 400} TB"', "scratch_device.image_size", "512 MiB"),
+        ("scratch_device", 'device = "/dev/disk/by-id/x"', "scratch_device", "exactly one"),
+        ("scratch_device", "read_ahead = 8192", "scratch_device.read_ahead", "4096 kB"),
+        ("scratch_device", 'read_ahead = "1 B"', "scratch_device.read_ahead", "whole number of kB"),
+        ("scratch_device", 'scheduler = "cfq"', "scratch_device.scheduler", "none, mq-deadline"),
+        ("scratch_device", 'throttle = "floppy"', "scratch_device.throttle", "hdd-7200"),
+        ("scratch_device", "throttle = {}", "scratch_device.throttle", "hdd-7200"),
+        ("scratch_device", "throttle = { iops = 5 }", "scratch_device.throttle", "unknown key"),
+        ("machine", "memory = 2", "machine.memory", "256 MiB"),
+        ("filesystem", 'block_size = "3 kB"', "filesystem[0].block_size", "512 B, 1 kB"),
+        ("filesystem", "block_size = { vary = [] }", "filesystem[0].block_size", "at least one level"),
+        ("filesystem", 'block_size = { vary = ["1 kB", 1024] }', "filesystem[0].block_size", "listed twice"),
+        (
+            "filesystem",
+            'block_size = { vary = ["1 kB"], also = 1 }',
+            "filesystem[0].block_size",
+            "stands alone",
+        ),
+        ("filesystem", 'barrier = "off"', "filesystem[0].barrier", "true and false"),
+        ("filesystem", "barrier = 1", "filesystem[0].barrier", "true and false"),
+        ("filesystem", 'journal = "external"', "filesystem[0].journal", "internal, none"),
+        ("filesystem", 'mount_options = "noatime"', "filesystem[0].mount_options", "list of texts"),
+        (
+            "filesystem",
+            'mount_options = { vary = ["noatime"] }',
+            "filesystem[0].mount_options.vary[0]",
+            "a list",
+        ),
+        ("postgresql", "version = 14", "postgresql.version", "15, 17, 18"),
+        ("postgresql", "version = 18.6", "postgresql.version", "as text"),
+        ("postgresql", 'block_size = "64 kB"', "postgresql.block_size", "32 kB"),
+        ("postgresql", "block_size = 8", "postgresql.block_size", "8 kB"),
+        ("postgresql.settings", "port = 1", "postgresql.settings.port", "private Unix socket"),
+        ("postgresql.settings", 'Listen_Addresses = "*"', "postgresql.settings.Listen_Addresses", "sets"),
+        ("postgresql.settings", 'archive_command = "rm"', "postgresql.settings.archive_command", "program"),
+        ("postgresql.settings", '"a b" = 1', "postgresql.settings.'a b'", "letters"),
+        ("postgresql.settings", 'work_mem = "1\\n2"', "postgresql.settings.work_mem", "printable"),
+        ("postgresql.settings", "work_mem = 1\nWORK_MEM = 2", "postgresql.settings", "set twice"),
+        ("postgresql.settings", "a.b.c = 1", "postgresql.settings.a.b", "a number"),
+        ("workload", "scale = 0", "workload[0].scale", "4x memory"),
+        ("workload", "scale = { vary = [5, 5] }", "workload[0].scale", "listed twice"),
+        ("workload.run", "duration = 0", "workload[0].run[0].duration", "whole number of seconds"),
+        ("workload.run", "duration = 1.5", "workload[0].run[0].duration", "whole number of seconds"),
+        ("workload.run", "duration = nan", "workload[0].run[0].duration", "whole number of seconds"),
+        ("workload.run", 'warmup = "until warm"', "workload[0].run[0].warmup", "until steady"),
+        ("workload.run", "warmup_limit = 5", "workload[0].run[0]", "until steady"),
+        ("workload.run", "rate = 0", "workload[0].run[0].rate", "unlimited"),
+        ("workload.run", "clients = 2\njobs = 3", "workload[0].run[0]", "no more threads"),
+        ("workload.run", 'script = "readonly"', "workload[0].run[0].script", "no such file"),
+        ("workload.run", 'name = "a/b"', "workload[0].run[0].name", "letters"),
+        ("canary", "every = 5", "canary.every", "whole number of seconds from 60"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(
+    reasons_of: ReasonsOf, edited: Edited, table: str, line: str, key: str, why: str
+) -> None:
+    (reason,) = reasons_of(edited(line, table))
+    assert reason.startswith(f"p.toml: {key}: found ")
+    assert why in reason
+
+
+def test_an_empty_list_of_tables_is_no_plan(reasons_of: ReasonsOf, minimal: str) -> None:
+    text = "filesystem = []\n" + minimal.replace('[[filesystem]]\ntype = "ext4"\n', "")
+    assert reasons_of(text) == ("p.toml: filesystem: found []; allowed are one or more tables",)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/sda",
+        "/dev/sda1",
+        "/dev/nvme0n1",
+        "/dev/loop3",
+        "/dev/dm-0",
+        "/dev/md127",
+        "/dev/disk/by-uuid/x",
+        "/dev/disk/by-label/x",
+        "/dev/disk/by-id/../../sda",
+        "/dev/block/8:0",
+        "/etc/passwd",
+        "/dev/disk/by-id/a b",
+        "/dev/disk/by-id/a\\u0000",
+        "sda",
+        "",
+    ],
+)
+def test_a_name_that_may_mean_another_disk_tomorrow_is_refused(
+    reasons_of: ReasonsOf, minimal: str, path: str
+) -> None:
+    (reason,) = reasons_of(minimal.replace('image_size = "4 GB"', f'device = "{path}"'))
+    assert reason.startswith("p.toml: scratch_device.device: found ")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/dev/disk/by-id/ata-X_1", "/dev/disk/by-path/pci-0:1", "/dev/mapper/vg-lv", "/dev/md/data", "/dev/vg/lv"],
+)
+def test_stable_names_of_devices_are_accepted(load_text: LoadText, minimal: str, path: str) -> None:
+    plan = load_text(minimal.replace('image_size = "4 GB"', f'device = "{path}"'))
+    assert (path, None) == (plan.scratch_device.device, plan.scratch_device.image_bytes)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "-o",
+        "noatime,ro",
+        "a b",
+        "a\\u0000",
+        "logdev=x",
+        "journal_dev=0x803",
+        "device=/dev/sda",
+        "bind",
+        "remount",
+        "loop",
+        "ro",
+        "X-mount.mkdir",
+        "subdir=../x/y",
+        "",
+        "x" * 10_000,
+    ],
+)
+def test_a_mount_option_smuggles_nothing(reasons_of: ReasonsOf, edited: Edited, word: str) -> None:
+    (reason,) = reasons_of(edited(f'mount_options = ["noatime", "{word}"]', "filesystem"))
+    assert reason.startswith("p.toml: filesystem[0].mount_options: found ")
+    assert len(reason) < 500
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["/dev/sda"],
+        ["-O", "^64bit", "sda"],
+        ["sda"],
+        ["-q", "/dev/sda"],
+        ["-J", "device=UUID=x"],
+        ["-Jdevice=UUID=x"],
+        ["-l", "size=64m,logdev=sdb"],
+        ["--", "x"],
+        ["-O", "a b"],
+        ["-O", "a\\u0000"],
+        ["-n"],
+        ["-b", "4096"],
+        ["-d", "tree"],
+        ["--version"],
+        [""],
+    ],
+)
+def test_mkfs_options_smuggle_nothing(reasons_of: ReasonsOf, edited: Edited, words: list[str]) -> None:
+    listed = ", ".join(f'"{word}"' for word in words)
+    (reason,) = reasons_of(edited(f"mkfs_options = [{listed}]", "filesystem"))
+    assert reason.startswith("p.toml: filesystem[0]")
+
+
+def test_ordinary_mkfs_options_are_accepted(load_text: LoadText, edited: Edited) -> None:
+    line = 'mkfs_options = ["-O", "^metadata_csum,fast_commit", "-J", "size=64", "-E", "stride=2"]'
+    plan = load_text(edited(line, "filesystem"))
+    assert plan.filesystems[0].mkfs_options[:2] == ("-O", "^metadata_csum,fast_commit")
+
+
+def test_the_same_option_may_be_right_for_another_type(load_text: LoadText, edited: Edited) -> None:
+    text = edited('mkfs_options = ["-n", "16384"]', "filesystem").replace('"ext4"', '"btrfs"')
+    assert load_text(text).filesystems[0].mkfs_options == ("-n", "16384")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"\\setshell x rm\nSELECT 1;", "shell"),
+        (b"  \\shell rm", "shell"),
+        (b"", "empty"),
+        (b"SELECT '\0'", "NUL"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"-" * (2**20 + 1), "larger"),
+    ],
+)
+def test_an_own_script_is_checked_before_it_runs(
+    reasons_of: ReasonsOf, edited: Edited, tmp_path: Path, content: bytes, why: str
+) -> None:
+    (tmp_path / "mine.sql").write_bytes(content)
+    (reason,) = reasons_of(edited('script = "mine.sql"', "workload.run"))
+    assert why in reason
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "link", "fifo", ".", "a\\u0000b", "x" * 400])
+def test_only_regular_files_below_the_plan_are_read(
+    reasons_of: ReasonsOf, minimal: str, tmp_path: Path, name: str
+) -> None:
+    import os  # noqa: PLC0415
+
+    (tmp_path / "link").symlink_to("/etc/hostname")
+    os.mkfifo(tmp_path / "fifo")
+    (reason,) = reasons_of(f'{minimal}[postgresql]\nconfiguration = "{name}"\n')
+    assert reason.startswith("p.toml: postgresql.configuration: found ")
+
+
+def test_a_configuration_with_includes_is_refused(
+    reasons_of: ReasonsOf, minimal: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.conf").write_text("include_dir = 'conf.d'\n")
+    (reason,) = reasons_of(f'{minimal}[postgresql]\nconfiguration = "mine.conf"\n')
+    assert "includes are not followed" in reason
+
+
+def test_one_variant_twice_is_an_error_not_two_results(reasons_of: ReasonsOf, minimal: str) -> None:
+    (reason,) = reasons_of(f'{minimal}[[filesystem]]\ntype = {{ vary = ["xfs", "ext4"] }}\n')
+    assert reason.startswith("p.toml: filesystem[1]: makes the same variant as filesystem[0]")
+
+
+def test_one_dataset_is_loaded_once(reasons_of: ReasonsOf, minimal: str) -> None:
+    workload = minimal[minimal.index("[[workload]]") :]
+    (reason,) = reasons_of(minimal + workload)
+    assert reason.startswith("p.toml: workload[1].scale: loads the same dataset as workload[0]")
+
+
+def test_two_runs_of_one_name_need_names(reasons_of: ReasonsOf, load_text: LoadText, minimal: str) -> None:
+    run = minimal[minimal.index("[[workload.run]]") :]
+    (reason,) = reasons_of(minimal + run)
+    assert reason == "p.toml: workload[0].run: two runs are called read-only; give each a name"
+    plan = load_text(f'{minimal}{run}name = "again"\n')
+    assert ["read-only", "again"] == [spec.name for spec in plan.workloads[0].runs]
+
+
+def test_a_gigantic_product_is_refused_with_its_count_before_it_is_made(
+    reasons_of: ReasonsOf, minimal: str
+) -> None:
+    levels = ", ".join(str(number) for number in range(100))
+    settings = "\n".join(f"s{number} = {{ vary = [{levels}] }}" for number in range(50))
+    (reason,) = reasons_of(f"{minimal}[postgresql.settings]\n{settings}\n")
+    assert f"comes to {100**50} cells" in reason
+    assert "allowed are 100000" in reason
+
+
+def test_too_many_runs_in_a_visit_are_refused(reasons_of: ReasonsOf, edited: Edited) -> None:
+    clients = ", ".join(str(number) for number in range(1, 51))
+    durations = ", ".join(str(number) for number in range(1, 51))
+    text = edited(
+        f"clients = {{ vary = [{clients}] }}\nrate = {{ vary = [{durations}] }}",
+        "workload.run",
+    )
+    (reason,) = reasons_of(text)
+    assert reason == "p.toml: workload[0]: 2500 runs in one visit; allowed are 1000"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "title",
+        "title = ",
+        "\0",
+        "title = 'a'\ntitle = 'b'",
+        "a = " + "[" * 100_000,
+        "a = " + "{b=" * 100_000,
+        "a = " + "[" * 200 + "]" * 200,
+        "a = " + "9" * 5000,
+        "a = 0x" + "f" * 9000,
+        ".".join(["a"] * 5000) + " = 1",
+        "x" * 10_000 + " = 1",
+        "x" * 1_000_001,
+        "[postgresql.settings]\n" + ".".join(["a"] * 3000) + " = 1",
+        "[postgresql.settings]\nb = [" + "{a" + ".a" * 3000 + "=1}]",
+        '"<script>alert(1)</script>" = "[bold]"',
+        '"\\u001b[31m" = "\\u001b[31m"',
+        "title = 2026-01-01",
+        "filesystem = 5\nworkload = {}\nscratch_device = []\npostgresql = 1\ncanary = false",
+        "[filesystem]\ntype = 'ext4'",
+        "[[scratch_device]]",
+        "[[filesystem]]\ntype = [[], {}]",
+        "\ufeff" + "title = 1",
+    ],
+)
+def test_hostile_text_gives_short_printable_reasons(reasons_of: ReasonsOf, text: str) -> None:
+    for reason in reasons_of(text):
+        assert len(reason) < 700
+        assert reason.replace("\n", "").isprintable()
+
+
+def test_a_thousand_errors_are_cut_with_their_count(reasons_of: ReasonsOf, minimal: str) -> None:
+    reasons = reasons_of("\n".join(f"wrong{number} = 1" for number in range(1000)) + minimal)
+    assert len(reasons) == 101
+    assert reasons[-1] == "p.toml: and 900 more"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
+    with pytest.raises(PlanError):
+        load_plan(text, source="p.toml", directory=Path("/nonexistent"))
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["vary", "type", "scale", "run", "a"]), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    key=st.sampled_from(["title", "scratch_device", "filesystem", "postgresql", "workload", "machine", "canary"]),
+    value=_VALUES,
+)
+def test_any_value_under_any_key_is_refused_in_words(key: str, value: object) -> None:
+    from bedplate.plan.load import _document  # noqa: PLC0415
+
+    with pytest.raises(PlanError) as caught:
+        _document({key: value}, Path("/nonexistent"))
+    assert all(reason.isprintable() for reason in caught.value.reasons)
+
+
+_BLOCKS = st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), min_size=1, max_size=6, unique=True)
+
+
+@given(
+    blocks=_BLOCKS,
+    barrier=st.sampled_from(["", "barrier = true", "barrier = { vary = [true, false] }"]),
+    options=st.lists(st.from_regex(r"[a-z][a-z0-9_=]{0,8}", fullmatch=True), max_size=3),
+    seed=st.integers(0, 2**53 - 1),
+)
+def test_what_is_written_is_what_is_asked(
+    blocks: list[int], barrier: str, options: list[str], seed: int
+) -> None:
+    from bedplate.plan.words import mount_option  # noqa: PLC0415
+
+    kept = []
+    for option in options:
+        try:
+            kept.append(mount_option(option))
+        except ValueError:
+            continue
+    text = f"""
+title = "t"
+seed = {seed}
+[scratch_device]
+image_size = "1 GB"
+[[filesystem]]
+type = "ext4"
+mount_options = {kept!r}
+{barrier}
+[postgresql]
+block_size = {{ vary = {[f"{block} kB" for block in blocks]!r} }}
+[[workload]]
+type = "pgbench"
+scale = 1
+[[workload.run]]
+script = "read-only"
+duration = 1
+"""
+    plan = load_plan(text, source="p.toml", directory=Path("/nonexistent"))
+    assert [block * 1024 for block in blocks] == [build.block_size_bytes for build in plan.builds]
+    assert {tuple(kept)} == {entry.mount_options for entry in plan.filesystems}
+    assert seed == plan.seed
+    assert plan.cell_count == len({cell.id for cell in plan.cells()})
+    assert plan == loads(Plan, dumps(plan))
