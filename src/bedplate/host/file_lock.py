@@ -31,3 +31,22 @@ def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Itera
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def file_lock_if_free(path: Path) -> Iterator[bool]:
+    """Hold `path` if nobody does; yields whether it is held. Never waits, never makes the file."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)

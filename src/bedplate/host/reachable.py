@@ -34,13 +34,16 @@ def require_traversable(path: Path, *, own: Path) -> None:
     ours to change: `RequirementMissing` names each that is closed. Judged by the mode bits for
     others, so a folder that lets the account in by an access control list only is refused too.
     """
-    own = own.resolve()
-    path = path.resolve()
-    if own != path and own not in path.parents:
+    if own.resolve() != path.resolve() and own.resolve() not in path.resolve().parents:
         raise ValueError(f"{path} does not lie under {own}")
+    # The way as written and the real one: through a symbolic link an account walks both.
+    ours = {own.absolute(), own.resolve()}
+    walked = dict.fromkeys(
+        folder for way in (path.absolute(), path.resolve()) for folder in (*reversed(way.parents), way)
+    )
     closed = []
-    for folder in (*reversed(path.parents), path):
-        if folder == own or own in folder.parents:
+    for folder in walked:
+        if folder in ours or ours & set(folder.parents):
             _add_mode(folder, _READ | _TRAVERSE)
         elif not folder.stat().st_mode & stat.S_IXOTH:
             closed.append(folder)

@@ -35,10 +35,10 @@ from bedplate.engine.postgresql.recipe import (
     configure_options,
 )
 from bedplate.engine.postgresql.requirements import missing_requirements
-from bedplate.engine.postgresql.source import Source, ensure_source
+from bedplate.engine.postgresql.source import Source, ensure_source, given_source
 from bedplate.engine.postgresql.version import parse_version
 from bedplate.errors import CommandFailed, VerifyFailed
-from bedplate.host.file_lock import file_lock
+from bedplate.host.file_lock import file_lock, file_lock_if_free
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
 
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 __all__ = ["Build", "BuildProgress", "BuildSpec", "ensure_build", "find_build", "read_build"]
+
+_WORK = ".work-"
 
 
 def builds_directory(cache_directory: Path) -> Path:
@@ -62,9 +64,13 @@ def find_build(spec: BuildSpec, *, cache_directory: Path, commands: Commands) ->
     Fetches and changes nothing. Without a compiler or without the source in the cache the answer
     is None, as what the build would be made of is not known then.
     """
-    if spec.tarball is not None or find_tool(COMPILER) is None:
+    if find_tool(COMPILER) is None:
         return None
-    source = source_store.find(parse_version(spec.version), cache_directory)
+    asked = parse_version(spec.version)
+    if spec.tarball is not None:
+        source: Source | None = given_source(spec.tarball, asked)
+    else:
+        source = source_store.find(asked, cache_directory)
     if source is None:
         return None
     return _finished(builds_directory(cache_directory), _identity(spec, source, commands))
@@ -132,12 +138,13 @@ def _make(
     work = RecipeWork(
         identity=identity,
         tree=tree,
-        work=directory / f".work-{identity.folder_name}",
+        work=directory / f"{_WORK}{identity.folder_name}",
         prefix=prefix,
         configure_cache=configure_cache(identity, directory / ".configure"),
         commands=commands,
         progress=progress,
     )
+    _sweep(directory, but=work.work)
     shutil.rmtree(work.work, ignore_errors=True)
     work.work.mkdir()
     started, cpu_started = time.monotonic(), _children_cpu_seconds()
@@ -171,6 +178,16 @@ def _make(
     finally:
         shutil.rmtree(work.work, ignore_errors=True)
     return build
+
+
+def _sweep(directory: Path, *, but: Path) -> None:
+    """Remove the work folders of starts that were killed: those whose lock nobody holds."""
+    for left in directory.glob(f"{_WORK}*"):
+        if left == but:
+            continue
+        with file_lock_if_free(directory / f".{left.name.removeprefix(_WORK)}.lock") as free:
+            if free:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _put_in_place(build: Build, staged_prefix: Path) -> None:

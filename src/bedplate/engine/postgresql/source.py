@@ -6,6 +6,7 @@ Every way that fails leaves a reason; when none leads anywhere all reasons are t
 from __future__ import annotations
 
 import re
+import shutil
 import tarfile
 import tempfile
 from pathlib import Path
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
 
-__all__ = ["Source", "ensure_source"]
+__all__ = ["Source", "ensure_source", "given_source"]
 
+_FETCH = ".fetch-"
 _TOP_FOLDER = re.compile(r"(?:\./)?postgresql-(\d+\.\d+)(?:/|$)")
 
 
@@ -48,11 +50,14 @@ def ensure_source(
     folder = source_store.sources_directory(cache_directory)
     with file_lock(folder / ".lock", on_wait=lambda: progress("waits for another start of bedplate")):
         if tarball is not None:
-            return source_store.keep(_given(tarball, asked), cache_directory)
+            return source_store.keep(given_source(tarball, asked), cache_directory)
         kept = source_store.find(asked, cache_directory)
         if kept is not None:
             return kept
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as temporary:
+        for left in folder.glob(f"{_FETCH}*"):
+            # Whoever made it was killed: the lock is ours.
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_FETCH, dir=folder) as temporary:
             fetched = _fetch(asked, directory=Path(temporary), commands=commands, progress=progress)
             return source_store.keep(fetched, cache_directory)
 
@@ -101,7 +106,7 @@ def _verified(fetched: Fetched, origin: Origin) -> Source:
     return Source(fetched.version, fetched.tarball, found, origin, fetched.detail)
 
 
-def _given(tarball: Path, asked: AskedVersion) -> Source:
+def given_source(tarball: Path, asked: AskedVersion) -> Source:
     """A tarball from the call: what release it holds is read from its first folder, not its name."""
     try:
         with tarfile.open(tarball) as archive:

@@ -11,7 +11,7 @@ from bedplate.errors import PlanError
 SUPPORTED_MAJORS = (15, 17, 18)
 DEFAULT_VERSION = "18"
 
-_ASKED = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?")
+_ASKED = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
 
 @dataclass(frozen=True, order=True)
