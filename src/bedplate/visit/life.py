@@ -49,7 +49,7 @@ def live(
         _live(request, directory, commands=commands, steps=steps, findings=findings, emit=emit)
     except VisitFailed as error:
         failed_step, reasons = error.step, list(error.reasons)
-    messages = kernel_log.messages(about=("EXT4-fs", "XFS", "BTRFS", "Buffer I/O", "I/O error"))
+    messages = kernel_log.messages()
     kernel_log.close()
     _write_logs(directory, commands, messages)
     failed = failed_step is not None or bool(findings.run_problems)

@@ -32,6 +32,7 @@ from bedplate.probe.kernel import (
     PressureProbe,
     ProcessorProbe,
 )
+from bedplate.units import MIB
 from bedplate.workload.protocol import Rig
 from bedplate.workload.registry import workload_for
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 # Where a client's log goes: memory, so that writing it is no I/O of the machine under test.
 _MEMORY_DIRECTORY = Path("/dev/shm")  # noqa: S108 -- a directory of its own is made in it
+# An image is written at some GiB a second; a display has use for a few events a second.
+_IMAGE_EVENT_BYTES = 256 * MIB
 
 
 class Stand:
@@ -154,8 +157,13 @@ class Stand:
         return device
 
     def _tell_image_progress(self, of_bytes: int | None) -> Callable[[int], None]:
+        told_bytes = 0
+
         def tell(done_bytes: int) -> None:
-            self._emit({"event": "image", "done_bytes": done_bytes, "of_bytes": of_bytes or 0})
+            nonlocal told_bytes
+            if done_bytes - told_bytes >= _IMAGE_EVENT_BYTES or done_bytes == of_bytes:
+                told_bytes = done_bytes
+                self._emit({"event": "image", "done_bytes": done_bytes, "of_bytes": of_bytes or 0})
 
         return tell
 
@@ -219,12 +227,14 @@ class Stand:
         )
         with self._steps.step("initdb"):
             cluster.initialise(request.cell.cluster, request.cell.build)
+            os.sync()
         if request.cell.device.memory_bytes is not None:
             # Pages belong to the group that first touched them; initdb ran outside.
             drop_page_cache()
         with self._steps.step("server start"):
             self._undo.callback(cluster.kill)
             cluster.start()
+            cluster.create_database()
         with self._steps.step("server read back"), cluster.session() as session:
             compared = read_back(cluster, session, request.cell.cluster, request.cell.build)
             self._findings.comparisons += compared
