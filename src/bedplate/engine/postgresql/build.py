@@ -147,6 +147,8 @@ def _make(
     _sweep(directory, but=work.work)
     shutil.rmtree(work.work, ignore_errors=True)
     work.work.mkdir()
+    log = directory / f"failed-{identity.folder_name}.log"
+    log.unlink(missing_ok=True)
     started, cpu_started = time.monotonic(), _children_cpu_seconds()
     try:
         recipe(work)
@@ -157,7 +159,7 @@ def _make(
             block_size_bytes=identity.block_size_bytes,
             wal_block_size_bytes=identity.wal_block_size_bytes,
             tarball_sha256=identity.tarball_sha256,
-            source_origin=f"{source.origin}: {source.origin_detail}",
+            source_origin=source.first_origin,
             compiler=identity.compiler,
             machine=identity.machine,
             configure_options=identity.configure_options,
@@ -167,7 +169,6 @@ def _make(
         )
         _put_in_place(build, work.staged_prefix)
     except CommandFailed as error:
-        log = directory / f"failed-{identity.folder_name}.log"
         log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
         raise CommandFailed(
             f"building PostgreSQL {identity.version} failed; the whole output is in {log}: {error.reasons[0]}",

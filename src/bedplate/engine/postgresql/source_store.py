@@ -45,6 +45,11 @@ class Source:
     origin: Origin
     origin_detail: str
 
+    @property
+    def first_origin(self) -> str:
+        """Where the tarball came from before it was in the cache: `distribution: postgresql-18 18.6-3 …`."""
+        return self.origin_detail if self.origin == "cache" else f"{self.origin}: {self.origin_detail}"
+
 
 def sources_directory(cache_directory: Path) -> Path:
     """Where the sources lie in a cache."""
@@ -90,7 +95,7 @@ def find(asked: AskedVersion, cache_directory: Path) -> Source | None:
     if not found:
         return None
     best = max(found, key=lambda item: (release_key(item.version) or (0, 0), item.origin != "given tarball"))
-    return replace(best, origin="cache", origin_detail=f"{best.origin}: {best.origin_detail}")
+    return replace(best, origin="cache", origin_detail=best.first_origin)
 
 
 def _read(record: Path) -> Source:
