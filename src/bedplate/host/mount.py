@@ -107,7 +107,7 @@ def mount(
     reasons = []
     if entry.type != type:
         reasons.append(f"{target}: asked for {type}, mounted is {entry.type}")
-    if entry.source != os.path.realpath(device_path) and entry.source != device_path:
+    if not _same_device(entry.source, device_path):
         reasons.append(f"{target}: asked for {device_path}, mounted is {entry.source}")
     if entry.read_only and "ro" not in options:
         reasons.append(f"{target} came up read-only; is {device_path} write-protected or damaged?")
@@ -216,6 +216,16 @@ def _held_by(folder: Path, top: str) -> str | None:
         if len(fields) == 6 and _is_under(fields[5], top):
             return fields[5]
     return None
+
+
+def _same_device(first: str, second: str) -> bool:
+    """By number: mount(8) turns /dev/dm-0 into /dev/mapper/NAME, and a stable name is a link."""
+    if first == second:
+        return True
+    try:
+        return os.stat(first).st_rdev == os.stat(second).st_rdev != 0  # noqa: PTH116 - names, not paths
+    except OSError:
+        return False
 
 
 def _is_under(path: str, top: str) -> bool:
