@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    Throttle,
+)
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
+from bedplate.model.visit import ScratchDevice
+from bedplate.plan.rules import IO_URING_DISABLED, SCHEDULERS_AVAILABLE, XFS_V4, Surroundings, reasons
+
+IMAGE = ScratchDevice(image_bytes=2**32)
+DISK = ScratchDevice(device="/dev/disk/by-id/x")
+GIB = 2**30
+KB = 1024
+
+
+def a_cell(kind: str = "ext4", **asked: Any) -> Cell:
+    device = {name: asked.pop(name) for name in ("memory_bytes", "throttle", "scheduler") if name in asked}
+    version = asked.pop("version", "18")
+    settings = Levels(asked.pop("settings", {}))
+    features = Levels({name: asked.pop(name) for name in ("data", "nodatacow") if name in asked})
+    return Cell(
+        DeviceLevels(**device),
+        KernelLevels(),
+        FilesystemLevels(kind, features=features, **asked),
+        BuildLevels(version=version),
+        ClusterLevels(settings=settings),
+    )
+
+
+MakeMachine = Callable[..., Machine]
+
+
+@pytest.mark.parametrize(
+    ("cell", "facts", "reason"),
+    [
+        (a_cell("nilfs2"), {}, "has no nilfs2"),
+        (a_cell("ext3"), {"filesystems": ("xfs",)}, "has no ext3 or ext4"),
+        (a_cell(block_size_bytes=8 * KB), {}, "needs kernel 6.19, this is 6.18"),
+        (a_cell(block_size_bytes=512), {}, "ext4 has no blocks of 512 B"),
+        (a_cell("ext2", block_size_bytes=8 * KB), {}, "ext2 has no blocks of 8 kB"),
+        (a_cell("xfs", block_size_bytes=512), {}, "CONFIG_XFS_SUPPORT_V4"),
+        (
+            a_cell("xfs", block_size_bytes=512),
+            {"kernel_release": "6.1.0", "tunables": {XFS_V4: "n"}},
+            "CONFIG_XFS_SUPPORT_V4",
+        ),
+        (
+            a_cell("xfs", block_size_bytes=16 * KB),
+            {"kernel_release": "6.1.0-56"},
+            "needs kernel 6.12, this is 6.1",
+        ),
+        (a_cell("btrfs", block_size_bytes=2 * KB), {}, "btrfs has no sectors of 2 kB; it has 4 kB"),
+        (a_cell("xfs", mount_options=("nobarrier",)), {}, "refuses it since kernel 4.19"),
+        (a_cell("btrfs", mount_options=("barrier=0",)), {}, "btrfs refuses it"),
+        (a_cell("ext2", data="writeback"), {}, "ext2 has no data; it is for ext3, ext4"),
+        (a_cell("ext2", mount_options=("data=writeback",)), {}, "ext2 has no journal"),
+        (a_cell(journal="none", data="writeback"), {}, "journal = none leaves none"),
+        (a_cell(journal="none", mount_options=("data=ordered",)), {}, "refused without a journal"),
+        (a_cell(mount_options=("journal_async_commit",)), {}, "refuses it with data = ordered"),
+        (a_cell(data="ordered", mount_options=("journal_async_commit",)), {}, "with data = ordered"),
+        (a_cell(data="journal", mount_options=("delalloc",)), {}, "with data = journal"),
+        (a_cell(data="journal", mount_options=("data=ordered",)), {}, "contradict each other"),
+        (a_cell("ext3", mount_options=("delalloc",)), {}, "refuses it for ext2 and ext3"),
+        (a_cell("ext2", mount_options=("nobh",)), {}, "ignores it silently"),
+        (a_cell("ext2", mount_options=("xip",)), {}, "refuses it"),
+        (a_cell("xfs", journal="none"), {}, "xfs has no journal = none; it has internal"),
+        (a_cell("btrfs", journal="none"), {}, "it has no choice of journals"),
+        (a_cell("xfs", nodatacow=True), {}, "it is for btrfs"),
+        (a_cell("btrfs", nodatacow=True, mount_options=("compress=zstd:3",)), {}, "switch each other off"),
+        (a_cell("btrfs", mount_options=("nodatacow", "compress-force")), {}, "switch each other off"),
+        (a_cell("btrfs", nodatacow=False, mount_options=("nodatacow",)), {}, "contradict each other"),
+        (a_cell(barrier=True, mount_options=("nobarrier",)), {}, "barrier = true and mount option nobarrier"),
+        (a_cell(barrier=False, mount_options=("barrier=1",)), {}, "contradict each other"),
+        (a_cell("jfs", barrier=True), {"filesystems": ("jfs",)}, "never flushes"),
+        (a_cell(mount_options=("noatime", "discard")), {}, "name a real device"),
+        (a_cell(mount_options=("noatime", "noatime")), {}, "listed twice"),
+        (a_cell(memory_bytes=GIB), {"cgroup_version": None}, "needs a cgroup that limits memory"),
+        (a_cell(memory_bytes=24 * GIB), {}, "cannot be emulated on a machine with 24 GiB"),
+        (a_cell(throttle=Throttle("hdd-7200", 150)), {"cgroup_version": None}, "needs a cgroup"),
+        (
+            a_cell(scheduler="bfq"),
+            {"tunables": {SCHEDULERS_AVAILABLE: "[none] mq-deadline"}},
+            "no I/O scheduler bfq",
+        ),
+        (a_cell(version="17", settings={"io_method": "sync"}), {}, "came with 18"),
+        (
+            a_cell(settings={"io_method": "io_uring"}),
+            {"tunables": {IO_URING_DISABLED: "2"}},
+            "this machine forbids it",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_cell_that_cannot_exist_has_its_one_reason(
+    machine: MakeMachine, cell: Cell, facts: dict[str, Any], reason: str
+) -> None:
+    (found,) = reasons(cell, Surroundings(machine(**facts), IMAGE))
+    assert reason in found
+
+
+@pytest.mark.parametrize(
+    ("cell", "facts"),
+    [
+        (a_cell(), {}),
+        (a_cell("ext2"), {"filesystems": ("ext4",)}),
+        (a_cell(block_size_bytes=8 * KB), {"kernel_release": "6.19.0"}),
+        (a_cell(block_size_bytes=8 * KB), {"kernel_release": "7.2.13+deb14"}),
+        (a_cell(block_size_bytes=64 * KB), {"page_size_bytes": 64 * KB}),
+        (a_cell("xfs", block_size_bytes=512), {"kernel_release": "6.1.0-56"}),
+        (a_cell("xfs", block_size_bytes=512), {"tunables": {XFS_V4: "y"}}),
+        (a_cell("xfs", block_size_bytes=64 * KB), {}),
+        (a_cell("xfs", mount_options=("nobarrier",)), {"kernel_release": "4.18.0"}),
+        (a_cell("xfs", barrier=False), {}),
+        (a_cell(data="writeback", mount_options=("journal_async_commit",)), {}),
+        (a_cell(barrier=False, mount_options=("nobarrier",)), {}),
+        (a_cell("btrfs", nodatacow=True, mount_options=("compress=no",)), {}),
+        (a_cell("btrfs", nodatacow=False, mount_options=("compress=zstd",)), {}),
+        (a_cell("jfs", barrier=False), {"filesystems": ("jfs",)}),
+        (a_cell(mount_options=("nodiscard",)), {}),
+        (a_cell(memory_bytes=GIB), {"cgroup_version": 2}),
+        (a_cell(scheduler="bfq"), {}),
+        (a_cell(scheduler="none"), {"tunables": {SCHEDULERS_AVAILABLE: "[none] mq-deadline"}}),
+        (a_cell(settings={"io_method": "io_uring"}), {"tunables": {IO_URING_DISABLED: "0"}}),
+        (a_cell(settings={"io_method": "io_uring"}), {}),
+    ],
+    ids=repr,
+)
+def test_a_cell_that_can_exist_is_kept(machine: MakeMachine, cell: Cell, facts: dict[str, Any]) -> None:
+    assert reasons(cell, Surroundings(machine(**facts), IMAGE)) == ()
+
+
+def test_discard_is_kept_on_a_real_device(machine: MakeMachine) -> None:
+    cell = a_cell(mount_options=("discard",))
+    assert reasons(cell, Surroundings(machine(), DISK)) == ()
+
+
+def test_all_reasons_come_together(machine: MakeMachine) -> None:
+    cell = a_cell("nilfs2", block_size_bytes=8 * KB, data="journal", memory_bytes=64 * GIB)
+    found = reasons(cell, Surroundings(machine(cgroup_version=None), IMAGE))
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize("kind", list(TRAITS))
+def test_without_a_machine_only_what_holds_everywhere_is_judged(kind: str) -> None:
+    around = Surroundings(None, IMAGE)
+    assert reasons(a_cell(kind, memory_bytes=GIB), around) == ()
+    assert reasons(a_cell(kind, block_size_bytes=4 * KB), around) == ()
+
+
+def test_a_kernel_of_unknown_version_is_not_judged(machine: MakeMachine) -> None:
+    around = Surroundings(machine(kernel_release="custom"), IMAGE)
+    assert reasons(a_cell("xfs", block_size_bytes=16 * KB), around) == ()
