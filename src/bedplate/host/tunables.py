@@ -122,8 +122,10 @@ def queue_settings(
         "read_ahead_kb": None if read_ahead_kb is None else str(read_ahead_kb),
         "scheduler": scheduler,
         "write_cache": cache,
-        # A discard makes the image sparse again; btrfs sends them by itself on any device that can.
-        "discard_max_bytes": "0" if device.image is not None else None,
+        # Read only. Zero would keep btrfs from making an image sparse again, but it cannot be taken back:
+        # the kernel then has no granularity, refuses every other value, and keeps that over detach and
+        # attach (seen on 6.18). The `nodiscard` of mkfs and mount does the same without harm.
+        "discard_max_bytes": None,
     }
     found = {name: _read_or_none(queue / name) for name in asked}
     others = tree.users_of_queue(device.name)
@@ -153,12 +155,6 @@ def _queue_setting(
     level = f"device.{name}"
     if value is None:
         return Comparison(level, None, _number(found), str(path), None)
-    if name == "discard_max_bytes":
-        if found is None:
-            return Comparison(level, None, None, f"{path} is not there", None)
-        effective = set_tunable(path, value, ledger=ledger).effective
-        # Nobody asks for it in a plan: a fact, not an answer.
-        return Comparison(level, None, _number(effective), str(path), None)
     if name != "write_cache":
         effective = set_tunable(path, value, ledger=ledger).effective
         return Comparison(level, _number(value), _number(effective), str(path), True)
