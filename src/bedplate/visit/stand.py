@@ -244,7 +244,7 @@ class Stand:
         self._findings.durability = declared(
             self._findings.flush_counts,
             settings,
-            checked_by_fsck=self._filesystem.traits.needs_fsck_after_a_cut,
+            checked_by_fsck=self._filesystem.traits.checked_by_fsck(self._levels.journal),
         )
         facts = effective_facts(self._findings.comparisons)
         self._findings.effective_digest = digest({**facts, "build": request.build.digest})

@@ -1,0 +1,80 @@
+"""Where things stand in a study's directory (docs/STUDY_FORMAT.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.model.plan import ScheduledVisit
+
+CANARY = "canary"
+# A visit under way has this in its name; nothing that reads a study looks at it.
+UNFINISHED = ".unfinished"
+
+
+@dataclass(frozen=True)
+class StudyLayout:
+    """Paths below `directory`."""
+
+    directory: Path
+
+    @property
+    def facts(self) -> Path:
+        """`study.json`."""
+        return self.directory / "study.json"
+
+    @property
+    def plan(self) -> Path:
+        """The frozen plan."""
+        return self.directory / "plan.toml"
+
+    @property
+    def plan_files(self) -> Path:
+        """Where the frozen plan's own files (scripts, configurations) stand."""
+        return self.directory / "plan"
+
+    @property
+    def machine(self) -> Path:
+        """`machine.json`."""
+        return self.directory / "machine.json"
+
+    @property
+    def schedule(self) -> Path:
+        """`schedule.json`."""
+        return self.directory / "schedule.json"
+
+    @property
+    def visits(self) -> Path:
+        """Below it: <cell>/<dataset>/<repetition>.<attempt>/."""
+        return self.directory / "visits"
+
+    @property
+    def scratch(self) -> Path:
+        """Where an image file stands while a visit uses it."""
+        return self.directory / "scratch"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one process that may write."""
+        return self.directory / ".lock"
+
+    def place_of(self, visit: ScheduledVisit) -> Path:
+        """The directory of all attempts at a visit."""
+        cell = CANARY if visit.canary else visit.cell_id
+        return self.visits / cell / visit.dataset_id
+
+    def attempts_at(self, visit: ScheduledVisit) -> dict[int, Path]:
+        """Finished attempts by number."""
+        found = {}
+        for path in self.place_of(visit).glob(f"{visit.repetition}.*"):
+            number = path.name.partition(".")[2]
+            if number.isdigit() and (path / "visit.json").exists():
+                found[int(number)] = path
+        return dict(sorted(found.items()))
+
+    def attempt(self, visit: ScheduledVisit, number: int) -> Path:
+        """The directory of one attempt."""
+        return self.place_of(visit) / f"{visit.repetition}.{number}"

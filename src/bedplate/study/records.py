@@ -1,0 +1,45 @@
+"""What stands at the top of a study: `study.json` and `schedule.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.plan import Pruned, ScheduledVisit
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """`when` is ISO 8601, UTC; `what` a sentence: created, extended, gone on with under a new kernel."""
+
+    when: str
+    what: str
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """`study.json`. `kernel_release` is that of the last start; a declared factor may change it."""
+
+    format_version: int
+    title: str
+    created: str
+    bedplate: str
+    plan_digest: str
+    machine_identity: str
+    kernel_release: str
+    history: tuple[HistoryEntry, ...]
+
+
+@dataclass(frozen=True)
+class StudySchedule:
+    """`schedule.json`: what there is to visit, and in which order; `runs` are by dataset."""
+
+    format_version: int
+    seed: int
+    repetitions: int
+    cells: Mapping[str, Cell]
+    datasets: Mapping[str, Dataset]
+    runs: Mapping[str, tuple[RunSpec, ...]]
+    pruned: tuple[Pruned, ...]
+    visits: tuple[ScheduledVisit, ...]

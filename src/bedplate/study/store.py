@@ -1,0 +1,257 @@
+"""The store: the only writer of a study, append-only.
+
+A visit is written under a name that no reader looks at and renamed into place when it is whole, so a
+visit is complete or absent whatever happens. One process at a time writes; a second is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from bedplate import __version__
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
+from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from bedplate.model.machine import Machine
+    from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A visit being written; `finish` puts it into its place."""
+
+    number: int
+    directory: Path
+    _final: Path
+
+    def finish(self) -> None:
+        """Make it durable and visible, in that order."""
+        for path in sorted(self.directory.rglob("*")):
+            if path.is_file():
+                _sync(path)
+        for path in (*sorted(p for p in self.directory.rglob("*") if p.is_dir()), self.directory):
+            _sync(path)
+        self.directory.rename(self._final)
+        _sync(self._final.parent)
+
+
+class StudyStore:
+    """Opened for writing; holds the study's lock until it is closed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.layout = StudyLayout(directory)
+        self._lock = _take_lock(self.layout)
+        self._sweep()
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        *,
+        plan: Plan,
+        plan_text: str,
+        plan_files: Mapping[str, str],
+        machine: Machine,
+        expansion: Expansion,
+        schedule: Schedule,
+    ) -> StudyStore:
+        """A new study; StudyError if the directory holds something else."""
+        if directory.exists() and any(path.name != ".lock" for path in directory.iterdir()):
+            raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
+        directory.mkdir(parents=True, exist_ok=True)
+        store = cls(directory)
+        layout = store.layout
+        now = _now()
+        codec.write(layout.machine, machine)
+        codec.write(layout.schedule, schedule_record(expansion, schedule))
+        for name, text in plan_files.items():
+            target = layout.plan_files / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        layout.plan.write_text(plan_text, encoding="utf-8")
+        layout.visits.mkdir(exist_ok=True)
+        # Last, as a directory with a study.json is a study.
+        codec.write(
+            layout.facts,
+            StudyFacts(
+                format_version=FORMAT_VERSION,
+                title=plan.title,
+                created=now,
+                bedplate=__version__,
+                plan_digest=plan.digest,
+                machine_identity=machine.identity,
+                kernel_release=machine.kernel_release,
+                history=(HistoryEntry(now, "created"),),
+            ),
+        )
+        return store
+
+    @classmethod
+    def open(cls, directory: Path) -> StudyStore:
+        """An existing study; StudyError if there is none, or one of another format."""
+        if not is_study(directory):
+            raise StudyError(f"{directory} is not a study: it has no study.json")
+        store = cls(directory)
+        found = store.facts.format_version
+        if found != FORMAT_VERSION:
+            store.close()
+            raise StudyError(
+                f"{directory} is of format {found}, this bedplate writes {FORMAT_VERSION}; "
+                "go on with it under the bedplate that made it"
+            )
+        return store
+
+    @property
+    def facts(self) -> StudyFacts:
+        """`study.json` as it stands."""
+        return codec.read(StudyFacts, self.layout.facts)
+
+    @property
+    def scratch_directory(self) -> Path:
+        """Where an image file may stand while a visit uses it."""
+        self.layout.scratch.mkdir(exist_ok=True)
+        return self.layout.scratch
+
+    def due(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
+        """Visits that have no finished attempt, in order; with `retry_failed` also those that failed."""
+        return tuple(
+            visit for visit in schedule.visits if not self._is_done(visit, retry_failed=retry_failed)
+        )
+
+    @contextlib.contextmanager
+    def attempt(self, visit: ScheduledVisit) -> Iterator[Attempt]:
+        """A place for the next attempt at a visit; what is not finished inside is removed."""
+        number = max(self.layout.attempts_at(visit), default=0) + 1
+        final = self.layout.attempt(visit, number)
+        directory = final.with_name(f"{final.name}{UNFINISHED}")
+        directory.mkdir(parents=True)
+        try:
+            yield Attempt(number, directory, final)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def note(self, what: str) -> None:
+        """Write down in the study's history that something was done to it."""
+        facts = self.facts
+        self._write_facts(replace(facts, history=(*facts.history, HistoryEntry(_now(), what))))
+
+    def extend(
+        self,
+        *,
+        plan: Plan,
+        plan_text: str,
+        plan_files: Mapping[str, str],
+        expansion: Expansion,
+        schedule: Schedule,
+        what: str,
+    ) -> None:
+        """Put a larger plan in place of the frozen one; the caller has made sure that it only adds."""
+        for name, text in plan_files.items():
+            target = self.layout.plan_files / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        codec.write(self.layout.schedule, schedule_record(expansion, schedule))
+        self.layout.plan.write_text(plan_text, encoding="utf-8")
+        self._write_facts(replace(self.facts, plan_digest=plan.digest))
+        self.note(what)
+
+    def note_kernel(self, release: str) -> None:
+        """The study goes on under another kernel, which the plan declares as a factor."""
+        self._write_facts(replace(self.facts, kernel_release=release))
+        self.note(f"went on under kernel {release}")
+
+    def close(self) -> None:
+        """Let the next writer in."""
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _is_done(self, visit: ScheduledVisit, *, retry_failed: bool) -> bool:
+        attempts = self.layout.attempts_at(visit)
+        if not attempts:
+            return False
+        if not retry_failed:
+            return True
+        last = attempts[max(attempts)]
+        return codec.read(VisitRecord, last / "visit.json").outcome is Outcome.COMPLETED
+
+    def _write_facts(self, facts: StudyFacts) -> None:
+        codec.write(self.layout.facts, facts)
+
+    def _sweep(self) -> None:
+        """Remove what a killed writer left unfinished; the lock says that nobody writes it now."""
+        for path in self.layout.visits.glob(f"*/*/*{UNFINISHED}"):
+            shutil.rmtree(path, ignore_errors=True)
+        for path in self.layout.directory.glob(".*.part"):
+            path.unlink(missing_ok=True)
+
+
+def is_study(directory: Path) -> bool:
+    """Whether a directory holds a study."""
+    return (directory / "study.json").exists()
+
+
+def schedule_record(expansion: Expansion, schedule: Schedule) -> StudySchedule:
+    """What `schedule.json` holds of an expansion and its order."""
+    planned = (*expansion.cells, *((expansion.canary,) if expansion.canary else ()))
+    loads = {load.dataset.id: load for cell in planned for load in cell.loads}
+    return StudySchedule(
+        format_version=FORMAT_VERSION,
+        seed=schedule.seed,
+        repetitions=schedule.repetitions,
+        cells={cell.cell.id: cell.cell for cell in planned},
+        datasets={identity: load.dataset for identity, load in loads.items()},
+        runs={identity: load.runs for identity, load in loads.items()},
+        pruned=expansion.pruned,
+        visits=schedule.visits,
+    )
+
+
+def _take_lock(layout: StudyLayout) -> int:
+    lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(lock, 100, 0).decode(errors="replace").strip() or "unknown"
+        os.close(lock)
+        raise StudyError(
+            f"{layout.directory} is being written by process {holder}; wait for it, or end it"
+        ) from None
+    os.truncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
