@@ -40,6 +40,11 @@ _KEYRINGS = {
 }
 _UBUNTU_SERIES = Path("/usr/share/distro-info/ubuntu.csv")
 _TIMEOUT_S = 300.0
+# How apt says that a mirror cannot be reached at all (apt-pkg and its http method).
+_UNREACHABLE = (
+    *("Could not resolve", "Temporary failure resolving", "Could not connect", "Unable to connect"),
+    *("Cannot initiate the connection", "Connection timed out", "Connection failed", "Something wicked"),
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,9 @@ def fetch_source_package(
                 tarball = root.download(name, best, directory)
             except CommandFailed as error:
                 reasons.append(f"{suite}: {_apt_reason(error)}")
+                if any(words in error.output for words in _UNREACHABLE):
+                    # Its other suites are no nearer, and each would be waited for.
+                    break
                 continue
             return Fetched(tarball, best.upstream, f"{name} {best.version} ({suite})", best.tarball_sha256)
     raise SourceUnavailable("; ".join(dict.fromkeys(reasons)))
@@ -230,7 +238,7 @@ def _configuration(directory: Path, sources: Path) -> str:
             f'Dir::Cache "{directory}/cache";',
             'APT::Sandbox::User "root";',
             'Acquire::Languages "none";',
-            'Acquire::Retries "2";',
+            'Acquire::Retries "1";',
             'Acquire::http::Timeout "30";',
             'Acquire::https::Timeout "30";',
             "",
@@ -241,5 +249,5 @@ def _configuration(directory: Path, sources: Path) -> str:
 def _apt_reason(error: CommandFailed) -> str:
     """What apt said in its first error line, without the command and the progress around it."""
     lines = [line.strip() for line in error.output.splitlines()]
-    said = [line for line in lines if line.startswith(("E:", "Err:"))]
+    said = [line for line in lines if line.startswith("E:")] or [line for line in lines if "Err:" in line]
     return said[0].removeprefix("E:").strip() if said else error.reasons[0].splitlines()[0]

@@ -134,6 +134,18 @@ def test_every_suite_says_what_it_had_instead(scripted: ScriptedCommands, tmp_pa
     assert "testing has 18.6-3" in message
 
 
+def test_mirror_out_of_reach_is_asked_once(scripted: ScriptedCommands, tmp_path: Path) -> None:
+    said = "E: Failed to fetch http://mirror.example/debian/InRelease  Temporary failure resolving 'mirror.example'"
+    scripted.answers["apt-get"] = lambda argv, _: Completed(
+        argv, 100, "Err:1 http://mirror.example", said, 0.0
+    )
+    with pytest.raises(SourceUnavailable, match="^bookworm: Failed to fetch .* Temporary failure resolving"):
+        fetch_source_package(
+            parse_version("18"), system=system(), directory=tmp_path, commands=scripted, progress=ignore
+        )
+    assert ["apt-get"] == scripted.programs()
+
+
 def test_no_archive_of_its_own_is_a_reason_without_any_command(
     scripted: ScriptedCommands, tmp_path: Path
 ) -> None:
