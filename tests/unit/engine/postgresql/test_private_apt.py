@@ -139,7 +139,7 @@ def test_mirror_out_of_reach_is_asked_once(scripted: ScriptedCommands, tmp_path:
     scripted.answers["apt-get"] = lambda argv, _: Completed(
         argv, 100, "Err:1 http://mirror.example", said, 0.0
     )
-    with pytest.raises(SourceUnavailable, match="^bookworm: Failed to fetch .* Temporary failure resolving"):
+    with pytest.raises(SourceUnavailable, match=r"^bookworm: Failed to fetch .* Temporary failure resolving"):
         fetch_source_package(
             parse_version("18"), system=system(), directory=tmp_path, commands=scripted, progress=ignore
         )
