@@ -7,8 +7,8 @@ they stand here because the study keeps the schedule and the executors follow it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 
@@ -60,7 +60,12 @@ class Canary:
 
 @dataclass(frozen=True)
 class Plan:
-    """A validated plan. `warnings` are sentences: what is allowed but will not give what it seems to."""
+    """A validated plan.
+
+    `files` are the texts of the files that it names (own scripts and configurations), by their path
+    relative to the plan: a study keeps them beside its frozen plan. `warnings` are sentences: what is
+    allowed but will not give what it seems to.
+    """
 
     title: str
     repetitions: int
@@ -74,6 +79,7 @@ class Plan:
     clusters: tuple[ClusterLevels, ...]
     workloads: tuple[Workload, ...]
     canary: Canary
+    files: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     @property

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bedplate.errors import PlanError
-from bedplate.model.cell import Cell, Dataset
+from bedplate.model.cell import Cell, Dataset, FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned
@@ -14,13 +16,19 @@ from bedplate.plan.scale import scale_units
 from bedplate.units import GIB, format_size
 
 
-def expand(plan: Plan, machine: Machine | None) -> Expansion:
+def expand(
+    plan: Plan,
+    machine: Machine | None,
+    *,
+    refusals: Mapping[FilesystemLevels, tuple[str, ...]] | None = None,
+) -> Expansion:
     """Every cell that can exist, with its loads; the rest as pruned.
 
-    Without a machine only the rules that hold everywhere apply. PlanError where a scale is a
-    multiple of a memory that is not known.
+    Without a machine only the rules that hold everywhere apply. `refusals` are what trying file
+    systems on this machine has shown, by their levels (empty: it works). PlanError where a scale is
+    a multiple of a memory that is not known.
     """
-    around = Surroundings(machine, plan.scratch_device)
+    around = Surroundings(machine, plan.scratch_device, refusals or {})
     kept: list[PlannedCell] = []
     pruned: list[Pruned] = []
     for cell in plan.cells():

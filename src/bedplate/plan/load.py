@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import BuildLevels, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Canary, Plan, Workload
 from bedplate.model.visit import ScratchDevice
@@ -36,9 +37,10 @@ def load_plan(text: str, *, source: str, directory: Path) -> Plan:
     """
     name = source if source.isprintable() and len(source) <= 300 else shown(source)
     try:
-        document = _document(_parsed(text), directory)
+        files: dict[str, str] = {}
+        document = _document(_parsed(text), directory, files)
         _refuse_too_many(document)
-        return _plan(document)
+        return _plan(document, files)
     except PlanError as error:
         raise PlanError(*(f"{name}: {reason}" for reason in error.reasons)) from None
 
@@ -55,9 +57,10 @@ def _parsed(text: str) -> dict[str, Any]:
         raise PlanError(f"not TOML: {message if len(message) <= 300 else shown(message)}") from None
 
 
-def _document(values: dict[str, Any], directory: Path) -> Document:
+def _document(values: dict[str, Any], directory: Path, files: dict[str, str]) -> Document:
+    """`files` receives the texts of the files that the plan names."""
     try:
-        return Document.model_validate(values, context={"directory": directory})
+        return Document.model_validate(values, context={"directory": directory, "files": files})
     except ValidationError as error:
         raise PlanError(*sentences(error, values)) from None
     except RecursionError:
@@ -87,7 +90,7 @@ def _refuse_too_many(document: Document) -> None:
         raise PlanError(*reasons)
 
 
-def _plan(document: Document) -> Plan:
+def _plan(document: Document, files: dict[str, str]) -> Plan:
     reasons: list[str] = []
     settings = document.postgresql
     plan = Plan(
@@ -105,6 +108,7 @@ def _plan(document: Document) -> Plan:
         clusters=tuple(_cluster(settings, levels) for levels in product(*_cluster_factors(settings))),
         workloads=_workloads(document.workload, reasons),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
+        files=files,
     )
     if reasons:
         raise PlanError(*at_most(reasons, 100))
@@ -171,6 +175,7 @@ def _filesystems(tables: tuple[FilesystemTable, ...], reasons: list[str]) -> tup
                 )
                 break
             found[filesystem] = index
+            reasons += (f"filesystem[{index}]: {reason}" for reason in unsafe_options(filesystem))
     return tuple(found)
 
 

@@ -49,8 +49,8 @@ _BARRIERS = {
 }
 
 
-def mount_option_reasons(filesystem: FilesystemLevels, kernel: tuple[int, int] | None) -> Iterator[str]:
-    """Why the asked mount options cannot be in force together."""
+def refused_mount_options(filesystem: FilesystemLevels, kernel: tuple[int, int] | None) -> Iterator[str]:
+    """Why the kernel will not take the asked mount options, as far as that is known without trying."""
     for refused in REFUSED:
         if filesystem.type in refused.types and (
             refused.since is None or (kernel is not None and kernel >= refused.since)
@@ -60,7 +60,6 @@ def mount_option_reasons(filesystem: FilesystemLevels, kernel: tuple[int, int] |
                     yield f"mount option {word}: {refused.reason}"
     if filesystem.type in ("ext3", "ext4"):
         yield from _ext_journal(filesystem)
-    yield from _contradictions(filesystem)
 
 
 def _is_one_of(word: str, options: tuple[str, ...]) -> bool:
@@ -84,7 +83,8 @@ def _ext_journal(filesystem: FilesystemLevels) -> Iterator[str]:
             yield f"mount option {word}: the kernel refuses it with data = journal"
 
 
-def _contradictions(filesystem: FilesystemLevels) -> Iterator[str]:
+def contradicting_mount_options(filesystem: FilesystemLevels) -> Iterator[str]:
+    """Why the asked mount options cannot be in force beside one another and the plan's other keys."""
     words = filesystem.mount_options
     for word in words:
         if filesystem.barrier is not None and _BARRIERS.get(word, filesystem.barrier) != filesystem.barrier:

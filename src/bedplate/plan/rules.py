@@ -8,14 +8,14 @@ no rule knows is found by reading back, and fails the visit instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bedplate.model.cell import Cell, FilesystemLevels
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.filesystem import TRAITS, contradictions
 from bedplate.model.machine import Machine
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.mount_rules import mount_option_reasons
+from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
 from bedplate.plan.settings import in_force
 from bedplate.units import KIB, format_size
 
@@ -32,10 +32,15 @@ XFS_WITHOUT_V4 = (6, 18)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a cell would run on; `machine` None where it is not known."""
+    """What a cell would run on; `machine` None where it is not known.
+
+    `refusals` are answers that trying gave (none, or the reasons), by the levels that were tried;
+    they stand in place of what the rules would guess from a kernel's version.
+    """
 
     machine: Machine | None
     scratch_device: ScratchDevice
+    refusals: Mapping[FilesystemLevels, tuple[str, ...]] = field(default_factory=dict)
 
     def kernel(self, cell: Cell) -> tuple[int, int] | None:
         """Major and minor version of the kernel that the cell runs under."""
@@ -52,8 +57,23 @@ def reasons(cell: Cell, around: Surroundings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reason for rule in RULES for reason in rule(cell, around)))
 
 
-def filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
-    """The type must be in the running kernel."""
+def traits(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001
+    """Levels that the type cannot have on any kernel."""
+    yield from contradictions(cell.filesystem)
+
+
+def kernel_takes_it(cell: Cell, around: Surroundings) -> Iterator[str]:
+    """What this kernel refuses: as trying has shown, else as far as its version tells."""
+    tried = around.refusals.get(cell.filesystem)
+    if tried is not None:
+        yield from tried
+        return
+    yield from _filesystem_in_kernel(cell, around)
+    yield from _block_size(cell, around)
+    yield from refused_mount_options(cell.filesystem, around.kernel(cell))
+
+
+def _filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
     if around.machine is None or cell.kernel.release is not None:
         return
     kinds = TRAITS[cell.filesystem.type].kernel_types
@@ -65,17 +85,10 @@ def filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def block_size(cell: Cell, around: Surroundings) -> Iterator[str]:
-    """Mkfs must make the block size, and the kernel mount it."""
+def _block_size(cell: Cell, around: Surroundings) -> Iterator[str]:
     filesystem = cell.filesystem
     size = filesystem.block_size_bytes
-    if size is None:
-        return
-    traits = TRAITS[filesystem.type]
-    if size not in traits.block_sizes:
-        allowed = ", ".join(_kb(entry) for entry in traits.block_sizes)
-        word = "sectors" if filesystem.type == "btrfs" else "blocks"
-        yield f"{filesystem.type} has no {word} of {_kb(size)}; it has {allowed}"
+    if size is None or size not in TRAITS[filesystem.type].block_sizes:
         return
     if filesystem.type == "xfs" and size == 512:
         yield from _xfs_512(cell, around)
@@ -108,30 +121,10 @@ def _above_page_size(cell: Cell, around: Surroundings, size: int, page: int) -> 
         )
 
 
-def features(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001
-    """Factors that only some types know."""
-    filesystem = cell.filesystem
-    traits = TRAITS[filesystem.type]
-    for name, level in filesystem.features.items():
-        if name not in traits.features:
-            others = ", ".join(kind for kind, other in TRAITS.items() if name in other.features)
-            yield f"{filesystem.type} has no {name}; it is for {others}"
-        elif level not in traits.features[name]:
-            yield f"{filesystem.type} has no {name} = {level}"
-    journals = [journal for journal in traits.journals if journal != "external"]
-    if filesystem.journal is not None and filesystem.journal not in journals:
-        has = f"it has {', '.join(journals)}" if journals else "it has no choice of journals"
-        yield f"{filesystem.type} has no journal = {filesystem.journal}; {has}"
-    if filesystem.journal == "none" and "data" in filesystem.features:
-        yield f"data = {filesystem.features['data']} is the journal's mode, and journal = none leaves none"
-    if filesystem.barrier is True and traits.barrier_by is None:
-        yield f"{filesystem.type} never flushes the device's cache, so barrier = true cannot hold"
-
-
 def mount_options(cell: Cell, around: Surroundings) -> Iterator[str]:
-    """Options that a kernel refuses or ignores, or that contradict the plan."""
+    """Mount options that contradict the plan or its device."""
     filesystem = cell.filesystem
-    yield from mount_option_reasons(filesystem, around.kernel(cell))
+    yield from contradicting_mount_options(filesystem)
     if around.scratch_device.is_image and _discards(filesystem):
         yield (
             "discard on an image file punches holes into it, and rewriting them is measured instead of the "
@@ -192,16 +185,7 @@ def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
 
 
-RULES: tuple[Rule, ...] = (
-    filesystem_in_kernel,
-    block_size,
-    features,
-    mount_options,
-    memory,
-    throttle,
-    scheduler,
-    io_method,
-)
+RULES: tuple[Rule, ...] = (traits, kernel_takes_it, mount_options, memory, throttle, scheduler, io_method)
 
 
 def _kb(size_bytes: int) -> str:

@@ -258,22 +258,25 @@ def configuration(value: Any, info: ValidationInfo) -> str:
 
 def _file_beside_the_plan(name: str, info: ValidationInfo) -> str:
     # A plan from elsewhere must not copy this machine's files into a study that is then shared.
-    directory = Path((info.context or {})["directory"]).resolve()
+    context = info.context or {}
+    directory = Path(context["directory"]).resolve()
     if not name.isprintable() or not 0 < len(name) <= 500 or Path(name).is_absolute():
         raise ValueError("allowed is a path relative to the plan")
     try:
         path = (directory / name).resolve()
-        if not path.is_relative_to(directory):
+        if ".." in Path(name).parts or not path.is_relative_to(directory):
             raise ValueError("the file lies outside of the plan's directory; copy it beside the plan")
         if not path.is_file():
             raise ValueError(f"there is no such file in {directory}")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ValueError(f"the file is larger than {format_size(MAX_FILE_BYTES)}")
-        return path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8")
     except (OSError, RuntimeError) as error:
         raise ValueError(f"the file cannot be read: {error}") from None
     except UnicodeDecodeError:
         raise ValueError("the file is not UTF-8 text") from None
+    context["files"][str(Path(name))] = text
+    return text
 
 
 def _texts(value: Any) -> list[str]:

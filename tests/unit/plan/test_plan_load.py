@@ -114,6 +114,7 @@ def test_an_own_script_and_configuration_become_part_of_the_plan(
     assert ("mine", "custom", "SELECT 1;\n") == (run.name, run.levels["script"], run.levels["script_text"])
     plan = load_text(f'{minimal}[postgresql]\nconfiguration = "mine.conf"\n')
     assert plan.clusters[0].configuration == "work_mem = '8MB'\n#port = 1\n"
+    assert {"mine.conf": "work_mem = '8MB'\n#port = 1\n"} == plan.files
     assert plan.warnings == ()
 
 
