@@ -52,6 +52,7 @@ class Tally:
 
     completed: int
     failed: int
+    seconds: float
 
 
 class StudyRun:
@@ -69,17 +70,22 @@ class StudyRun:
     def run(self, due: Sequence[ScheduledVisit]) -> Tally:
         """Live through the visits that are due, in order."""
         completed = failed = 0
+        started = time.monotonic()
         for number, visit in enumerate(due):
             outcome = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
             completed += outcome is Outcome.COMPLETED
             failed += outcome is not Outcome.COMPLETED
-        return Tally(completed, failed)
+        return Tally(completed, failed, time.monotonic() - started)
 
     def _visit(
         self, visit: ScheduledVisit, *, number: int, of: int, left: Sequence[ScheduledVisit]
     ) -> Outcome:
         cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
-        label = f"canary {visit.repetition}" if visit.canary else f"{cell.variant} · repetition {visit.repetition}"
+        label = (
+            f"canary {visit.repetition}"
+            if visit.canary
+            else f"{cell.variant} · repetition {visit.repetition}"
+        )
         self._display.visit_begins(label, number=number, of=of, seconds_left=self._seconds_left(left))
         started = time.monotonic()
         with self._store.attempt(visit) as attempt:
@@ -87,7 +93,9 @@ class StudyRun:
             try:
                 self._executor.run_visit(request, attempt.directory, self._display.event)
             except BedplateError as error:
-                codec.write(attempt.directory / "visit.json", _lost(request, error, time.monotonic() - started))
+                codec.write(
+                    attempt.directory / "visit.json", _lost(request, error, time.monotonic() - started)
+                )
             record = codec.read(VisitRecord, attempt.directory / "visit.json")
             figures = [
                 make_figures(attempt.directory, attempt.directory / "runs" / name) for name in record.runs
@@ -157,5 +165,8 @@ def _summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
     for run in figures:
         tps = next((row.value for row in run.figures if row.metric == "tps" and row.phase == "measure"), None)
         if tps is not None:
-            parts.append(f"{run.run} {tps:,.0f} tps" + ("" if run.validity.value == "valid" else f" ({run.validity.value})"))
+            parts.append(
+                f"{run.run} {tps:,.0f} tps"
+                + ("" if run.validity.value == "valid" else f" ({run.validity.value})")
+            )
     return ", ".join(parts)

@@ -214,6 +214,21 @@ def is_study(directory: Path) -> bool:
     return (directory / "study.json").exists()
 
 
+def writer_of(layout: StudyLayout) -> str | None:
+    """The process that writes a study now, None if nobody does; changes nothing."""
+    try:
+        lock = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.pread(lock, 100, 0).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(lock)
+    return None
+
+
 def schedule_record(expansion: Expansion, schedule: Schedule) -> StudySchedule:
     """What `schedule.json` holds of an expansion and its order."""
     planned = (*expansion.cells, *((expansion.canary,) if expansion.canary else ()))

@@ -1,0 +1,50 @@
+"""`bedplate quickstart`: from nothing to a first report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.cli.planning import own_plans
+from bedplate.errors import EXIT_DONE, RequirementMissing
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def quickstart(directory: Path, *, yes: bool) -> int:
+    """Prepare, run plans/quick.toml, print the table, write the page, say what it can tell."""
+    from bedplate.cli.app import print_tables  # noqa: PLC0415
+    from bedplate.cli.planning import prospect  # noqa: PLC0415
+    from bedplate.cli.running import run  # noqa: PLC0415
+    from bedplate.executor.preparation import is_root  # noqa: PLC0415
+
+    plan = own_plans() / "quick.toml"
+    if not is_root():
+        raise RequirementMissing(
+            "quickstart makes an image file, formats it and mounts it: that needs root",
+            "go on with: sudo ./bedplate quickstart",
+            "without root: `./bedplate doctor` says what this machine can run, "
+            "`./bedplate plan plans/quick.toml` what would be done",
+        )
+    found = prospect(plan)
+    study = directory / "study"
+    print(
+        f"{found.plan.title}: {len(found.schedule.visits)} visits, about "
+        f"{format_duration(found.estimate.seconds)} and at most {format_duration(found.estimate.build_seconds)} "
+        f"more if PostgreSQL has to be built. Everything goes to {directory}; no device is erased."
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    status = run(plan, study, erase=(), erase_foreign=False, retry_failed=False, yes=yes)
+    from bedplate.report.build import build_report  # noqa: PLC0415
+    from bedplate.report.tables import show_tables  # noqa: PLC0415
+
+    print()
+    print_tables(show_tables([study]))
+    page = directory / "report.html"
+    build_report([study], page)
+    print()
+    print(f"report: {page}")
+    if status == EXIT_DONE:
+        print(f"for verdicts: sudo ./bedplate extend {study} --repetitions 5")
+    return status

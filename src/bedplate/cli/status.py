@@ -1,0 +1,50 @@
+"""`bedplate status`: how far a study is, what failed and why, and how well it uses its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.study.progress import Progress, read_progress
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def status(study: Path, *, as_json: bool) -> None:
+    """Print where the study stands; needs no root and may be asked while it runs."""
+    found = read_progress(study)
+    if as_json:
+        from bedplate.cli.app import print_json  # noqa: PLC0415
+        from bedplate.model.codec import to_json  # noqa: PLC0415
+
+        print_json(to_json(found))
+        return
+    _print(study, found)
+
+
+def _print(study: Path, found: Progress) -> None:
+    print(f"{found.title}  ({study})")
+    state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
+    print(
+        f"  visits       {found.completed} completed, {found.failed} failed, {found.left} left of {found.visits}; {state}"
+    )
+    if found.unfinished:
+        print(f"  under way    {found.unfinished}")
+    if found.measured_share is not None:
+        print(
+            f"  time         {format_duration(found.measured_s)} measured in {format_duration(found.visits_s)} "
+            f"of visits: {found.measured_share:.0%}"
+        )
+    if found.left and found.seconds_left is not None:
+        print(f"  left         about {format_duration(found.seconds_left)}")
+    if found.steps:
+        slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
+        print(f"  where it goes {slowest} (mean per visit)")
+    for failure in found.failures:
+        print(f"  failed       {failure.visit} at {failure.step}:")
+        for reason in failure.reasons:
+            print(f"                 {reason}")
+        print(f"                 logs: {failure.logs}")
+    for entry in found.history:
+        print(f"  {entry.when}  {entry.what}")
