@@ -1,0 +1,438 @@
+"""Refusals on real loop devices that play disks: their stable names live in a /dev of the test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bedplate.errors import DeviceRefused, RequirementMissing, VerifyFailed
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger
+from bedplate.host.loop import attach_loop, detach_loop, write_image
+from bedplate.host.loop_table import attached_to, backing_file
+from bedplate.host.scratch_device import IMAGE_NAME, prepare, refusal_reasons, release_device
+from bedplate.host.signature import read_signatures
+from bedplate.host.tunables import queue_settings, restore_all
+from bedplate.model.visit import ScratchDevice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.host.device import AttachedDevice
+
+pytestmark = pytest.mark.host
+
+MIB = 1 << 20
+SIZE = 64 * MIB
+
+
+class Disk:
+    """A loop device with a stable name."""
+
+    def __init__(self, base: Path, node: str) -> None:
+        self.base = base
+        self.node = node
+        self.dev = base / "dev"
+        self.link = self.dev / "disk/by-id/test-disk"
+        self.link.parent.mkdir(parents=True)
+        self.link.symlink_to(node)
+        self.tree = BlockTree(dev=self.dev)
+        self.commands = Commands()
+
+    @property
+    def name(self) -> str:
+        return str(self.link)
+
+    def scratch(self, *, erase: bool = True, foreign: bool = False) -> ScratchDevice:
+        return ScratchDevice(device=self.name, erase=(self.name,) if erase else (), erase_foreign=foreign)
+
+    def reasons(
+        self, *, erase: bool = True, foreign: bool = False, minimum_bytes: int = 0
+    ) -> tuple[str, ...]:
+        scratch = self.scratch(erase=erase, foreign=foreign)
+        return refusal_reasons(scratch, self.commands, tree=self.tree, minimum_bytes=minimum_bytes)
+
+    def write(self, offset: int, content: bytes) -> None:
+        file = os.open(self.node, os.O_WRONLY)
+        os.pwrite(file, content, offset)
+        os.fsync(file)
+        os.close(file)
+
+
+@contextmanager
+def _looped(base: Path, *options: str) -> Iterator[str]:
+    image = base / "disk.img"
+    with image.open("wb") as file:
+        file.truncate(SIZE)
+    commands = Commands()
+    node = commands.run(["losetup", "--find", "--show", *options, str(image)]).stdout.strip()
+    try:
+        yield node
+    finally:
+        commands.run(["losetup", "--detach", node])
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with _looped(tmp_path) as node:
+        yield Disk(tmp_path, node)
+
+
+def _only(reasons: tuple[str, ...]) -> str:
+    assert 1 == len(reasons), reasons
+    return reasons[0]
+
+
+def test_blank_disk_is_accepted_and_untouched(disk: Disk) -> None:
+    assert () == disk.reasons()
+    assert ("wipefs",) == tuple({argv[0] for argv in disk.commands.record})
+    assert all("--no-act" in argv for argv in disk.commands.record)
+
+
+def test_disk_must_be_named_again_to_be_erased(disk: Disk) -> None:
+    assert f"--erase {disk.name}" in _only(disk.reasons(erase=False))
+
+
+def test_kernel_name_is_refused_with_the_stable_one(disk: Disk) -> None:
+    scratch = ScratchDevice(device=disk.node, erase=(disk.node,))
+    reason = _only(refusal_reasons(scratch, disk.commands, tree=disk.tree))
+    assert disk.node in reason
+    assert f"write {disk.name}" in reason
+
+
+def test_mounted_disk_is_refused_by_its_target(disk: Disk) -> None:
+    target = disk.base / "mnt"
+    target.mkdir()
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
+    disk.commands.run(["mount", disk.node, str(target)])
+    try:
+        assert f"mounted on {target}" in _only(disk.reasons(foreign=True))
+    finally:
+        disk.commands.run(["umount", str(target)])
+    assert () == disk.reasons()
+
+
+@pytest.mark.skipif(shutil.which("mkfs.btrfs") is None, reason="needs mkfs.btrfs")
+def test_mounted_btrfs_is_seen_although_its_number_is_of_its_own_making(tmp_path: Path) -> None:
+    global SIZE  # noqa: PLW0603 -- btrfs wants more room than the others
+    before, SIZE = SIZE, 256 * MIB
+    try:
+        with _looped(tmp_path) as node:
+            disk = Disk(tmp_path, node)
+            target = tmp_path / "mnt"
+            target.mkdir()
+            disk.commands.run(["mkfs.btrfs", "-q", "-K", "-L", "bedplate", node])
+            disk.commands.run(["mount", node, str(target)])
+            try:
+                assert f"mounted on {target}" in _only(disk.reasons())
+            finally:
+                disk.commands.run(["umount", str(target)])
+    finally:
+        SIZE = before
+
+
+def test_mount_in_another_namespace_is_noticed_by_the_exclusive_open(disk: Disk) -> None:
+    target = disk.base / "mnt"
+    target.mkdir()
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
+    script = 'mount "$1" "$2" && echo mounted && exec cat'
+    hidden = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "_", disk.node, str(target)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert hidden.stdout is not None
+        assert "mounted\n" == hidden.stdout.readline()
+        assert "no table shows" in _only(disk.reasons())
+    finally:
+        hidden.communicate()
+
+
+def test_swap_in_use_is_refused(disk: Disk) -> None:
+    disk.commands.run(["mkswap", disk.node])
+    disk.commands.run(["swapon", "--priority", "0", disk.node])
+    try:
+        reasons = disk.reasons(foreign=True)
+        assert f"swapoff {disk.node}" in _only(reasons)
+    finally:
+        disk.commands.run(["swapoff", disk.node])
+    assert "holds swap that bedplate did not make" in _only(disk.reasons())
+
+
+def test_foreign_file_system_needs_its_own_permission(disk: Disk) -> None:
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "holiday photos", disk.node])
+    reason = _only(disk.reasons())
+    assert "ext4 labelled 'holiday photos'" in reason
+    assert "--erase-foreign" in reason
+    assert () == disk.reasons(foreign=True)
+
+
+def test_own_file_system_needs_no_permission(disk: Disk) -> None:
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
+    assert () == disk.reasons()
+
+
+def test_volume_group_member_is_refused_even_with_permission(disk: Disk) -> None:
+    # A physical volume's label in the second sector (lib/format_text/layout.h of LVM2).
+    body = struct.pack("<I8s", 32, b"LVM2 001") + b"A" * 32 + bytes(512 - 20 - 44)
+    crc = _lvm_checksum(struct.pack("<I8s", 32, b"LVM2 001") + b"A" * 32 + bytes(512 - 20 - 44))
+    disk.write(512, b"LABELONE" + struct.pack("<QI", 1, crc) + body)
+    assert "LVM2_member" in _only(disk.reasons(foreign=True))
+
+
+def _lvm_checksum(content: bytes) -> int:
+    """CRC-32 with LVM's own start value and no final inversion (lib/misc/crc.c)."""
+    crc = 0xF597A6CF
+    for byte in content:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0xEDB88320 if crc & 1 else 0)
+    return crc
+
+
+def _array_member() -> bytes:
+    """An md superblock of version 1.2, as it stands 4 KiB into the device (struct mdp_superblock_1)."""
+    block = bytearray(256)
+    struct.pack_into("<II", block, 0, 0xA92B4EFC, 1)
+    block[16:32] = bytes(range(16))
+    struct.pack_into("<Q", block, 144, 8)
+    total = sum(struct.unpack("<64I", block))
+    struct.pack_into("<I", block, 216, ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF)
+    return bytes(block)
+
+
+def test_array_member_is_refused_even_with_permission(disk: Disk) -> None:
+    disk.write(4096, _array_member())
+    assert "linux_raid_member" in _only(disk.reasons(foreign=True))
+
+
+def test_every_signature_is_looked_at_not_only_the_first(disk: Disk) -> None:
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
+    disk.write(4096, _array_member())
+    types = {signature.type for signature in read_signatures(disk.node, disk.commands)}
+    assert {"ext4", "linux_raid_member"} == types
+    assert "linux_raid_member" in _only(disk.reasons(foreign=True))
+
+
+def test_partition_table_is_foreign_and_a_mounted_partition_protects_its_disk(tmp_path: Path) -> None:
+    with _looped(tmp_path) as node:
+        disk = Disk(tmp_path, node)
+        entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), 2048, SIZE // 512 - 2048)
+        disk.write(446, entry + bytes(48) + b"\x55\xaa")
+        # The kernel is told of the partition, since not every kernel reads tables on loop devices.
+        disk.commands.run(["addpart", node, "1", "2048", str(SIZE // 512 - 2048)])
+        partition = f"{node}p1"
+        assert "holds dos" in _only(disk.reasons())
+        target = tmp_path / "mnt"
+        target.mkdir()
+        disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", partition])
+        disk.commands.run(["mount", partition, str(target)])
+        try:
+            assert any(f"{partition} is mounted on {target}" in r for r in disk.reasons(foreign=True))
+        finally:
+            disk.commands.run(["umount", str(target)])
+        assert () == disk.reasons(foreign=True)
+        sibling = disk.link.with_name("test-part1")
+        sibling.symlink_to(partition)
+        scratch = ScratchDevice(device=str(sibling), erase=(str(sibling),))
+        assert () == refusal_reasons(scratch, disk.commands, tree=disk.tree)
+        disk.commands.run(["delpart", node, "1"])
+
+
+def test_disk_that_is_held_exclusively_is_refused(disk: Disk) -> None:
+    holder = os.open(disk.node, os.O_RDONLY | os.O_EXCL)
+    try:
+        assert "no table shows" in _only(disk.reasons())
+    finally:
+        os.close(holder)
+
+
+def test_write_protected_disk_is_refused(tmp_path: Path) -> None:
+    with _looped(tmp_path, "--read-only") as node:
+        assert "write-protected" in _only(Disk(tmp_path, node).reasons())
+
+
+def test_too_small_and_unnamed_are_told_together(disk: Disk) -> None:
+    reasons = disk.reasons(erase=False, minimum_bytes=SIZE + 1)
+    assert 2 == len(reasons)
+    assert "64 MiB" in reasons[1]
+
+
+def test_what_is_no_block_device_is_refused(tmp_path: Path) -> None:
+    plain = tmp_path / "file"
+    plain.touch()
+    for path, word in ((plain, "is not a block device"), (tmp_path / "none", "does not exist")):
+        scratch = ScratchDevice(device=str(path), erase=(str(path),))
+        assert word in _only(refusal_reasons(scratch, Commands()))
+
+
+def test_the_running_root_is_refused_whatever_is_permitted() -> None:
+    """Only reads: `refusal_reasons` writes nothing."""
+    under_root = BlockTree().under_root()
+    if not under_root:
+        pytest.skip("the root of this machine stands on no block device")
+    for name in under_root:
+        node = BlockTree().node(name)
+        scratch = ScratchDevice(device=node, erase=(node,), erase_foreign=True)
+        reasons = refusal_reasons(scratch, Commands())
+        assert any("carries the running system" in reason for reason in reasons), reasons
+        with Ledger.open(Path("/run/bedplate-test-root"), "root") as ledger:
+            commands = Commands()
+            with pytest.raises(DeviceRefused, match="carries the running system"):
+                prepare(scratch, ledger=ledger, commands=commands, directory=Path("/nowhere"))
+            assert all("--no-act" in argv for argv in commands.record)
+        Path("/run/bedplate-test-root").rmdir()
+
+
+def test_prepared_disk_has_lost_its_signatures(disk: Disk, tmp_path: Path) -> None:
+    disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "other", disk.node])
+    with Ledger.open(tmp_path / "state", "prepare") as ledger:
+        arguments = {"ledger": ledger, "commands": disk.commands, "directory": tmp_path, "tree": disk.tree}
+        with pytest.raises(DeviceRefused, match="labelled 'other'"):
+            prepare(disk.scratch(), **arguments)  # type: ignore[arg-type]
+        assert "ext4" == _only(tuple(s.type for s in read_signatures(disk.node, disk.commands)))
+        device = prepare(disk.scratch(foreign=True), **arguments)  # type: ignore[arg-type]
+        assert () == read_signatures(disk.node, disk.commands)
+        assert (disk.node, None, SIZE) == (device.path, device.image, device.size_bytes)
+        release_device(device, ledger=ledger, commands=disk.commands)
+        assert backing_file(device.name) is not None
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[AttachedDevice]:
+    with Ledger.open(tmp_path / "state", "image") as ledger:
+        commands = Commands()
+        yield prepare(
+            ScratchDevice(image_bytes=16 * MIB), ledger=ledger, commands=commands, directory=tmp_path
+        )
+        assert () == ledger.release(commands)
+
+
+def test_image_is_fully_written_and_attached_with_direct_io(device: AttachedDevice, tmp_path: Path) -> None:
+    image = tmp_path / IMAGE_NAME
+    assert image.stat().st_blocks * 512 >= 16 * MIB
+    assert "1" == Path(f"/sys/block/{device.name}/loop/dio").read_text().strip()
+    assert (f"/dev/{device.name}", 16 * MIB, image) == (device.path, device.size_bytes, device.image)
+
+
+def test_attached_image_is_not_written_over(device: AttachedDevice) -> None:
+    assert device.image is not None
+    with pytest.raises(RequirementMissing, match="attached to"):
+        write_image(device.image, 16 * MIB)
+    assert device.image.exists()
+
+
+def test_image_is_written_anew_in_full_after_a_hole_was_punched(tmp_path: Path) -> None:
+    image = tmp_path / "x.img"
+    write_image(image, 8 * MIB)
+    with image.open("r+b") as file:
+        file.write(b"data of an earlier visit")
+        file.truncate(4 * MIB)
+        file.truncate(12 * MIB)
+    said: list[int] = []
+    write_image(image, 8 * MIB, progress=said.append)
+    assert [4 * MIB, 8 * MIB] == said
+    assert bytes(8 * MIB) == image.read_bytes()
+    assert image.stat().st_blocks * 512 >= 8 * MIB
+
+
+def test_write_through_is_sticky_and_is_given_back(tmp_path: Path) -> None:
+    """Left behind, the switch would take the barriers from the next user of the loop device."""
+    commands = Commands()
+    image = tmp_path / "x.img"
+    write_image(image, 8 * MIB)
+    asked = {"read_ahead_kb": 128, "scheduler": "none"}
+    with Ledger.open(tmp_path / "state", "sticky") as ledger:
+        device = attach_loop(image, ledger=ledger, commands=commands)
+        switch = device.queue / "write_cache"
+        comparisons = queue_settings(device, **asked, write_back=False, ledger=ledger)  # type: ignore[arg-type]
+        found = {item.name: (item.asked, item.effective) for item in comparisons}
+        assert ("write through", "write through") == found["device.write_cache"]
+        assert (128, 128) == found["device.read_ahead_kb"]
+        assert ("none", "none") == found["device.scheduler"]
+        detach_loop(device, ledger=ledger, commands=commands)
+        assert "write through" == switch.read_text().strip()
+        assert () == restore_all(ledger)
+        assert "write back" == switch.read_text().strip()
+        assert () == ledger.held()
+
+
+def test_explicit_write_back_wins_over_what_a_crash_left(tmp_path: Path) -> None:
+    commands = Commands()
+    image = tmp_path / "x.img"
+    write_image(image, 8 * MIB)
+    with Ledger.open(tmp_path / "state", "left") as ledger:
+        device = attach_loop(image, ledger=ledger, commands=commands)
+        (device.queue / "write_cache").write_text("write through")
+        queue_settings(device, read_ahead_kb=None, scheduler=None, write_back=True, ledger=ledger)
+        assert "write back" == (device.queue / "write_cache").read_text().strip()
+        assert () == ledger.release(commands)
+
+
+def test_unknown_scheduler_is_told_with_the_choice(device: AttachedDevice, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "state", "scheduler") as ledger:
+        with pytest.raises(VerifyFailed, match=r"does not take 'elevator'.*\[none\]"):
+            queue_settings(device, read_ahead_kb=None, scheduler="elevator", write_back=True, ledger=ledger)
+        ledger.release(Commands())
+
+
+def test_full_disk_is_a_reason_and_leaves_nothing(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    commands = Commands()
+    commands.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)])
+    try:
+        with pytest.raises(RequirementMissing, match="16 MiB free; the image needs 32 MiB"):
+            write_image(small / "x.img", 32 * MIB)
+        assert [] == list(small.iterdir())
+
+        def someone_else_fills_it(_done: int) -> None:
+            with (small / "other").open("ab") as file:
+                file.write(bytes(6 * MIB))
+
+        with pytest.raises(RequirementMissing, match=r"was full before 12 MiB were written"):
+            write_image(small / "x.img", 12 * MIB, margin_bytes=0, progress=someone_else_fills_it)
+        assert not (small / "x.img").exists()
+    finally:
+        commands.run(["umount", str(small)])
+
+
+def test_two_starts_at_once_get_two_loop_devices(tmp_path: Path) -> None:
+    source = Path(__file__).resolve().parents[2] / "src"
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from bedplate.host.command import Commands; from bedplate.host.ledger import Ledger\n"
+        "from bedplate.host.loop import attach_loop, detach_loop\n"
+        "base, name = Path(sys.argv[1]), sys.argv[2]\n"
+        "sys.stdin.read(1)\n"
+        "with Ledger.open(base / 'state', name) as ledger:\n"
+        "    for _ in range(8):\n"
+        "        device = attach_loop(base / name, ledger=ledger, commands=Commands())\n"
+        "        assert device.image.samefile(base / name)\n"
+        "        detach_loop(device, ledger=ledger, commands=Commands())\n"
+    )
+    starts = []
+    for name in ("a", "b", "c"):
+        write_image(tmp_path / name, 1 * MIB)
+        argv = ["python3", "-c", script, str(tmp_path), name]
+        environment = {**os.environ, "PYTHONPATH": str(source)}
+        starts.append(subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE))
+    said = []
+    for start in starts:
+        assert start.stdin is not None
+        start.stdin.write(b"x")
+        start.stdin.flush()
+    for start in starts:
+        said.append(start.communicate()[1].decode())
+    assert ["", "", ""] == said
+    assert () == sum((attached_to(tmp_path / name) for name in "abc"), ())
