@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _EPILOG = (
     "Exit codes: 0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing; "
@@ -48,9 +51,9 @@ def quickstart(
     yes: Yes = False,  # noqa: FBT002
 ) -> None:
     """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
-    from bedplate.cli import quickstart as command  # noqa: PLC0415
+    from bedplate.cli.quickstart import quickstart as begin  # noqa: PLC0415
 
-    raise typer.Exit(command.quickstart(directory, yes=yes))
+    raise typer.Exit(begin(directory, yes=yes))
 
 
 @app.command()
@@ -64,25 +67,25 @@ def setup(
     ] = None,
 ) -> None:
     """Install what is missing and build every PostgreSQL that a plan needs."""
-    from bedplate.cli import prepare  # noqa: PLC0415
+    from bedplate.cli.prepare import setup as prepare  # noqa: PLC0415
 
-    prepare.setup(plan, yes=yes, tarball=tarball)
+    prepare(plan, yes=yes, tarball=tarball)
 
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:  # noqa: FBT002
     """What this machine can run, what is missing, and the fix."""
-    from bedplate.cli import doctor as command  # noqa: PLC0415
+    from bedplate.cli.doctor import doctor as examine  # noqa: PLC0415
 
-    raise typer.Exit(command.doctor(as_json=as_json))
+    raise typer.Exit(examine(as_json=as_json))
 
 
 @app.command()
 def plan(plan: PlanFile, as_json: AsJson = False) -> None:  # noqa: FBT002
     """Show what a plan would do: cells, the pruned ones with reasons, order, disk space, time."""
-    from bedplate.cli import plans  # noqa: PLC0415
+    from bedplate.cli.plans import show_plan  # noqa: PLC0415
 
-    plans.show_plan(plan, as_json=as_json)
+    show_plan(plan, as_json=as_json)
 
 
 @app.command()
@@ -128,9 +131,9 @@ def extend(
 @app.command()
 def status(study: StudyDirectory, as_json: AsJson = False) -> None:  # noqa: FBT002
     """How far a study is, what failed and why, and how well it uses its time."""
-    from bedplate.cli import status as command  # noqa: PLC0415
+    from bedplate.cli.status import status as tell  # noqa: PLC0415
 
-    command.status(study, as_json=as_json)
+    tell(study, as_json=as_json)
 
 
 @app.command()
@@ -177,9 +180,9 @@ def export(
 @app.command()
 def release() -> None:
     """Free mounts, loop devices, servers and control groups that a killed start left behind."""
-    from bedplate.cli import release as command  # noqa: PLC0415
+    from bedplate.cli.release import release as give_back  # noqa: PLC0415
 
-    raise typer.Exit(command.release())
+    raise typer.Exit(give_back())
 
 
 @app.command("run-visit", hidden=True)
@@ -193,7 +196,7 @@ def print_json(document: object) -> None:
     print()
 
 
-def print_tables(tables: list[object]) -> None:
+def print_tables(tables: Sequence[object]) -> None:
     """Tables for a terminal; 80 columns where there is none."""
     from rich.console import Console  # noqa: PLC0415
 

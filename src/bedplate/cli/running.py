@@ -39,7 +39,7 @@ def run(
     from bedplate.study.store import is_study  # noqa: PLC0415
 
     found = prospect(plan)
-    _check_before_touching(found, study, erase)
+    _check_before_touching(found, erase)
     with ExitStack() as stack:
         display = stack.enter_context(display_for_terminal())
         if is_study(study):
@@ -87,7 +87,7 @@ def extend(
     obstacles = obstacles_to_extend(before.plan, found.plan)
     if obstacles:
         raise StudyError(*(f"{study} cannot be extended so: {obstacle}" for obstacle in obstacles))
-    _check_before_touching(found, study, erase)
+    _check_before_touching(found, erase)
     with ExitStack() as stack:
         display = stack.enter_context(display_for_terminal())
         store = stack.enter_context(StudyStore.open(study))
@@ -172,14 +172,14 @@ def _refuse_another_machine(found: Prospect, store: StudyStore) -> None:
         )
 
 
-def _check_before_touching(found: Prospect, study: Path, erase: tuple[str, ...]) -> None:
+def _check_before_touching(found: Prospect, erase: tuple[str, ...]) -> None:
     """Everything that can be refused before the first command."""
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
 
     if not found.expansion.cells:
-        reasons = dict.fromkeys(reason for pruned in found.expansion.pruned for reason in pruned.reasons)
-        raise PlanError("no cell of this plan can run here", *reasons)
-    reasons = []
+        causes = dict.fromkeys(reason for pruned in found.expansion.pruned for reason in pruned.reasons)
+        raise PlanError("no cell of this plan can run here", *causes)
+    reasons: list[str] = []
     scratch = found.plan.scratch_device
     if scratch.device is not None and scratch.device not in erase:
         reasons.append(f"this plan erases {scratch.device}; say that you mean it: --erase {scratch.device}")

@@ -14,6 +14,7 @@ from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from rich.console import RenderableType
@@ -177,7 +178,7 @@ class LiveDisplay:
         return f"about {format_duration(seconds)} left" if seconds > 0 else "longer than expected"
 
 
-def display_for_terminal() -> LineDisplay | LiveDisplay:
+def display_for_terminal() -> AbstractContextManager[Display]:
     """The live one where a person watches."""
     return LiveDisplay() if sys.stdout.isatty() else LineDisplay()
 

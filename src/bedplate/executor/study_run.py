@@ -16,7 +16,6 @@ from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.cell import digest
-from bedplate.model.figure import RunFigures
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitKey, VisitRecord, VisitRequest
 from bedplate.plan.estimate import visit_seconds
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from bedplate.executor.display import Display
     from bedplate.executor.protocol import Executor
     from bedplate.model.cell import BuildLevels, Cell
+    from bedplate.model.figure import RunFigures
     from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
     from bedplate.model.visit import EngineBuild
     from bedplate.study.store import StudyStore

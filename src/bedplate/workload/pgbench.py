@@ -45,7 +45,6 @@ class Pgbench:
         """Create and fill pgbench's tables, then force everything to the device."""
         scale = dataset.levels.integer("scale") or 1
         connection = rig.cluster.connection
-        rig.cluster.create_database()
         rig.commands.run(
             [
                 str(connection.program("pgbench")),
