@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -159,13 +160,21 @@ class Expansion:
 
     def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
         """The cell and load that a scheduled visit names; KeyError where there is none."""
-        candidates = ((self.canary,) if self.canary else ()) if canary else self.cells
-        for planned in candidates:
-            if planned.cell.id == cell_id:
+        return self.by_visit[cell_id, dataset_id, canary]
+
+    @cached_property
+    def by_visit(self) -> Mapping[tuple[str, str, bool], tuple[Cell, Load]]:
+        """Cell and load by cell id, dataset id and whether it is the canary's: an id is a hash, and dear."""
+        found: dict[tuple[str, str, bool], tuple[Cell, Load]] = {}
+        dataset_ids: dict[Dataset, str] = {}
+        for canary, cells in ((False, self.cells), (True, (self.canary,) if self.canary else ())):
+            for planned in cells:
+                cell_id = planned.cell.id
                 for load in planned.loads:
-                    if load.dataset.id == dataset_id:
-                        return planned.cell, load
-        raise KeyError(f"{cell_id} with {dataset_id}")
+                    if load.dataset not in dataset_ids:
+                        dataset_ids[load.dataset] = load.dataset.id
+                    found[cell_id, dataset_ids[load.dataset], canary] = (planned.cell, load)
+        return found
 
 
 @dataclass(frozen=True)

@@ -68,15 +68,7 @@ def visit_seconds(plan: Plan, cell: Cell, load: Load, *, canary: bool = False) -
 
 def estimate(plan: Plan, expansion: Expansion, schedule: Schedule) -> Estimate:
     """The study that a schedule makes."""
-    loads = {
-        (planned.cell.id, load.dataset.id, canary): (planned.cell, load)
-        for canary, cells in (
-            (False, expansion.cells),
-            (True, (expansion.canary,) if expansion.canary else ()),
-        )
-        for planned in cells
-        for load in planned.loads
-    }
+    loads = expansion.by_visit
     seconds = measured = 0.0
     size = 0
     per_load = {

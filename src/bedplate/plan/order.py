@@ -26,9 +26,9 @@ def order(plan: Plan, expansion: Expansion, seed: int | None = None) -> Schedule
     """
     chosen = plan.seed if seed is None else seed
     seconds = {
-        (planned.cell.id, load.dataset.id): visit_seconds(plan, planned.cell, load)
-        for planned in expansion.cells
-        for load in planned.loads
+        (cell_id, dataset_id): visit_seconds(plan, cell, load)
+        for (cell_id, dataset_id, canary), (cell, load) in expansion.by_visit.items()
+        if not canary
     }
     blocks = (
         (repetition, key)
@@ -51,7 +51,7 @@ def _with_canaries(
 ) -> Iterator[ScheduledVisit]:
     canary = None
     if expansion.canary is not None and seconds:
-        canary = (expansion.canary.cell.id, expansion.canary.loads[0].dataset.id)
+        canary = next(key[:2] for key in expansion.by_visit if key[2])
     index = canaries = 0
     since_canary_s = 0.0
     for position, (repetition, key) in enumerate(blocks):
