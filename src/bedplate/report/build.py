@@ -1,0 +1,79 @@
+"""One self-contained page from studies: it opens offline and asks nothing of a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from bedplate import __version__
+from bedplate.errors import PlanError
+from bedplate.report.document import page_document
+from bedplate.report.overview import overview
+from bedplate.report.shell import SECTIONS, page_shell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PAGE = Path(__file__).parent / "page"
+
+
+def build_report(studies: Sequence[Path], output: Path) -> None:
+    """Write the report of the studies to `output`, whole or not at all.
+
+    PlanError without a study, StudyError where one is damaged.
+    """
+    if not studies:
+        raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
+    found = [overview(path) for path in studies]
+    data = _for_script_element(json.dumps(page_document(found), separators=(",", ":"), allow_nan=False))
+    scripts = {"plotly": get_plotlyjs(), "script": _script()}
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_PAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
+    text = environment.get_template("report.html.j2").render(
+        **page_shell(found),
+        sections=SECTIONS,
+        version=__version__,
+        policy=_policy(scripts.values()),
+        css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        data=Markup(data),  # noqa: S704 - escaped for where it stands
+        **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
+    )
+    temporary = output.with_name(f".{output.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(output)
+
+
+def _script() -> str:
+    """The page's own script: its files in the order of their numbers."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(_PAGE.glob("*.js")))
+
+
+def _for_script_element(text: str) -> str:
+    """JSON that cannot end its <script> element, open a comment in it, or break a line of script."""
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """A Content-Security-Policy: these scripts and no other run, and nothing is ever fetched."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )

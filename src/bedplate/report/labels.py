@@ -1,0 +1,118 @@
+"""What cells are called beside their figures, and which emulation stands between them and a real device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Scalar
+    from bedplate.model.visit import VisitRecord
+
+# Levels that have a place of their own: the variant's name, or an axis of the heat map.
+_SHOWN_ELSEWHERE = ("filesystem.", "build.block_size_bytes", "device.throttle.")
+_OWN_CONFIGURATION = "cluster.configuration"
+DEFAULT_BLOCK = "default"
+
+
+@dataclass(frozen=True)
+class CellLabel:
+    """`panel` is the heat map in which the cell is a square; the blocks are its row and column.
+
+    Block sizes in bytes stand beside their labels to be sorted by; None where it is not known.
+    """
+
+    panel: str
+    filesystem_block: str
+    filesystem_block_bytes: int | None
+    database_block: str
+    database_block_bytes: int
+    throttle: str | None
+
+    @property
+    def full(self) -> str:
+        """The whole name on one line."""
+        return f"{self.panel} · fs {self.filesystem_block} · db {self.database_block}"
+
+
+def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> dict[str, CellLabel]:
+    """Labels by cell id: the variant, and whatever else varies between these cells.
+
+    `effective_blocks` are file system block sizes by cell id, read back where none was asked for.
+    """
+    known = list(cells)
+    varying = _varying(known)
+    return {
+        cell.id: CellLabel(
+            panel=" ".join([cell.variant, *_other_levels(cell, varying)]),
+            filesystem_block=_block_label(cell.filesystem.block_size_bytes, effective_blocks.get(cell.id)),
+            filesystem_block_bytes=cell.filesystem.block_size_bytes or effective_blocks.get(cell.id),
+            database_block=format_size(cell.build.block_size_bytes),
+            database_block_bytes=cell.build.block_size_bytes,
+            throttle=cell.device.throttle.name if cell.device.throttle else None,
+        )
+        for cell in known
+    }
+
+
+def effective_block_bytes(record: VisitRecord) -> int | None:
+    """The file system's block size as a visit read it back."""
+    for comparison in record.comparisons:
+        if comparison.name == "filesystem.block_size_bytes" and isinstance(comparison.effective, int):
+            return comparison.effective
+    return None
+
+
+def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[str, ...]:
+    """Sentences that must stand beside every figure of a study: emulation and image files."""
+    marks = []
+    throttles = sorted({cell.device.throttle.name for cell in cells if cell.device.throttle})
+    if throttles:
+        marks.append(
+            f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
+            "the latency of a flush is not"
+        )
+    if any(stands_on_image(record) for record in records):
+        marks.append("image file: the figures include the host's file system and the loop device")
+    return tuple(marks)
+
+
+def stands_on_image(record: VisitRecord) -> bool:
+    """True where the scratch device was an image file on a loop device."""
+    facts = record.device_facts
+    return facts.get("is_image") is True or "image_bytes" in facts or "backing_file" in facts
+
+
+def _varying(cells: list[Cell]) -> tuple[str, ...]:
+    levels = [cell.levels for cell in cells]
+    names = sorted({name for found in levels for name in found if not name.startswith(_SHOWN_ELSEWHERE)})
+    return tuple(name for name in names if len({repr(found.get(name)) for found in levels}) > 1)
+
+
+def _other_levels(cell: Cell, varying: tuple[str, ...]) -> list[str]:
+    levels = cell.levels
+    return [_level_label(name, levels.get(name)) for name in varying]
+
+
+def _level_label(name: str, value: Scalar | None) -> str:
+    short = name.removeprefix("cluster.settings.").rsplit(".", maxsplit=1)[-1]
+    if value is None:
+        return f"default {short}"
+    if name == _OWN_CONFIGURATION:
+        return "own postgresql.conf"
+    if short.endswith("_bytes") and isinstance(value, int):
+        return f"{short.removesuffix('_bytes')}={format_size(value)}"
+    if isinstance(value, bool):
+        return short if value else f"no {short}"
+    return f"{short}={value}"
+
+
+def _block_label(asked: int | None, effective: int | None) -> str:
+    if asked is not None:
+        return format_size(asked)
+    return f"{DEFAULT_BLOCK}, {format_size(effective)}" if effective else DEFAULT_BLOCK

@@ -1,0 +1,224 @@
+"""One study as the report and the terminal see it: its cells, every run that was due, the summaries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bedplate.model.durability import worst
+from bedplate.model.figure import Status
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
+from bedplate.report.reading import read_study
+from bedplate.statistics.identical import effective_cells
+from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.model.figure import Figure, RunFigures
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.report.labels import CellLabel
+    from bedplate.report.reading import StoredVisit, Study
+
+NOT_YET = "not run yet"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run that was due, with what became of it; `figures` is None where there are none.
+
+    `order` is the place of its visit in the schedule. `directory` holds its course and latencies.
+    `by_metric` are its figures by the name of the metric.
+    """
+
+    cell: str
+    dataset: str
+    run: str
+    repetition: int
+    attempt: int | None
+    order: int
+    canary: bool
+    outcome: Outcome
+    validity: Validity
+    reasons: tuple[str, ...]
+    started_wall_s: float | None = None
+    figures: RunFigures | None = None
+    directory: Path | None = None
+    by_metric: Mapping[str, Figure] = field(default_factory=dict)
+
+    def value(self, metric: str) -> float | None:
+        """The measured value; None where it is absent or censored."""
+        found = self.by_metric.get(metric)
+        return found.value if found and found.status is Status.MEASURED else None
+
+    def observation(self, metric: str) -> Observation:
+        """The same as the statistics take it."""
+        found = self.by_metric.get(metric)
+        status = found.status if found else Status.ABSENT
+        return Observation(self.value(metric), status, self.outcome, self.validity)
+
+
+@dataclass(frozen=True)
+class CellFacts:
+    """A cell with what its visits found out about it; `identical_to` are ids of other cells."""
+
+    id: str
+    label: CellLabel
+    durability: Durability | None
+    identical_to: tuple[str, ...]
+    changing: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Everything that tables and pages show of one study; `cells` keep the order of the schedule.
+
+    `runs` are pairs of dataset and run name. `marks` are sentences that stand beside every figure, `pruned` the
+    cells that cannot exist, with their reasons.
+    """
+
+    study: Study
+    cells: Mapping[str, CellFacts]
+    runs: tuple[tuple[str, str], ...]
+    measurements: tuple[Measurement, ...]
+    summaries: Mapping[SummaryKey, Summary]
+    marks: tuple[str, ...]
+    pruned: tuple[tuple[CellLabel, tuple[str, ...]], ...]
+
+    def summary(self, cell: str, run: tuple[str, str], metric: str) -> Summary:
+        """The summary of a metric; one of nothing where it never came up."""
+        return self.summaries.get(SummaryKey(cell, run[0], run[1], metric), Summary(0))
+
+    def of(self, cell: str, run: tuple[str, str]) -> tuple[Measurement, ...]:
+        """The repetitions of one run of a cell, without canaries."""
+        return tuple(
+            m for m in self.measurements if (m.cell, m.dataset, m.run) == (cell, *run) and not m.canary
+        )
+
+    @property
+    def repetitions(self) -> int:
+        """The largest number of values that any cell has for its tps; 0 before the first run."""
+        return max((s.n for key, s in self.summaries.items() if key.metric == "tps"), default=0)
+
+
+def overview(directory: Path) -> Overview:
+    """Read a study and summarise it. StudyError if it is damaged."""
+    return overview_of(read_study(directory))
+
+
+def overview_of(study: Study) -> Overview:
+    """Summarise a study that was read."""
+    measurements = tuple(_measurements(study))
+    plain = [m for m in measurements if not m.canary]
+    metrics = [name for name in METRICS if any(name in m.by_metric for m in plain)]
+    rows = (
+        (SummaryKey(m.cell, m.dataset, m.run, name), m.observation(name)) for m in plain for name in metrics
+    )
+    runs = tuple(dict.fromkeys((m.dataset, m.run) for m in plain))
+    records = [visit.record for visit in study.visits]
+    cells, pruned = _cells(study)
+    return Overview(
+        study=study,
+        cells=cells,
+        runs=runs,
+        measurements=measurements,
+        summaries=summaries(rows, {name: METRICS[name].scale for name in metrics}),
+        marks=study_marks(study.schedule.cells.values(), records),
+        pruned=pruned,
+    )
+
+
+def _cells(
+    study: Study,
+) -> tuple[dict[str, CellFacts], tuple[tuple[CellLabel, tuple[str, ...]], ...]]:
+    """The cells that were due, and the pruned ones; canaries are neither."""
+    plain = [visit.record for visit in study.visits if not visit.record.key.canary]
+    blocks = {
+        record.key.cell: size for record in plain if (size := effective_block_bytes(record)) is not None
+    }
+    scheduled = {visit.cell_id for visit in study.schedule.visits if not visit.canary}
+    due = {cell_id: cell for cell_id, cell in study.schedule.cells.items() if cell_id in scheduled}
+    labels = label_cells([*due.values(), *(item.cell for item in study.schedule.pruned)], blocks)
+    effective = effective_cells((record.key.cell, record.effective_digest) for record in plain)
+    promises: dict[str, Durability] = {}
+    for record in plain:
+        if record.durability is not None:
+            before = promises.get(record.key.cell)
+            promises[record.key.cell] = _worse(before, record.durability) if before else record.durability
+    cells = {
+        cell_id: CellFacts(
+            id=cell_id,
+            label=labels[cell_id],
+            durability=promises.get(cell_id),
+            identical_to=effective.others(cell_id),
+            changing=cell_id in effective.changing,
+        )
+        for cell_id in due
+    }
+    return cells, tuple((labels[item.cell.id], item.reasons) for item in study.schedule.pruned)
+
+
+def _worse(first: Durability, second: Durability) -> Durability:
+    """Where visits disagree, the cell promises only what all of them do."""
+    return Durability(
+        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
+        protected_cache=worst(first.protected_cache, second.protected_cache),
+        basis=first.basis if first.basis == second.basis else "declared",
+        reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
+    )
+
+
+def _measurements(study: Study) -> Iterator[Measurement]:
+    latest: dict[tuple[str, str, int, bool], StoredVisit] = {}
+    for visit in sorted(study.visits, key=lambda visit: visit.record.key.attempt):
+        key = visit.record.key
+        latest[key.cell, key.dataset, key.repetition, key.canary] = visit
+    for scheduled in study.schedule.visits:
+        key_of = (scheduled.cell_id, scheduled.dataset_id, scheduled.repetition, scheduled.canary)
+        yield from _of_visit(study, scheduled, latest.get(key_of))
+
+
+def _of_visit(study: Study, scheduled: ScheduledVisit, stored: StoredVisit | None) -> Iterator[Measurement]:
+    names = [spec.name for spec in study.schedule.runs.get(scheduled.dataset_id, ())]
+    found = _runs_of(stored) if stored else {}
+    for name in [name for name in names if not scheduled.canary or name in found] + [
+        name for name in found if name not in names
+    ]:
+        run, directory = found.get(name, (None, None))
+        outcome, reasons = _outcome(stored, run)
+        yield Measurement(
+            cell=scheduled.cell_id,
+            dataset=scheduled.dataset_id,
+            run=name,
+            repetition=scheduled.repetition,
+            attempt=stored.record.key.attempt if stored else None,
+            order=scheduled.index,
+            canary=scheduled.canary,
+            outcome=outcome,
+            validity=run.validity if run else Validity.UNKNOWN,
+            reasons=reasons + (run.validity_reasons if run else ()),
+            started_wall_s=(run.measure_start_wall_s if run else None)
+            or (stored.record.started_wall_s if stored else None),
+            figures=run,
+            directory=directory,
+            by_metric={figure.metric: figure for figure in reversed(run.figures)} if run else {},
+        )
+
+
+def _outcome(stored: StoredVisit | None, run: RunFigures | None) -> tuple[Outcome, tuple[str, ...]]:
+    if stored is None:
+        return Outcome.NOT_RUN, (NOT_YET,)
+    if run is not None:
+        return run.outcome, run.reasons
+    if stored.record.outcome is Outcome.COMPLETED:
+        return Outcome.NOT_RUN, ("the visit has no record of this run",)
+    return stored.record.outcome, stored.record.reasons
+
+
+def _runs_of(stored: StoredVisit) -> dict[str, tuple[RunFigures, Path]]:
+    """Runs by name with their folders, which sort in the order of the runs."""
+    folders: Sequence[Path] = sorted(path.parent for path in stored.directory.glob("runs/*/run.json"))
+    return {run.run: (run, folder) for run, folder in zip(stored.runs, folders, strict=True)}

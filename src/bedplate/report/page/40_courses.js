@@ -1,0 +1,156 @@
+"use strict";
+// Courses of the chosen runs, one time axis for all; latency over time and its distribution.
+
+bedplate.courses = (() => {
+  const { element: h, number, charts } = bedplate;
+  const page = bedplate.document;
+  const byId = (id) => document.getElementById(id);
+  const LANES = [
+    { title: "tps", columns: ["tps"], weight: 3 },
+    { title: "latency p99, ms", columns: ["latency_ms_p99"], weight: 2 },
+    { title: "written to the device, MiB/s", columns: ["device_written_mib_per_s"], weight: 1.4 },
+    { title: "read from the device, MiB/s", columns: ["device_read_mib_per_s"], weight: 1.4 },
+    { title: "requests in the device queue", columns: ["queue_depth"], weight: 1.4 },
+    { title: "dirty pages, MiB", columns: ["dirty_mib"], weight: 1.4 },
+    { title: "waiting for I/O (PSI io some), share of time", columns: ["pressure_io_some"], weight: 1.4 },
+  ];
+
+  // The run of a cell to show: the repetition that was asked for, else the first one with a course.
+  const pick = (cell, state) => {
+    const m = page.measurements;
+    const due = bedplate.data.measurements(cell, state.run).filter((i) => m.course[i]);
+    return due.find((i) => m.repetition[i] === state.repetition) ?? due[0];
+  };
+
+  const chosen = (state) => state.cells.map((cell, place) => ({ cell, place, run: pick(cell, state) })).filter((one) => one.run !== undefined);
+
+  const label = (one) => {
+    const m = page.measurements;
+    const doubt = m.validity[one.run] === "suspect" ? ", suspect" : "";
+    return `${bedplate.data.cellName(one.cell)} · repetition ${m.repetition[one.run]}${doubt}`;
+  };
+
+  const legend = (state) => {
+    byId("chosen").replaceChildren(...state.cells.map((cell, place) => {
+      const run = pick(cell, state);
+      const words = run === undefined ? `${bedplate.data.cellName(cell)}: no course (${page.measurements.reasons[bedplate.data.measurements(cell, state.run)[0]]?.join("; ") || "none was recorded"})` : label({ cell, run });
+      return h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), words);
+    }));
+  };
+
+  const drawCourses = (picked, courses) => {
+    const lanes = LANES.filter((lane) => courses.some((course) => lane.columns.some((name) => course[name])));
+    const weights = lanes.map((lane) => lane.weight);
+    const total = weights.reduce((a, b) => a + b, 0);
+    const height = 120 + total * 62;
+    const gap = 34 / height;
+    const made = { height, annotations: [], xaxis: charts.axis({ anchor: "free", position: 0, title: { text: "seconds since the start of the measured window", font: { size: 12 } } }) };
+    let top = 1 - 20 / height;
+    const usable = top - gap * (lanes.length - 1);
+    const traces = [];
+    lanes.forEach((lane, index) => {
+      const bottom = top - (usable * weights[index]) / total;
+      const name = index ? `yaxis${index + 1}` : "yaxis";
+      made[name] = charts.axis({ domain: [Math.max(bottom, 0), top], rangemode: "tozero", nticks: lane.weight > 2 ? 6 : 4 });
+      made.annotations.push({ text: lane.title, xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12, color: charts.colour("--ink") } });
+      picked.forEach((one, place) => {
+        for (const column of lane.columns) {
+          if (!courses[place][column]) continue;
+          traces.push({ x: courses[place].second, y: courses[place][column], yaxis: index ? `y${index + 1}` : "y", mode: "lines", name: charts.plain(label(one)),
+            line: { color: charts.series(one.place), width: 1.5 }, connectgaps: false, hovertemplate: `%{y:.4~g} ${charts.plain(page.cells[one.cell].panel)}<extra></extra>` });
+        }
+      });
+      top = bottom - gap;
+    });
+    made.shapes = charts.shades(picked[0].run, courses[0].second[0]);
+    charts.draw("courses-plot", traces, charts.layout({ ...made, margin: { l: 52, r: 12, t: 4, b: 44 } }));
+  };
+
+  const coursesTable = (picked, courses) => {
+    const columns = ["tps", "latency_ms_p50", "latency_ms_p99", "latency_ms_max", "device_written_mib_per_s", "device_read_mib_per_s", "queue_depth", "dirty_mib", "pressure_io_some"];
+    const rows = picked.flatMap((one, place) => courses[place].second.map((second, i) => [
+      bedplate.data.cellName(one.cell), second < 0 ? "warm-up" : "measure", String(second), ...columns.map((name) => number(courses[place][name]?.[i]))]));
+    return bedplate.table(["Cell", "Phase", "Second#", ...columns.map((name) => `${name}#`)], rows);
+  };
+
+  const draw = async (state) => {
+    legend(state);
+    const picked = chosen(state);
+    if (!picked.length) {
+      byId("courses-note").textContent = "None of the chosen cells has a course for this run.";
+      charts.clear("courses-plot");
+      bedplate.lazyTable("courses-table", () => h("p", {}, "No course."));
+      return;
+    }
+    const turn = state.turn;
+    const courses = await Promise.all(picked.map((one) => bedplate.unpack(page.measurements.course[one.run])));
+    if (turn !== state.turn) return;
+    byId("courses-note").textContent = `${bedplate.data.runName(state.run)}, ${picked.length} run${picked.length > 1 ? "s, one of each cell; the shades belong to the first" : ""}.`;
+    drawCourses(picked, courses);
+    bedplate.lazyTable("courses-table", () => coursesTable(picked, courses));
+  };
+
+  const LEVELS = [["latency_ms_max", "maximum", "--series-8", 1], ["latency_ms_p99", "p99", "--series-2", 1.4], ["latency_ms_p95", "p95", "--series-5", 1.4], ["latency_ms_p50", "median", "--series-1", 2]];
+
+  const drawLatency = async (state) => {
+    const cell = state.cells.includes(state.focus) ? state.focus : state.cells[0];
+    const run = cell === undefined ? undefined : pick(cell, state);
+    const note = byId("latency-note");
+    if (run === undefined) {
+      note.textContent = "The chosen cell has no course for this run.";
+      charts.clear("latency-linear");
+      charts.clear("latency-logarithmic");
+      bedplate.lazyTable("latency-table", () => h("p", {}, "No course."));
+      return;
+    }
+    const turn = state.turn;
+    const course = await bedplate.unpack(page.measurements.course[run]);
+    if (turn !== state.turn) return;
+    const known = LEVELS.filter(([name]) => course[name]);
+    note.textContent = `${label({ cell, run })}, ${bedplate.data.runName(state.run)}, n = 1 run.`;
+    for (const type of ["linear", "log"]) {
+      const traces = known.map(([name, words, tint, width], i) => ({ x: course.second, y: course[name], mode: "lines", name: words, line: { color: charts.colour(tint), width },
+        fill: i && type === "linear" ? "none" : "none", hovertemplate: `${words} %{y:.4~g} ms<extra></extra>` }));
+      const last = course.second.at(-1);
+      const ends = known.map(([name, words, tint]) => {
+        const value = course[name].findLast((entry) => entry !== null);
+        return { x: last, y: type === "log" ? Math.log10(value) : value, xanchor: "left", showarrow: false, text: words, font: { size: 11, color: charts.colour(tint) } };
+      });
+      charts.draw(type === "log" ? "latency-logarithmic" : "latency-linear", traces, charts.layout({
+        height: 320, shapes: charts.shades(run, course.second[0]), annotations: type === "log" ? ends : ends.slice(0, 2), margin: { l: 52, r: 64, t: 26, b: 40 },
+        title: { text: type === "log" ? "ms, logarithmic" : "ms, linear", x: 0, xref: "paper", xanchor: "left", y: 0.98, font: { size: 12, color: charts.colour("--ink") } },
+        xaxis: charts.axis({ title: { text: "seconds", font: { size: 12 } } }),
+        yaxis: charts.axis({ type, rangemode: type === "log" ? "normal" : "tozero", ...(type === "log" ? { dtick: 1 } : {}) }) }));
+    }
+    bedplate.lazyTable("latency-table", () => bedplate.table(["Second#", ...known.map(([, words]) => `${words}, ms#`)],
+      course.second.map((second, i) => [String(second), ...known.map(([name]) => number(course[name][i]))])));
+  };
+
+  const drawDistribution = async (state) => {
+    const picked = chosen(state).filter((one) => page.measurements.latencies[one.run]);
+    if (!picked.length) {
+      byId("distribution-note").textContent = "None of the chosen runs has its latencies recorded.";
+      charts.clear("distribution-plot");
+      bedplate.lazyTable("distribution-table", () => h("p", {}, "No latencies."));
+      return;
+    }
+    const turn = state.turn;
+    const found = await Promise.all(picked.map((one) => bedplate.unpack(page.measurements.latencies[one.run])));
+    if (turn !== state.turn) return;
+    const slower = found.map((bins) => {
+      const total = bins.count.reduce((a, b) => a + b, 0);
+      let left = total;
+      return bins.count.map((count) => { left -= count; return left / total; });
+    });
+    const traces = picked.map((one, place) => ({ x: found[place].high_ms, y: slower[place].map((share) => (share > 0 ? share : null)), mode: "lines", name: charts.plain(label(one)),
+      line: { color: charts.series(one.place), width: 1.8, shape: "linear" }, hovertemplate: `%{y:.3~p} slower than %{x:.4~g} ms · ${charts.plain(page.cells[one.cell].panel)}<extra></extra>` }));
+    byId("distribution-note").textContent = picked.map((one, place) => `n = ${found[place].count.reduce((a, b) => a + b, 0).toLocaleString("en-US")} transactions (${page.cells[one.cell].panel})`).join(" · ");
+    charts.draw("distribution-plot", traces, charts.layout({ height: 360, hovermode: "closest",
+      xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } }, dtick: "D1" }),
+      yaxis: charts.axis({ type: "log", tickformat: "~p", dtick: 1 }) }));
+    bedplate.lazyTable("distribution-table", () => bedplate.table(["Cell", "From, ms#", "To, ms#", "Transactions#", "Slower than that#"],
+      picked.flatMap((one, place) => found[place].count.map((count, i) => [bedplate.data.cellName(one.cell), number(found[place].low_ms[i]), number(found[place].high_ms[i]), String(count), slower[place][i].toPrecision(3)]))));
+  };
+
+  return { draw, drawLatency, drawDistribution };
+})();

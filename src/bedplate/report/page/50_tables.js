@@ -1,0 +1,62 @@
+"use strict";
+// Cache ratios and checkpoints: tables whose cells are the pictures.
+
+bedplate.tables = (() => {
+  const { element: h, number, percent } = bedplate;
+  const page = bedplate.document;
+  const byId = (id) => document.getElementById(id);
+  const CACHES = [["shared_buffers_hit_ratio", "Shared buffers hit ratio"], ["page_cache_hit_ratio", "Page cache hit ratio"], ["fast_transaction_share", "Share of fast transactions"]];
+  const PARTS = [["tps_in_checkpoint", "Inside"], ["tps_settling", "Settling"], ["tps_outside", "Outside"]];
+
+  const meter = (share, text) => h("div", { class: "meter" },
+    h("span", { class: "rail" }, h("i", { width: `${Math.max(0, Math.min(1, share)) * 100}%` })), h("b", {}, text));
+
+  const define = (id, names) => byId(id).replaceChildren(...names.filter((name) => bedplate.data.metricOf.has(name)).flatMap((name) => {
+    const metric = page.metrics[bedplate.data.metricOf.get(name)];
+    return [h("dt", {}, metric.name), h("dd", {}, metric.definition)];
+  }));
+
+  const counted = (cell, run, names) => {
+    const found = names.map((name) => bedplate.data.named(cell, run, name)).find((one) => one);
+    return found ? found.counted : "n = 0";
+  };
+
+  const drawCaches = (run) => {
+    const known = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
+    byId("caches-table").replaceChildren(known.length ? bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [
+      bedplate.data.cellName(cell),
+      ...known.map(([name]) => {
+        const found = bedplate.data.named(cell, run, name);
+        return found && found.median !== null ? meter(found.median, percent(found.median)) : h("span", { class: "note" }, found ? `none: ${found.counted}` : "none");
+      }),
+      counted(cell, run, known.map(([name]) => name))])) : h("p", {}, "No cache ratio was recorded."));
+    define("caches-definitions", CACHES.map(([name]) => name));
+  };
+
+  const drawCheckpoints = (run) => {
+    const values = PARTS.flatMap(([name]) => page.cells.map((_, cell) => bedplate.data.named(cell, run, name)?.median ?? 0));
+    const largest = Math.max(...values, 0);
+    if (!largest) {
+      byId("checkpoints-table").replaceChildren(h("p", {}, `No run of ${bedplate.data.runName(run)} held a checkpoint.`));
+      define("checkpoints-definitions", []);
+      return;
+    }
+    byId("checkpoints-table").replaceChildren(bedplate.table(["Cell", ...PARTS.flatMap(([, words]) => [`${words}, tps`, "variation#"]), "Inside / outside#", "n"], page.cells.map((_, cell) => {
+      const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.median;
+      const outside = bedplate.data.named(cell, run, "tps_outside")?.median;
+      return [
+        bedplate.data.cellName(cell),
+        ...PARTS.flatMap(([name]) => {
+          const found = bedplate.data.named(cell, run, name);
+          const shown = found && found.median !== null ? meter(found.median / largest, number(found.median)) : "–";
+          return [shown, percent(bedplate.data.named(cell, run, `${name}_cv`)?.median)];
+        }),
+        inside && outside ? (inside / outside).toFixed(2) : "–",
+        counted(cell, run, PARTS.map(([name]) => name)),
+      ];
+    })));
+    define("checkpoints-definitions", PARTS.flatMap(([name]) => [name, `${name}_cv`]));
+  };
+
+  return { drawCaches, drawCheckpoints };
+})();

@@ -1,0 +1,338 @@
+"""What stands on the page before its script runs: summary, failures, machine and plan, as plain records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Outcome, Validity
+from bedplate.report.wording import (
+    FAILED_MARK,
+    MISSING_MARK,
+    SUSPECT_MARK,
+    VALID_MARK,
+    counted,
+    durability_words,
+    mark,
+    number,
+    repetitions_sentence,
+    span,
+)
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.figure import Metric
+    from bedplate.model.machine import Machine
+    from bedplate.report.overview import CellFacts, Measurement, Overview
+    from bedplate.statistics.summary import Summary
+
+SECTIONS = (
+    ("summary", "Summary"),
+    ("heat-maps", "Block sizes"),
+    ("courses", "Courses"),
+    ("latency", "Latency over time"),
+    ("distribution", "Latency distribution"),
+    ("caches", "Cache ratios"),
+    ("checkpoints", "Checkpoints"),
+    ("order", "Run order and validity"),
+    ("failures", "Failures and doubts"),
+    ("effective", "Asked and effective"),
+    ("machine", "Machine"),
+    ("plan", "Plan"),
+)
+_MARK_WORDS = {
+    VALID_MARK: "valid",
+    SUSPECT_MARK: "suspect",
+    FAILED_MARK: "failed",
+    MISSING_MARK: "incomplete",
+}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A drawing of repetitions on a line from 0 to 100; `dots` are places and whether to trust them."""
+
+    low: float | None
+    high: float | None
+    median: float
+    dots: tuple[tuple[float, bool], ...]
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """The figures of one run in the row of a cell."""
+
+    head: str
+    median: str
+    range: str
+    counted: str
+    p99: str
+    strip: Strip | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell in the summary. `group` heads the rows of a variant that has several."""
+
+    group: str
+    name: str
+    blocks: str
+    notes: tuple[str, ...]
+    durability: str
+    durability_class: str
+    durability_reasons: str
+    runs: tuple[RunEntry, ...]
+    mark_class: str
+    mark_text: str
+    counted: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed, is suspect or is missing; `logs` is a folder within the study."""
+
+    kind: str
+    cell: str
+    repetition: str
+    reasons: tuple[str, ...]
+    logs: str
+
+
+@dataclass(frozen=True)
+class StudyShell:
+    """One study on the page."""
+
+    title: str
+    directory: str
+    sentence: str
+    repetitions_sentence: str
+    marks: tuple[str, ...]
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    legend: str
+    machine: tuple[tuple[str, str], ...]
+    machine_details: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    history: tuple[tuple[str, str], ...]
+    plan: str
+
+
+def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
+    """The variables of the page's template."""
+    defined: tuple[Metric, ...] = (METRICS["tps"], METRICS["latency_ms_p99"])
+    return {
+        "title": " · ".join(dict.fromkeys(found.study.facts.title for found in overviews)),
+        "studies": [_study(found) for found in overviews],
+        "defined": defined,
+        "failures": [failure for found in overviews for failure in _failures(found)],
+        "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
+    }
+
+
+def _study(found: Overview) -> StudyShell:
+    facts = found.study.facts
+    return StudyShell(
+        title=facts.title,
+        directory=found.study.directory.name,
+        sentence=_sentence(found),
+        repetitions_sentence=repetitions_sentence(found.repetitions),
+        marks=found.marks,
+        heads=tuple(run for _, run in found.runs),
+        rows=tuple(_rows(found)),
+        legend=_legend(found),
+        machine=_machine(found.study.machine),
+        machine_details=(
+            ("Tools", tuple(sorted(found.study.machine.tools.items()))),
+            ("Tunables", tuple(sorted(found.study.machine.tunables.items()))),
+        ),
+        history=tuple((entry.when, entry.what) for entry in facts.history),
+        plan=found.study.plan_text,
+    )
+
+
+def _sentence(found: Overview) -> str:
+    machine = found.study.machine
+    cells, variants = len(found.cells), len({cell.label.panel for cell in found.cells.values()})
+    runs = ", ".join(dict.fromkeys(run for _, run in found.runs)) or "nothing"
+    virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
+    return (
+        f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
+        f"variant{'' if variants == 1 else 's'}, runs {runs}, on {machine.hostname}: {machine.cpu_model}, "
+        f"{machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
+        f"kernel {machine.kernel_release}, {machine.distribution}."
+    )
+
+
+def _legend(found: Overview) -> str:
+    words = "Figures are medians over the repetitions"
+    if found.repetitions >= 2:
+        words += "; dots are the single runs, the tick is the median"
+    if any(summary.low is not None for summary in found.summaries.values()):
+        words += ", the line is the 95 % interval of the geometric mean"
+    return (
+        f"{words}. All strips of one run share a scale that starts at zero. Suspect runs are left out "
+        "where a cell has a trusted one; where it has only suspect ones, their figures are shown and marked."
+    )
+
+
+def _rows(found: Overview) -> list[Row]:
+    sizes: dict[str, int] = {}
+    for cell in found.cells.values():
+        sizes[cell.label.panel] = sizes.get(cell.label.panel, 0) + 1
+    largest = {run: _largest(found, run) for run in found.runs}
+    rows: list[Row] = []
+    group = ""
+    for cell in found.cells.values():
+        grouped = sizes[cell.label.panel] > 1
+        heads = cell.label.panel if grouped and cell.label.panel != group else ""
+        group = cell.label.panel
+        rows.append(_row(found, cell, group=heads, grouped=grouped, largest=largest))
+    return rows
+
+
+def _row(
+    found: Overview, cell: CellFacts, *, group: str, grouped: bool, largest: dict[tuple[str, str], float]
+) -> Row:
+    blocks = f"fs {cell.label.filesystem_block} · db {cell.label.database_block}"
+    notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
+    if cell.changing:
+        notes.append("what was in force changed between its visits")
+    if cell.label.throttle:
+        notes.append(f"emulated device: {cell.label.throttle}")
+    due = [m for run in found.runs for m in found.of(cell.id, run)]
+    sign = mark(due)
+    words = durability_words(cell.durability)
+    return Row(
+        group=group,
+        name=blocks if grouped else cell.label.panel,
+        blocks="" if grouped else blocks,
+        notes=tuple(notes),
+        durability=words,
+        durability_class=words.split(maxsplit=1)[0],
+        durability_reasons="; ".join(cell.durability.reasons) if cell.durability else "",
+        runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
+        mark_class=_MARK_WORDS[sign],
+        mark_text=f"{sign} {_MARK_WORDS[sign]}",
+        counted="; ".join(dict.fromkeys(counted(found.summary(cell.id, run, "tps")) for run in found.runs)),
+    )
+
+
+def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> RunEntry:
+    summary = found.summary(cell, run, "tps")
+    return RunEntry(
+        head=run[1],
+        median=number(summary.median),
+        range=_interval(summary) or span(summary),
+        counted=counted(summary),
+        p99=number(found.summary(cell, run, "latency_ms_p99").median),
+        strip=_strip(summary, found.of(cell, run), largest),
+    )
+
+
+def _interval(summary: Summary) -> str:
+    """The range, and the interval where there is one."""
+    if summary.low is None:
+        return ""
+    return f"{span(summary)}; 95 %: {number(summary.low)}–{number(summary.high)}"
+
+
+def _strip(summary: Summary, measurements: Sequence[Measurement], largest: float) -> Strip | None:
+    if summary.median is None or largest <= 0:
+        return None
+
+    def place(value: float) -> float:
+        return round(min(value / largest, 1.0) * 100, 2)
+
+    dots = [
+        (place(value), m.validity is not Validity.SUSPECT)
+        for m in measurements
+        if (value := m.value("tps")) is not None
+    ]
+    return Strip(
+        low=None if summary.low is None else place(summary.low),
+        high=None if summary.high is None else place(summary.high),
+        median=place(summary.median),
+        dots=tuple(dots),
+    )
+
+
+def _largest(found: Overview, run: tuple[str, str]) -> float:
+    values = [
+        value for cell in found.cells for m in found.of(cell, run) if (value := m.value("tps")) is not None
+    ]
+    return max(values, default=0.0) * 1.03
+
+
+def _failures(found: Overview) -> list[Failure]:
+    """One entry per visit that failed and per run that failed, is suspect or is missing."""
+    entries: dict[Failure, None] = {}
+    for m in found.measurements:
+        if m.outcome is Outcome.COMPLETED and m.validity is not Validity.SUSPECT:
+            continue
+        kind = "suspect" if m.outcome is Outcome.COMPLETED else m.outcome.value.replace("_", " ")
+        cell = found.cells[m.cell].label.full if m.cell in found.cells else "canary"
+        entries[
+            Failure(
+                kind=kind,
+                cell=f"{cell} · {m.run}" if m.figures else cell,
+                repetition=f"{'canary ' if m.canary else ''}{m.repetition}",
+                reasons=m.reasons or ("no reason was recorded",),
+                logs=_logs(found, m),
+            )
+        ] = None
+    return [*entries, *_earlier_attempts(found)]
+
+
+def _logs(found: Overview, m: Measurement) -> str:
+    if m.directory is not None:
+        return str(m.directory.relative_to(found.study.directory) / "logs")
+    for visit in found.study.visits:
+        key = visit.record.key
+        if (key.cell, key.dataset, key.repetition, key.attempt) == (
+            m.cell,
+            m.dataset,
+            m.repetition,
+            m.attempt,
+        ):
+            return str(visit.directory.relative_to(found.study.directory) / "logs")
+    return ""
+
+
+def _earlier_attempts(found: Overview) -> list[Failure]:
+    """Attempts that a later one replaced: nothing is overwritten, nothing is hidden."""
+    latest: dict[tuple[str, str, int, bool], int] = {}
+    for visit in found.study.visits:
+        key = visit.record.key
+        place = (key.cell, key.dataset, key.repetition, key.canary)
+        latest[place] = max(latest.get(place, 0), key.attempt)
+    return [
+        Failure(
+            kind="replaced",
+            cell=found.cells[key.cell].label.full if key.cell in found.cells else "canary",
+            repetition=f"{key.repetition}, attempt {key.attempt}",
+            reasons=visit.record.reasons or (f"the visit was {visit.record.outcome.value}",),
+            logs=str(visit.directory.relative_to(found.study.directory) / "logs"),
+        )
+        for visit in found.study.visits
+        if (key := visit.record.key).attempt < latest[key.cell, key.dataset, key.repetition, key.canary]
+    ]
+
+
+def _machine(machine: Machine) -> tuple[tuple[str, str], ...]:
+    return (
+        ("Host", machine.hostname),
+        ("Distribution", machine.distribution),
+        ("Kernel", f"{machine.kernel_release} ({machine.architecture})"),
+        ("CPU", f"{machine.cpu_model}, {machine.cpu_count} CPUs"),
+        ("Memory", f"{format_size(machine.memory_bytes)}, pages of {format_size(machine.page_size_bytes)}"),
+        ("Virtualisation", machine.virtualisation or "none found"),
+        ("File systems", ", ".join(machine.filesystems)),
+        (
+            "Control groups",
+            f"version {machine.cgroup_version}" if machine.cgroup_version else "no memory limits",
+        ),
+        ("Pressure (PSI)", "recorded" if machine.pressure_available else "not available"),
+        ("Identity", machine.identity),
+    )

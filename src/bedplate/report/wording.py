@@ -1,0 +1,109 @@
+"""Sentences and numbers that the page and the terminal write alike."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from bedplate.model.visit import Outcome, Validity
+from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.visit import Durability
+    from bedplate.report.overview import Measurement
+    from bedplate.statistics.summary import Summary
+
+VALID_MARK = "✓"
+SUSPECT_MARK = "!"
+FAILED_MARK = "✗"
+MISSING_MARK = "·"
+# Enough for every difference that repetitions can tell, few enough to read.
+_DIGITS = 4
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, thousands apart: `24,310`, `12.41`; `–` where nothing was measured."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude >= 9 or magnitude < -4:
+        return f"{value:.3g}"
+    decimals = max(0, _DIGITS - 1 - magnitude)
+    rounded = round(value, _DIGITS - 1 - magnitude) if magnitude < 6 else round(value)
+    return f"{rounded:,.{decimals}f}"
+
+
+def span(summary: Summary) -> str:
+    """The smallest and the largest value, `23,900–24,700`; nothing below two values."""
+    if summary.n < 2:
+        return ""
+    return f"{number(summary.minimum)}–{number(summary.maximum)}"
+
+
+def durability_words(durability: Durability | None) -> str:
+    """What survives a power cut: one word where both caches agree, else volatile / protected."""
+    if durability is None:
+        return "unknown"
+    if durability.volatile_cache == durability.protected_cache:
+        return durability.volatile_cache
+    return f"{durability.volatile_cache} / {durability.protected_cache}"
+
+
+def mark(measurements: Sequence[Measurement]) -> str:
+    """The worst that is to be said of the repetitions of a run: failed, suspect, missing, or valid."""
+    if any(m.outcome is Outcome.FAILED for m in measurements):
+        return FAILED_MARK
+    if any(m.validity is Validity.SUSPECT for m in measurements):
+        return SUSPECT_MARK
+    if not measurements or any(m.outcome is Outcome.NOT_RUN for m in measurements):
+        return MISSING_MARK
+    return VALID_MARK
+
+
+def counted(summary: Summary) -> str:
+    """How many values stand behind a figure, and what became of the other repetitions."""
+    words = [f"n = {summary.n}"]
+    if summary.basis == SUSPECT:
+        words[0] += " (suspect)"
+    elif summary.suspect:
+        words.append(f"{summary.suspect} suspect, left out")
+    for count, word in (
+        (summary.failed, "failed"),
+        (summary.not_run, "not run"),
+        (summary.absent, "without a value"),
+        (summary.censored, "censored"),
+    ):
+        if count:
+            words.append(f"{count} {word}")
+    return ", ".join(words)
+
+
+def repetitions_sentence(repetitions: int, *, study: str = "STUDY") -> str:
+    """What this many repetitions can and cannot tell, and how to get more."""
+    more = f"`bedplate extend {study} --repetitions 5` adds repetitions to this study."
+    if repetitions == 0:
+        return "Nothing has been measured yet."
+    if repetitions == 1:
+        return (
+            "One repetition shows what happened once. It cannot show how far figures scatter from run to "
+            f"run, so no difference here may be called real. {more}"
+        )
+    if repetitions < REPETITIONS_FOR_INTERVAL:
+        return (
+            "Two repetitions describe: they show the level of each figure and whether two runs came out "
+            "alike. They cannot tell a difference between cells from scatter between runs, so there are "
+            f"ranges and no verdicts. For verdicts, {more}"
+        )
+    if repetitions < 5:
+        return (
+            f"{repetitions} repetitions give each figure a 95 % interval, a wide one: differences far larger "
+            f"than the scatter stand out, smaller ones cannot be told. {more}"
+        )
+    return (
+        f"{repetitions} repetitions give each figure a 95 % interval. Intervals that overlap may still "
+        "differ, and of many intervals some miss: a comparison of cells takes both into account."
+    )

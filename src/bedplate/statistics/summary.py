@@ -1,0 +1,160 @@
+"""What the repetitions of one cell say about one metric: descriptions, and an interval where one is due.
+
+The run is the unit, never the second. Suspect runs are left out where a cell has at least one
+trusted run and shown, marked, where it has only suspect ones; failed, absent and censored values
+are counted, never taken for zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING, NamedTuple
+
+from scipy.special import stdtrit
+
+from bedplate.model.figure import Scale, Status
+from bedplate.model.visit import Outcome, Validity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+GEOMETRIC_MEAN = "geometric mean"
+MEAN = "mean"
+TRUSTED = "trusted"
+SUSPECT = "suspect"
+CONFIDENCE = 0.95
+# Two values have a range; the interval of one degree of freedom is about nine times wider than it.
+REPETITIONS_FOR_INTERVAL = 3
+
+
+class SummaryKey(NamedTuple):
+    """What is summarised: one metric of one run on one dataset in one cell."""
+
+    cell: str
+    dataset: str
+    run: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One metric of one run as it was found. `value` is None unless it was measured."""
+
+    value: float | None
+    status: Status = Status.MEASURED
+    outcome: Outcome = Outcome.COMPLETED
+    validity: Validity = Validity.VALID
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The repetitions together.
+
+    `n` counts the values behind the statistics, whose `basis` is `trusted` or `suspect`; None where
+    there are no values. `low` and `high` bound the 95 % interval of the geometric mean. `suspect`
+    counts suspect runs with a value, `failed` runs that failed, `not_run` those that never began,
+    `absent` completed runs without the value, `censored` those that only know a limit.
+    """
+
+    n: int
+    basis: str | None = None
+    median: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    centre: float | None = None
+    centre_kind: str | None = None
+    variation: float | None = None
+    low: float | None = None
+    high: float | None = None
+    suspect: int = 0
+    failed: int = 0
+    not_run: int = 0
+    absent: int = 0
+    censored: int = 0
+
+
+def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
+    """Summarise the repetitions of one metric in one cell."""
+    trusted: list[float] = []
+    suspect: list[float] = []
+    counts = dict.fromkeys(("failed", "not_run", "absent", "censored"), 0)
+    for observation in observations:
+        if observation.outcome is Outcome.FAILED:
+            counts["failed"] += 1
+        elif observation.outcome is Outcome.NOT_RUN:
+            counts["not_run"] += 1
+        elif observation.status is Status.CENSORED:
+            counts["censored"] += 1
+        elif observation.value is None or not math.isfinite(observation.value):
+            counts["absent"] += 1
+        else:
+            (suspect if observation.validity is Validity.SUSPECT else trusted).append(observation.value)
+    values = trusted or suspect
+    if not values:
+        return Summary(0, suspect=len(suspect), **counts)
+    centre, kind = _centre(values, scale)
+    low, high = log_interval(values) if scale is Scale.RATIO else (None, None)
+    return Summary(
+        n=len(values),
+        basis=TRUSTED if trusted else SUSPECT,
+        median=median(values),
+        minimum=min(values),
+        maximum=max(values),
+        centre=centre,
+        centre_kind=kind,
+        variation=coefficient_of_variation(values),
+        low=low,
+        high=high,
+        suspect=len(suspect),
+        **counts,
+    )
+
+
+def summaries(
+    observations: Iterable[tuple[SummaryKey, Observation]], scales: Mapping[str, Scale]
+) -> dict[SummaryKey, Summary]:
+    """Summarise observations by key, in the order in which the keys first come up."""
+    grouped: defaultdict[SummaryKey, list[Observation]] = defaultdict(list)
+    for key, observation in observations:
+        grouped[key].append(observation)
+    return {key: summarise(found, scales[key.metric]) for key, found in grouped.items()}
+
+
+def coefficient_of_variation(values: Sequence[float]) -> float | None:
+    """Sample standard deviation / mean, as a share; None below two values or around zero."""
+    if len(values) < 2:
+        return None
+    mean = fmean(values)
+    if mean <= 0:
+        return None
+    return stdev(values) / mean
+
+
+def log_interval(
+    values: Sequence[float], *, confidence: float = CONFIDENCE
+) -> tuple[float, float] | tuple[None, None]:
+    """Student's t-interval of the mean logarithm, taken back: bounds of the geometric mean.
+
+    None below three values and where one of them is not positive: a zero has no logarithm.
+    """
+    if len(values) < REPETITIONS_FOR_INTERVAL or min(values) <= 0:
+        return None, None
+    logarithms = [math.log(value) for value in values]
+    centre = fmean(logarithms)
+    quantile = float(stdtrit(len(values) - 1, 0.5 + confidence / 2))
+    half = quantile * stdev(logarithms) / math.sqrt(len(values))
+    try:
+        return math.exp(centre - half), math.exp(centre + half)
+    except OverflowError:
+        return None, None
+
+
+def _centre(values: Sequence[float], scale: Scale) -> tuple[float, str]:
+    if scale is Scale.RATIO and min(values) > 0:
+        geometric = math.exp(fmean(math.log(value) for value in values))
+        # Rounding may carry the mean of equal values past them.
+        return min(max(geometric, min(values)), max(values)), GEOMETRIC_MEAN
+    return fmean(values), MEAN

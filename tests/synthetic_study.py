@@ -1,0 +1,416 @@
+"""A study on disk that nobody measured: real files in the real format, with figures that are made up.
+
+For tests and benchmarks of the reading side. The figures follow simple rules (smaller database blocks
+are faster, barriers cost, checkpoints slow down), with noise from a seed, so that pictures look like
+pictures and tests can name what they expect.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import polars
+
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+    Throttle,
+    digest,
+)
+from bedplate.model.codec import to_json, write
+from bedplate.model.figure import Figure, RunFigures, Window
+from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
+from bedplate.model.metrics import METRICS, figure
+from bedplate.model.plan import Pruned, ScheduledVisit
+from bedplate.model.visit import (
+    FORMAT_VERSION,
+    Comparison,
+    Durability,
+    Outcome,
+    Timing,
+    Validity,
+    VisitKey,
+    VisitRecord,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = '</script><script>window.__pwned=1</script><img src=x onerror="window.__pwned=1">\'"&{{7*7}}'
+START_WALL_S = 1_700_000_000.0
+_WARMUP_S = 10
+_CANARY = Dataset("pgbench", Levels(scale=5))
+_CANARY_RUN = RunSpec("canary", "pgbench", Levels(script="read-write", clients=1))
+_MACHINE = Machine(
+    hostname="bench",
+    distribution="Debian GNU/Linux 13 (trixie)",
+    kernel_release="6.12.48-amd64",
+    architecture="x86_64",
+    cpu_model="Example CPU 2.4 GHz",
+    cpu_count=2,
+    memory_bytes=8 * 2**30,
+    page_size_bytes=4096,
+    filesystems=("ext4", "xfs", "btrfs"),
+    cgroup_version=2,
+    pressure_available=True,
+    virtualisation="kvm",
+    boot_id="00000000-0000-4000-8000-000000000000",
+    is_root=True,
+    tools={"mkfs.ext4": "mke2fs 1.47.2", "mkfs.xfs": "mkfs.xfs version 6.13.0"},
+    tunables={"vm.dirty_ratio": "20", "vm.dirty_background_ratio": "10"},
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to make. `failed`, `suspect` and `missing` are visits by (cell index, repetition from 1)."""
+
+    filesystem_blocks: tuple[int | None, ...] = (1024, 2048, 4096)
+    database_blocks: tuple[int, ...] = (1024, 2048, 4096, 8192, 16384, 32768)
+    runs: tuple[str, ...] = ("read-only", "read-write")
+    repetitions: int = 3
+    course_s: int = 60
+    failed: tuple[tuple[int, int], ...] = ()
+    suspect: tuple[tuple[int, int], ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
+    canaries: int = 3
+    hostile: bool = False
+    throttle: Throttle | None = None
+    title: str = "Barriers and block sizes"
+    seed: int = 7
+    settings: Levels = field(default_factory=Levels)
+
+
+def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
+    """Four variants; btrfs has 4 kB blocks only, as in life."""
+    hostile = (HOSTILE,) if recipe.hostile else ()
+    variants = (
+        FilesystemLevels("ext4", barrier=True, mount_options=hostile),
+        FilesystemLevels("ext4", barrier=False),
+        FilesystemLevels("xfs"),
+        FilesystemLevels("btrfs", features=Levels(nodatacow=True)),
+    )
+    return tuple(
+        Cell(
+            DeviceLevels(throttle=recipe.throttle),
+            KernelLevels(),
+            replace(variant, block_size_bytes=fs_block),
+            BuildLevels(block_size_bytes=db_block),
+            ClusterLevels(settings=recipe.settings),
+        )
+        for variant in variants
+        for fs_block in recipe.filesystem_blocks
+        for db_block in recipe.database_blocks
+        if not (variant.type == "btrfs" and fs_block not in (4096, None))
+    )
+
+
+def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
+    """Write the whole study into `directory`, which is made; the directory."""
+    made = recipe or Recipe()
+    directory.mkdir(parents=True)
+    cells = cells_of(made)
+    dataset = Dataset("pgbench", Levels(scale=30))
+    specs = tuple(
+        RunSpec(name, "pgbench", Levels(script=name, clients=4, duration_s=float(made.course_s)))
+        for name in ((*made.runs[:-1], HOSTILE) if made.hostile else made.runs)
+    )
+    visits = _schedule(made, cells, dataset)
+    write(directory / "study.json", _facts(made))
+    write(directory / "machine.json", _MACHINE)
+    text = f'title = "{made.title}"\nrepetitions = {made.repetitions}\n'
+    (directory / "plan.toml").write_text(text + (f"# {HOSTILE}\n" if made.hostile else ""), encoding="utf-8")
+    pruned = [
+        Pruned(replace(cells[-1], filesystem=replace(cells[-1].filesystem, block_size_bytes=size)), reasons)
+        for size, reasons in ((1024, ("btrfs has no 1 KiB blocks; it has 4 KiB",)),)
+    ]
+    schedule = {
+        "format_version": FORMAT_VERSION,
+        "cells": {cell.id: to_json(cell) for cell in cells},
+        "datasets": {dataset.id: to_json(dataset), _CANARY.id: to_json(_CANARY)},
+        "runs": {dataset.id: to_json(specs), _CANARY.id: to_json((_CANARY_RUN,))},
+        "pruned": to_json(pruned),
+        "visits": to_json(visits),
+    }
+    write(directory / "schedule.json", schedule)
+    for visit in visits:
+        number = next(i for i, cell in enumerate(cells) if cell.id == visit.cell_id)
+        if not visit.canary and (number, visit.repetition) in made.missing:
+            continue
+        if visit.canary:
+            _write_visit(directory, made, cells[number], _CANARY, (_CANARY_RUN,), visit, number)
+        else:
+            _write_visit(directory, made, cells[number], dataset, specs, visit, number)
+    return directory
+
+
+def _facts(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "title": HOSTILE if recipe.hostile else recipe.title,
+        "created": "2026-01-02T03:04:05Z",
+        "bedplate": "0.1.0",
+        "plan_digest": "0123456789abcdef",
+        "machine_identity": _MACHINE.identity,
+        "history": [{"when": "2026-01-02T03:04:05Z", "what": "created"}],
+    }
+
+
+def _schedule(recipe: Recipe, cells: tuple[Cell, ...], dataset: Dataset) -> tuple[ScheduledVisit, ...]:
+    chance = random.Random(recipe.seed)
+    order: list[tuple[Cell, int, bool]] = []
+    for repetition in range(1, recipe.repetitions + 1):
+        order += [(cell, repetition, False) for cell in chance.sample(cells, len(cells))]
+    for number in range(recipe.canaries):
+        place = round(number * len(order) / max(recipe.canaries - 1, 1))
+        order.insert(place, (cells[0], number + 1, True))
+    return tuple(
+        ScheduledVisit(index, cell.id, (_CANARY if canary else dataset).id, repetition, canary)
+        for index, (cell, repetition, canary) in enumerate(order)
+    )
+
+
+def _write_visit(
+    directory: Path,
+    recipe: Recipe,
+    cell: Cell,
+    dataset: Dataset,
+    specs: tuple[RunSpec, ...],
+    visit: ScheduledVisit,
+    number: int,
+) -> None:
+    key = VisitKey(cell.id, dataset.id, visit.repetition, 1, visit.canary)
+    failed = not visit.canary and (number, visit.repetition) in recipe.failed
+    place = (
+        directory / "visits" / "canary" / dataset.id / f"{visit.repetition}.1"
+        if visit.canary
+        else directory / "visits" / cell.id / dataset.id / f"{visit.repetition}.1"
+    )
+    (place / "logs").mkdir(parents=True)
+    durable = cell.filesystem.barrier is not False
+    reason = f"mkfs.{cell.filesystem.type} exited with status 1: {HOSTILE if recipe.hostile else 'no space'}"
+    record = VisitRecord(
+        format_version=FORMAT_VERSION,
+        key=key,
+        cell=cell,
+        dataset=dataset,
+        outcome=Outcome.FAILED if failed else Outcome.COMPLETED,
+        reasons=(reason,) if failed else (),
+        failed_step="mkfs" if failed else None,
+        started_wall_s=START_WALL_S + visit.index * 100,
+        seconds=95.0,
+        boot_id=_MACHINE.boot_id,
+        executor="local",
+        comparisons=_comparisons(cell),
+        effective_digest=digest({"cell": cell.id}),
+        durability=Durability(
+            "durable" if durable else "unsafe",
+            "durable",
+            "declared",
+            () if durable else ("0 flushes in 64 appending fsyncs: a volatile cache may lose them",),
+        ),
+        device_facts=Levels({"image_bytes": 4 * 2**30, "rotational": False}),
+        timings=(Timing("mkfs", 0.4), Timing("load", 12.5)),
+        versions={"mkfs.ext4": "1.47.2", "postgresql": "18.1"},
+        commands=(
+            ("mkfs.ext4", "-b", "4096", "/dev/loop0"),
+            ("mount", "-o", "noatime", "/dev/loop0", "/mnt x"),
+        ),
+        runs=() if failed else tuple(spec.name for spec in specs),
+        build_digest="feedfacefeedface",
+    )
+    write(place / "visit.json", record)
+    if not failed:
+        for position, spec in enumerate(specs):
+            _write_run(place / "runs" / f"{position:02d}-run", recipe, cell, spec, visit, number, position)
+
+
+def _comparisons(cell: Cell) -> tuple[Comparison, ...]:
+    filesystem = cell.filesystem
+    asked = filesystem.block_size_bytes
+    return (
+        Comparison(
+            "filesystem.block_size_bytes", asked, asked or 4096, "superblock", None if asked is None else True
+        ),
+        Comparison(
+            "filesystem.barrier", filesystem.barrier, filesystem.barrier is not False, "mountinfo", None
+        ),
+        *(
+            Comparison(f"filesystem.mount_options.{option}", option, option, "mountinfo", matches=True)
+            for option in filesystem.mount_options
+        ),
+        Comparison("setting shared_buffers", None, "128MB", "pg_settings", None),
+    )
+
+
+def tps_of(cell: Cell, run: str) -> float:
+    """The tps around which every run of the cell lies."""
+    size = cell.build.block_size_bytes
+    if run == "read-only":
+        base = 24_000.0
+        return base / (1 + 0.08 * abs(math.log2(size / 2048)))
+    speed = {"ext4": 1200.0, "xfs": 1300.0, "btrfs": 700.0}[cell.filesystem.type]
+    if cell.filesystem.barrier is False:
+        speed *= 2.0
+    fs_block = cell.filesystem.block_size_bytes or 4096
+    return speed / (1 + 0.12 * abs(math.log2(size / 4096)) + 0.05 * math.log2(4096 / fs_block))
+
+
+def _write_run(
+    place: Path, recipe: Recipe, cell: Cell, spec: RunSpec, visit: ScheduledVisit, number: int, position: int
+) -> None:
+    place.mkdir(parents=True)
+    chance = random.Random(f"{recipe.seed} {visit.index} {position}")
+    read_only = spec.name == "read-only"
+    noise = chance.gauss(1.0, 0.01 if read_only else 0.05)
+    tps = tps_of(cell, spec.name) * max(noise, 0.5)
+    span = recipe.course_s
+    windows = (
+        () if read_only else (Window("timed", span * 0.2, span * 0.5), Window("timed", span * 0.8, None))
+    )
+    suspect = not visit.canary and (number, visit.repetition) in recipe.suspect
+    what = HOSTILE if recipe.hostile else "tps still climbed at the end of the warm-up"
+    started = START_WALL_S + visit.index * 100 + position * 40
+    write(
+        place / "run.json",
+        RunFigures(
+            format_version=FORMAT_VERSION,
+            run=spec.name,
+            run_id=spec.id,
+            workload=spec.workload,
+            outcome=Outcome.COMPLETED,
+            reasons=(),
+            validity=Validity.SUSPECT if suspect else Validity.VALID,
+            validity_reasons=(what,) if suspect else (),
+            measure_start_wall_s=started,
+            warmup_s=float(_WARMUP_S),
+            duration_s=float(span),
+            figures=_figures(tps, span, chance, read_only=read_only),
+            windows=windows,
+        ),
+    )
+    _course(tps, span, windows, chance).write_parquet(place / "course.parquet")
+    _latencies(tps, span, chance).write_parquet(place / "latency.parquet")
+
+
+def _figures(tps: float, span: int, chance: random.Random, *, read_only: bool) -> tuple[Figure, ...]:
+    latency = 4000.0 / tps
+    known: dict[str, float] = {
+        "tps": tps,
+        "transactions": float(round(tps * span)),
+        "tps_cv": 0.04 if read_only else 0.2,
+        "latency_ms_mean": latency,
+        "latency_ms_p50": latency * 0.8,
+        "latency_ms_p95": latency * 2.1,
+        "latency_ms_p99": latency * (4 + chance.random()),
+        "latency_ms_p99_9": latency * 9,
+        "latency_ms_max": latency * 40,
+        "shared_buffers_hit_ratio": 0.93 if read_only else 0.97,
+        "fast_transaction_share": 0.91,
+        "device_reads_per_transaction": 0.0 if read_only else 0.4,
+        "checkpoints_timed": 0.0 if read_only else 2.0,
+        "load_s": 12.5,
+    }
+    if not read_only:
+        known |= {
+            "tps_in_checkpoint": tps * 0.7,
+            "tps_settling": tps * 0.9,
+            "tps_outside": tps * 1.2,
+            "tps_in_checkpoint_cv": 0.3,
+            "tps_settling_cv": 0.2,
+            "tps_outside_cv": 0.1,
+        }
+    absent = figure("page_cache_hit_ratio", None, reason="the server read nothing from the file system")
+    return (*(figure(name, value) for name, value in known.items() if name in METRICS), absent)
+
+
+def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.Random) -> polars.DataFrame:
+    seconds = range(-_WARMUP_S, span)
+    inside = [
+        any(w.start_s <= s <= (w.end_s if w.end_s is not None else span) for w in windows) for s in seconds
+    ]
+    level = [
+        tps * (0.7 if slow else 1.1) * min(1.0, 0.5 + (s + _WARMUP_S) / 12) * chance.uniform(0.9, 1.1)
+        for s, slow in zip(seconds, inside, strict=True)
+    ]
+    latency = [4000.0 / value for value in level]
+
+    def times(factor: float) -> list[float]:
+        return [value * factor * chance.uniform(0.8, 1.2) for value in latency]
+
+    def around(value: float) -> list[float]:
+        return [value * chance.uniform(0.7, 1.3) for _ in seconds]
+
+    return polars.DataFrame(
+        {
+            "second": list(seconds),
+            "phase": ["warmup" if s < 0 else "measure" for s in seconds],
+            "tps": level,
+            "latency_ms_mean": latency,
+            "latency_ms_p50": times(0.8),
+            "latency_ms_p95": times(2.0),
+            "latency_ms_p99": times(4.5),
+            "latency_ms_max": times(20.0),
+            "device_reads_per_s": around(300),
+            "device_writes_per_s": around(900),
+            "device_flushes_per_s": around(400),
+            "device_read_mib_per_s": around(4),
+            "device_written_mib_per_s": [
+                v * (3 if slow else 1) for v, slow in zip(around(12), inside, strict=True)
+            ],
+            "queue_depth": around(2.0),
+            "dirty_mib": around(120),
+            "writeback_mib": around(5),
+            "server_cpu": around(1.2),
+            "client_cpu": around(0.3),
+            "watching_cpu": around(0.01),
+            "cpu_busy_share": around(0.6),
+            "iowait_share": around(0.2),
+            "steal_share": around(0.01),
+            "pressure_io_some": around(0.4),
+            "pressure_io_full": around(0.2),
+            "pressure_cpu_some": around(0.1),
+            "pressure_memory_some": [None for _ in seconds],
+            "shared_buffers_hit_ratio": around(0.7),
+            "page_cache_hit_ratio": around(0.7),
+            "wal_mib_per_s": around(6),
+            "buffers_checkpointer_per_s": around(500),
+            "buffers_background_writer_per_s": around(80),
+            "buffers_backend_per_s": around(20),
+        },
+        schema_overrides={"pressure_memory_some": polars.Float64},
+    )
+
+
+def _latencies(tps: float, span: int, chance: random.Random) -> polars.DataFrame:
+    centre = 4e6 / tps
+    edges = [centre * 2 ** (step / 4) for step in range(-8, 24)]
+    weights = [
+        math.exp(-((step - 6) ** 2) / 18) + (0.01 if step > 20 else 0) for step in range(len(edges) - 1)
+    ]
+    total = sum(weights)
+    rows = [
+        (second, 0, edges[i], edges[i + 1], int(tps * weights[i] / total * chance.uniform(0.9, 1.1)))
+        for second in range(span)
+        for i in range(len(edges) - 1)
+    ]
+    return polars.DataFrame(
+        {
+            "phase": ["measure"] * len(rows),
+            "second": [row[0] for row in rows],
+            "script": [row[1] for row in rows],
+            "latency_us_low": [row[2] for row in rows],
+            "latency_us_high": [row[3] for row in rows],
+            "count": [row[4] for row in rows],
+        }
+    )
