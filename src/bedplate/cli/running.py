@@ -95,7 +95,7 @@ def extend(
         store.extend(
             plan=found.plan,
             plan_text=found.text,
-            plan_files={},
+            plan_files=found.plan.files,
             expansion=found.expansion,
             schedule=found.schedule,
             what=what,
@@ -121,14 +121,13 @@ def _begin(found: Prospect, study: Path) -> StudyStore:
     from dataclasses import replace  # noqa: PLC0415
 
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
-    from bedplate.plan.files import plan_files  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
 
     return StudyStore.create(
         study,
         plan=found.plan,
         plan_text=found.text,
-        plan_files=plan_files(found.text, found.directory),
+        plan_files=found.plan.files,
         machine=replace(found.machine, tools=tool_versions()),
         expansion=found.expansion,
         schedule=found.schedule,
