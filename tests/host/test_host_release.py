@@ -114,7 +114,7 @@ def _left(base: Path) -> list[str]:
     left += [f"group {path}" for parent in parents for path in parent.glob(f"bedplate-{_owner(base)}*")]
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            here = os.readlink(folder / "cwd"), os.readlink(folder / "exe")
+            here = str((folder / "cwd").readlink()), str((folder / "exe").readlink())
             marked = f"BEDPLATE_LEDGER={base}/".encode() in (folder / "environ").read_bytes()
         except OSError:
             continue

@@ -427,12 +427,10 @@ def test_two_starts_at_once_get_two_loop_devices(tmp_path: Path) -> None:
         argv = ["python3", "-c", script, str(tmp_path), name]
         environment = {**os.environ, "PYTHONPATH": str(source)}
         starts.append(subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE))
-    said = []
     for start in starts:
         assert start.stdin is not None
         start.stdin.write(b"x")
         start.stdin.flush()
-    for start in starts:
-        said.append(start.communicate()[1].decode())
+    said = [start.communicate()[1].decode() for start in starts]
     assert ["", "", ""] == said
     assert () == sum((attached_to(tmp_path / name) for name in "abc"), ())

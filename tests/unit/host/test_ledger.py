@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.host import ledger as ledger_module
+from bedplate.host.command import Commands, Completed
+from bedplate.host.ledger import MARK, Holding, Ledger, release_orphans
+from bedplate.host.process import boot_id, start_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass
+class NoCommands(Commands):
+    """Nothing may be started."""
+
+    record: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(self, argv: Sequence[str], **_: object) -> Completed:
+        raise AssertionError(f"started {argv}")
+
+
+def _dead(
+    state: Path, owner: str, events: Sequence[object], *, boot: str | None = None, tail: str = ""
+) -> Path:
+    """A ledger whose owner is gone."""
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    head = {"pid": child.pid, "start_time": "1", "boot_id": boot or boot_id()}
+    child.wait()
+    state.mkdir(exist_ok=True)
+    directory = state / owner
+    directory.mkdir()
+    lines = [json.dumps(line) for line in (head, *events)]
+    (directory / "ledger.jsonl").write_text("\n".join(lines) + "\n" + tail)
+    return directory
+
+
+def test_held_is_what_was_noted_and_not_settled(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, "a") as ledger:
+        image, loop = Holding("image", "/x"), Holding("loop", "/x")
+        ledger.note(image)
+        ledger.note(loop)
+        ledger.note(Holding("loop", "/x", "/dev/loop3"))
+        assert (image, Holding("loop", "/x", "/dev/loop3")) == ledger.held()
+        ledger.settled(Holding("loop", "/x", "whatever"))
+        ledger.settled(loop)
+        assert (image,) == ledger.held()
+        ledger.settled(image)
+
+
+def test_note_is_on_disk_before_it_returns(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path, "a") as ledger:
+        ledger.note(Holding("directory", '/x\n"é\udcff'))
+        last = (ledger.directory / "ledger.jsonl").read_text().splitlines()[-1]
+        assert ["note", "directory", '/x\n"é\udcff', ""] == json.loads(last)
+        ledger.settled(Holding("directory", '/x\n"é\udcff'))
+
+
+def test_children_carry_the_ledgers_mark_and_later_ones_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MARK, "outer")
+    ledger = Ledger.open(tmp_path, "a")
+    assert str(tmp_path / "a") == os.environ[MARK]
+    ledger.close()
+    ledger.close()
+    assert "outer" == os.environ[MARK]
+    assert not (tmp_path / "a").exists()
+
+
+def test_owner_at_work_is_named_and_not_released(tmp_path: Path) -> None:
+    image = tmp_path / "x.img"
+    image.touch()
+    with Ledger.open(tmp_path / "state", "a") as ledger:
+        ledger.note(Holding("image", str(image)))
+        with pytest.raises(DeviceInUse, match=f"process {os.getpid()} is at work"):
+            Ledger.open(tmp_path / "state", "a")
+        report = release_orphans(tmp_path / "state", NoCommands())
+        assert ((), (), (f"a: process {os.getpid()} is at work",)) == (
+            report.released,
+            report.problems,
+            report.alive,
+        )
+        assert image.exists()
+        assert () == ledger.release(NoCommands())
+        assert not image.exists()
+
+
+@pytest.mark.parametrize("owner", ["", "a/b", "../a", ".a", "..", "a\0"])
+def test_owner_is_a_plain_file_name(tmp_path: Path, owner: str) -> None:
+    with pytest.raises(ValueError, match="plain file name"):
+        Ledger.open(tmp_path, owner)
+
+
+def test_state_directory_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    with pytest.raises(RequirementMissing, match="mode 777"):
+        Ledger.open(state, "a")
+    with pytest.raises(RequirementMissing, match="writable by nobody else"):
+        release_orphans(state, NoCommands())
+
+
+def test_dead_owners_image_is_deleted_and_its_directory_goes(tmp_path: Path) -> None:
+    image = tmp_path / "x.img"
+    image.touch()
+    directory = _dead(tmp_path / "state", "a", [["note", "image", str(image), ""]])
+    (directory / "mnt").mkdir()
+    (directory / "socket").symlink_to(tmp_path)
+    report = release_orphans(tmp_path / "state", NoCommands())
+    assert ((f"{image} deleted",), ()) == (report.released, report.problems)
+    assert not image.exists()
+    assert not directory.exists()
+    assert tmp_path.exists()
+
+
+def test_half_written_last_line_was_never_acted_upon(tmp_path: Path) -> None:
+    kept, image = tmp_path / "kept", tmp_path / "x.img"
+    kept.touch()
+    image.touch()
+    torn = json.dumps(["note", "image", str(kept), ""])[:-3]
+    _dead(tmp_path / "state", "a", [["note", "image", str(image), ""]], tail=torn)
+    report = release_orphans(tmp_path / "state", NoCommands())
+    assert () == report.problems
+    assert kept.exists()
+    assert not image.exists()
+
+
+def test_what_cannot_be_given_back_stays_for_the_next_time_even_after_a_torn_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = tmp_path / "x.img"
+    image.touch()
+    attached = ["loop9"]
+    monkeypatch.setattr("bedplate.host.undo.attached_to", lambda _path: tuple(attached))
+    _dead(tmp_path / "state", "a", [["note", "image", str(image), ""]], tail='["settled", "ima')
+    first = release_orphans(tmp_path / "state", NoCommands())
+    assert (f"{image} stays: it is attached to /dev/loop9",) == first.problems
+    attached.clear()
+    second = release_orphans(tmp_path / "state", NoCommands())
+    assert (f"{image} deleted",) == second.released
+    assert () == release_orphans(tmp_path / "state", NoCommands()).released
+
+
+def test_after_a_reboot_only_files_are_given_back(tmp_path: Path) -> None:
+    """Pids, groups and sysctls of another boot are other things by the same name."""
+    image, tunable = tmp_path / "x.img", tmp_path / "read_ahead_kb"
+    image.touch()
+    tunable.write_text("4096")
+    events = [
+        ["note", "image", str(image), ""],
+        ["note", "tunable", str(tunable), "128"],
+        ["note", "process", str(os.getpid()), start_time(os.getpid())],
+    ]
+    directory = _dead(tmp_path / "state", "a", events, boot="another boot")
+    report = release_orphans(tmp_path / "state", NoCommands())
+    assert ((f"{image} deleted",), ()) == (report.released, report.problems)
+    assert "4096" == tunable.read_text()
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"[]\n", b'{"pid": "x"}\n', b"\xff\xff\n"])
+def test_damaged_head_has_no_living_owner(tmp_path: Path, head: bytes) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/ledger.jsonl").write_bytes(head)
+    report = release_orphans(tmp_path, NoCommands())
+    assert ((), ()) == (report.problems, report.alive)
+    assert not (tmp_path / "a").exists()
+
+
+def test_directory_of_an_owner_that_died_before_its_ledger_was_born_goes(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.wait()
+    unborn, own = tmp_path / f".a.{child.pid}", tmp_path / f".b.{os.getpid()}"
+    for path in (unborn, own):
+        path.mkdir()
+    release_orphans(tmp_path, NoCommands())
+    assert not unborn.exists()
+    assert own.exists()
+
+
+def test_nothing_to_release_where_nothing_ever_was(tmp_path: Path) -> None:
+    report = release_orphans(tmp_path / "never", NoCommands())
+    assert ((), (), ()) == (report.released, report.problems, report.alive)
+    assert not (tmp_path / "never").exists()
+
+
+def test_holding_of_a_later_version_is_told_and_does_not_block(tmp_path: Path) -> None:
+    _dead(tmp_path / "state", "a", [["note", "quantum", "q", ""]])
+    report = release_orphans(tmp_path / "state", NoCommands())
+    assert ("q: this version does not know holdings of kind 'quantum'",) == report.problems
+    assert () == release_orphans(tmp_path / "state", NoCommands()).problems
+
+
+_NAMES = st.sampled_from(["a", "b", "c"])
+_EVENTS = st.lists(
+    st.tuples(st.sampled_from(["note", "settled"]), st.sampled_from(["loop", "mount"]), _NAMES, st.text()),
+    max_size=20,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(events=_EVENTS, cut=st.integers(0, 400))
+def test_replay_of_any_prefix_is_the_state_after_its_whole_lines(
+    events: list[tuple[str, str, str, str]], cut: int
+) -> None:
+    head = b"{}\n"
+    lines = [json.dumps(event).encode() + b"\n" for event in events]
+    text = (head + b"".join(lines))[: len(head) + cut]
+    whole = text[len(head) :].count(b"\n")
+    # A line that lacks only its line break is whole as well: it was written, and may be acted upon.
+    if text[len(head) :].split(b"\n")[-1:] == [b"".join(lines[whole : whole + 1]).rstrip(b"\n")]:
+        whole += 1
+    expected: dict[tuple[str, str], Holding] = {}
+    for event, kind, name, detail in events[:whole]:
+        if event == "note":
+            expected[kind, name] = Holding(kind, name, detail)
+        else:
+            expected.pop((kind, name), None)
+    assert expected == ledger_module._replay(text)
