@@ -133,7 +133,11 @@ METRICS: Mapping[str, Metric] = {
 def figure(
     metric: str, value: float | None, *, phase: str = "measure", item: str = "", reason: str | None = None
 ) -> Figure:
-    """A row for a registered metric; a value of None is absent and needs its reason."""
+    """A row for a registered metric; a value of None is absent and needs its reason.
+
+    The reason belongs to absence: beside a value it is left out, so that a caller may give it
+    without asking first.
+    """
     known = METRICS[metric]
     if value is None and reason is None:
         raise ValueError(f"{metric} is absent without a reason")
@@ -142,10 +146,10 @@ def figure(
         item=item,
         pass_=1,
         metric=metric,
-        value=value,
+        value=None if value is None else float(value),
         unit=known.unit,
         scale=known.scale,
         better=known.better,
         status=Status.ABSENT if value is None else Status.MEASURED,
-        reason=reason,
+        reason=reason if value is None else None,
     )

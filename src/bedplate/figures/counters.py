@@ -1,0 +1,228 @@
+"""Figures from the counters before and after the measured window, and from its samples' gauges.
+
+A counter that the machine or the engine does not have makes its figure absent, with that reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bedplate.model.metrics import figure
+from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bedplate.model.figure import Figure
+    from bedplate.model.visit import Sample
+
+_WRITERS = ("checkpointer", "background_writer", "backend", "allocated")
+_PRESSURE = {
+    "pressure_cpu_some_share": "pressure.cpu.some.total_us",
+    "pressure_io_some_share": "pressure.io.some.total_us",
+    "pressure_io_full_share": "pressure.io.full.total_us",
+    "pressure_memory_some_share": "pressure.memory.some.total_us",
+}
+_BUSY = ("cpu.user_s", "cpu.system_s", "cpu.irq_s")
+_PROCESSORS = (*_BUSY, "cpu.idle_s", "cpu.iowait_s", "cpu.steal_s")
+
+
+class Absent(Exception):
+    """Why a figure cannot be: its counter is missing, or there is nothing to divide by."""
+
+
+@dataclass(frozen=True)
+class Deltas:
+    """Growth of the counters over the measured window; `seconds` lie between the two readings."""
+
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    seconds: float
+
+    @classmethod
+    def between(cls, before: Sample, after: Sample) -> Deltas:
+        """From the two readings that frame the window."""
+        return cls(before.values, after.values, after.monotonic_s - before.monotonic_s)
+
+    def growth(self, name: str) -> float:
+        """How much a counter grew; Absent where it is unknown or ran backwards."""
+        if name not in self.before or name not in self.after:
+            raise Absent(f"the counter {name} is not there on this machine or engine")
+        grown = self.after[name] - self.before[name]
+        if grown < 0:
+            raise Absent(f"the counter {name} ran backwards: its owner was started anew")
+        return grown
+
+    def growths(self, *names: str) -> float:
+        """The sum of several."""
+        return sum(self.growth(name) for name in names)
+
+    def over_devices(self, name: str) -> float:
+        """A device counter, with that of the journal's own device where there is one."""
+        journal = f"journal_device.{name}"
+        return self.growth(f"device.{name}") + (self.growth(journal) if journal in self.after else 0.0)
+
+
+@dataclass(frozen=True)
+class Divisors:
+    """What counters are divided by: transactions of the log, the clients' CPU and threads."""
+
+    transactions: int | None
+    duration_s: float
+    client_cpu_s: float | None
+    client_threads: int
+    block_size_bytes: int | None
+
+
+def counter_figures(deltas: Deltas, divisors: Divisors) -> Iterator[Figure]:
+    """Every figure of devices, caches, buffers, WAL, processors and pressure, absent ones included."""
+    for metric, value in _formulas(deltas, divisors).items():
+        try:
+            yield figure(metric, value())
+        except Absent as error:
+            yield figure(metric, None, reason=str(error))
+
+
+def gauge_figures(measured: tuple[Mapping[str, float], ...]) -> Iterator[Figure]:
+    """Mean and maximum of dirty memory over the samples of the measured window."""
+    sums = [
+        (values["memory.dirty_bytes"] + values["memory.writeback_bytes"]) / MIB
+        for values in measured
+        if "memory.dirty_bytes" in values and "memory.writeback_bytes" in values
+    ]
+    reason = None if sums else "no sample of the measured window has dirty and writeback memory"
+    yield figure("dirty_mib_mean", sum(sums) / len(sums) if sums else None, reason=reason)
+    yield figure("dirty_mib_max", max(sums) if sums else None, reason=reason)
+
+
+def shared_buffers_hit_ratio(deltas: Deltas) -> float:
+    """blks_hit / (blks_hit + blks_read) of pg_stat_database."""
+    hit, read = deltas.growth("postgresql.blks_hit"), deltas.growth("postgresql.blks_read")
+    return _divide(hit, hit + read, "the server asked for no block")
+
+
+def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
+    """1 - bytes read from the data device / bytes of relations that PostgreSQL read.
+
+    Since 16 pg_stat_io counts those bytes; before, blks_read of pg_stat_database times the block size.
+    """
+    if "postgresql.read_bytes" in deltas.after:
+        asked = deltas.growth("postgresql.read_bytes")
+    elif block_size_bytes is None:
+        raise Absent("the engine's block size is not in the record")
+    else:
+        asked = deltas.growth("postgresql.blks_read") * block_size_bytes
+    from_device = deltas.growth("device.read_sectors") * KERNEL_SECTOR_BYTES
+    return 1 - _divide(from_device, asked, "the server read nothing from the file system")
+
+
+def steal_share(deltas: Deltas) -> float:
+    """Time that a hypervisor took / time of all processors."""
+    return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), "no time passed")
+
+
+def _formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    return {
+        **_cache_formulas(deltas, divisors),
+        **_device_formulas(deltas, divisors),
+        **_server_formulas(deltas, divisors),
+        **_processor_formulas(deltas, divisors),
+    }
+
+
+def _cache_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    return {
+        "shared_buffers_hit_ratio": lambda: shared_buffers_hit_ratio(deltas),
+        "page_cache_hit_ratio": lambda: page_cache_hit_ratio(deltas, divisors.block_size_bytes),
+    }
+
+
+def _device_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    def each(count: float) -> float:
+        return _per_transaction(count, divisors)
+
+    def real_writes() -> float:
+        # An empty flush is counted as a write as well (Documentation/block/stat.rst).
+        return max(0.0, deltas.over_devices("writes") - deltas.over_devices("flushes"))
+
+    def kib(sectors: float) -> float:
+        return sectors * KERNEL_SECTOR_BYTES / KIB
+
+    return {
+        "device_reads_per_transaction": lambda: each(deltas.growth("device.reads")),
+        "device_writes_per_transaction": lambda: each(real_writes()),
+        "device_flushes_per_transaction": lambda: each(deltas.over_devices("flushes")),
+        "device_read_kib_per_transaction": lambda: each(kib(deltas.growth("device.read_sectors"))),
+        "device_written_kib_per_transaction": lambda: each(kib(deltas.over_devices("written_sectors"))),
+        # The kernel counts in ticks, so that a fully busy device may come out a hair above 1.
+        "device_busy_share": lambda: min(
+            1.0, _per_second(deltas.growth("device.io_ticks_ms") / 1000, deltas)
+        ),
+        "device_queue_depth_mean": lambda: _per_second(
+            deltas.growth("device.time_in_queue_ms") / 1000, deltas
+        ),
+    }
+
+
+def _server_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    def in_mib(blocks: float) -> float:
+        if divisors.block_size_bytes is None:
+            raise Absent("the engine's block size is not in the record")
+        return blocks * divisors.block_size_bytes / MIB
+
+    found: dict[str, Callable[[], float]] = {}
+    for writer in _WRITERS:
+        name = f"postgresql.buffers_{writer}"
+        found[f"buffers_{writer}"] = partial(deltas.growth, name)
+        found[f"buffers_{writer}_mib"] = lambda name=name: in_mib(deltas.growth(name))  # type: ignore[misc]
+    return {
+        **found,
+        "maxwritten_clean": lambda: deltas.growth("postgresql.maxwritten_clean"),
+        "wal_kib_per_transaction": lambda: _per_transaction(
+            deltas.growth("postgresql.wal_bytes") / KIB, divisors
+        ),
+        "wal_full_page_images": lambda: deltas.growth("postgresql.wal_full_page_images"),
+    }
+
+
+def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    def client_share() -> float:
+        # pgbench's own resource usage covers exactly its life; the probe sees it once a second.
+        cpu_s = divisors.client_cpu_s if divisors.client_cpu_s is not None else deltas.growth("client.cpu_s")
+        return _divide(cpu_s, divisors.duration_s * divisors.client_threads, "no time passed")
+
+    def busy_share() -> float:
+        return _divide(deltas.growths(*_BUSY), deltas.growths(*_PROCESSORS), "no time passed")
+
+    return {
+        "server_cpu_ms_per_transaction": lambda: _per_transaction(
+            deltas.growth("server.cpu_s") * 1000, divisors
+        ),
+        "client_cpu_share": client_share,
+        "watching_cpu_share": lambda: _per_second(deltas.growth("watching.cpu_s"), deltas),
+        "machine_cpu_share": busy_share,
+        "steal_share": lambda: steal_share(deltas),
+        **{metric: partial(_pressure_share, deltas, name) for metric, name in _PRESSURE.items()},
+    }
+
+
+def _pressure_share(deltas: Deltas, name: str) -> float:
+    return min(1.0, _per_second(deltas.growth(name) / 1e6, deltas))
+
+
+def _per_transaction(count: float, divisors: Divisors) -> float:
+    if divisors.transactions is None:
+        raise Absent("the number of transactions is not known")
+    return _divide(count, divisors.transactions, "no transaction was processed")
+
+
+def _per_second(count: float, deltas: Deltas) -> float:
+    return _divide(count, deltas.seconds, "no time passed between the two readings")
+
+
+def _divide(part: float, whole: float, nothing: str) -> float:
+    if whole <= 0:
+        raise Absent(nothing)
+    return part / whole

@@ -1,0 +1,51 @@
+"""What the rules of validity look at: one record of everything that speaks for or against a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bedplate.figures.server_log import Complaint
+    from bedplate.model.figure import Window
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Of one completed run; None is not known, which is not the same as all being well.
+
+    Times are seconds since the start of `measure`. `windows` are its checkpoints, None where the server's log
+    could not be read. `course_problem` says why the samples end early. `problems` are inputs that
+    could not be read at all. `reads_per_transaction_trend` and `tps_trend` are growth over the
+    window as a share of the mean. `asked_times_memory` is the plan's scale as a multiple of the
+    memory. `log_damage` names lines that the log's reader did not understand. `phase_s` is the phase on
+    the monotonic clock, `pgbench_s` how long pgbench says that it connected and ran.
+    """
+
+    read_only: bool
+    duration_s: float
+    asked_duration_s: float | None
+    windows: tuple[Window, ...] | None
+    complaints: tuple[Complaint, ...]
+    client_cpu_s: float | None
+    client_threads: int
+    cpu_count: int
+    tps_trend: float | None
+    reads_per_transaction_trend: float | None
+    device_reads_per_s: float | None
+    database_bytes: int | None
+    memory_bytes: int | None
+    asked_times_memory: float | None
+    kernel_messages: tuple[str, ...]
+    log_complete: bool | None
+    log_damage: str | None
+    transactions_in_log: int | None
+    transactions_by_pgbench: int | None
+    transactions_failed: int | None
+    transactions_outside_window: int | None
+    phase_s: float
+    pgbench_s: float | None
+    clock_step_s: float | None
+    steal_share: float | None
+    course_problem: str | None
+    problems: tuple[str, ...]

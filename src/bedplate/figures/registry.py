@@ -1,0 +1,26 @@
+"""The makers of figures by the name of their workload; a new workload is one new file and one entry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.figures.pgbench import PgbenchFigures
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.figures.protocol import FigureMaker
+
+MAKERS: Mapping[str, FigureMaker] = {"pgbench": PgbenchFigures()}
+
+
+def maker_for(workload: str) -> FigureMaker:
+    """The maker for a workload; StudyError lists the known ones."""
+    try:
+        return MAKERS[workload]
+    except KeyError:
+        raise StudyError(
+            f"no figures are known for the workload {workload!r}; known are {', '.join(MAKERS)}. "
+            "The study was made by another version of bedplate"
+        ) from None

@@ -1,0 +1,142 @@
+"""The samples of a run as arrays: read, checked for steps of the clock, put onto whole seconds.
+
+Counters are cumulative, so a second's rate is the difference between its two ends, interpolated
+between the samples beside them: nothing is lost and nothing counted twice, whatever moments the
+samples were taken at.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from bedplate.model.visit import Sample
+
+# Three times the interval of sampling: between samples further apart nothing is known by the second.
+GAP_S = 3.0
+# A second of which less than half is covered by samples says too little about the whole.
+_COVERED_MIN = 0.5
+# What two readings of clocks in a row may lie apart when the process was put aside between them.
+CLOCK_STEP_S = 0.1
+
+
+@dataclass(frozen=True)
+class Samples:
+    """All samples of a run, by time.
+
+    `monotonic_s` and `wall_s` have one entry per sample; `values` has one array of the same length
+    per name, not-a-number where a sample did not have it.
+    """
+
+    monotonic_s: npt.NDArray[np.float64]
+    wall_s: npt.NDArray[np.float64]
+    values: Mapping[str, npt.NDArray[np.float64]]
+
+    def __len__(self) -> int:
+        return len(self.monotonic_s)
+
+
+def read_samples(path: Path, more: Iterable[Sample | None] = ()) -> Samples:
+    """The course as it was written, and single samples beside it, sorted by the monotonic clock.
+
+    A last line that was cut off by a kill is left out; any other line that is not a sample is a
+    ValueError with its number.
+    """
+    rows = list(_rows(path)) if path.exists() else []
+    rows += [(sample.monotonic_s, sample.wall_s, sample.values) for sample in more if sample is not None]
+    return arrange(rows)
+
+
+def arrange(rows: list[tuple[float, float, Mapping[str, float]]]) -> Samples:
+    """Rows of (monotonic seconds, wall seconds, values) as arrays; of two at one moment the first."""
+    rows = sorted(rows, key=lambda row: row[0])
+    rows = [row for i, row in enumerate(rows) if i == 0 or row[0] > rows[i - 1][0]]
+    names = dict.fromkeys(name for _, _, values in rows for name in values)
+    return Samples(
+        np.array([row[0] for row in rows], dtype=np.float64),
+        np.array([row[1] for row in rows], dtype=np.float64),
+        {
+            name: np.array([values.get(name, np.nan) for _, _, values in rows], dtype=np.float64)
+            for name in names
+        },
+    )
+
+
+def clock_step_s(samples: Samples) -> float | None:
+    """The largest step of the wall clock against the monotonic one between two samples.
+
+    None where no step is larger than `CLOCK_STEP_S`. Slewing by NTP (500 ppm) stays far below.
+    """
+    steps = np.diff(samples.wall_s - samples.monotonic_s)
+    if len(steps) == 0:
+        return None
+    largest = float(steps[np.argmax(np.abs(steps))])
+    return largest if abs(largest) > CLOCK_STEP_S else None
+
+
+def rates(
+    moments_s: npt.NDArray[np.float64], values: npt.NDArray[np.float64], edges_s: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Per-second rates of a cumulative counter between successive edges (n + 1 edges, n rates).
+
+    Not-a-number where less than half of an interval lies between the samples, where samples around
+    it are further apart than `GAP_S`, and where the counter ran backwards (its owner started anew).
+    """
+    known = ~np.isnan(values)
+    at, counts = moments_s[known], values[known]
+    result = np.full(max(len(edges_s) - 1, 0), np.nan)
+    if len(at) < 2 or len(result) == 0:
+        return result
+    low = np.clip(edges_s[:-1], at[0], at[-1])
+    high = np.clip(edges_s[1:], at[0], at[-1])
+    covered = high - low
+    enough = covered >= _COVERED_MIN * np.diff(edges_s)
+    growth = np.interp(high, at, counts) - np.interp(low, at, counts)
+    result[enough] = growth[enough] / covered[enough]
+    # A sample interval i lies between at[i] and at[i + 1]; an edge interval touches those from
+    # `first` to `last`.
+    broken = (np.diff(at) > GAP_S) | (np.diff(counts) < 0)
+    before = np.concatenate([[0], np.cumsum(broken)])
+    first = np.clip(np.searchsorted(at, low, side="right") - 1, 0, len(broken) - 1)
+    last = np.clip(np.searchsorted(at, high, side="left") - 1, 0, len(broken) - 1)
+    result[before[last + 1] - before[first] > 0] = np.nan
+    return result
+
+
+def levels(
+    moments_s: npt.NDArray[np.float64], values: npt.NDArray[np.float64], edges_s: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """A gauge at the middle of each interval, interpolated; not-a-number outside the samples and in gaps."""
+    known = ~np.isnan(values)
+    at, gauge = moments_s[known], values[known]
+    middle = (edges_s[:-1] + edges_s[1:]) / 2
+    result = np.full(len(middle), np.nan)
+    if len(at) == 0:
+        return result
+    inside = (middle >= at[0]) & (middle <= at[-1])
+    result[inside] = np.interp(middle[inside], at, gauge)
+    if len(at) > 1:
+        place = np.clip(np.searchsorted(at, middle, side="right") - 1, 0, len(at) - 2)
+        result[np.diff(at)[place] > GAP_S] = np.nan
+    return result
+
+
+def _rows(path: Path) -> Iterator[tuple[float, float, Mapping[str, float]]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return  # cut off by a kill
+            try:
+                row = json.loads(line)
+                yield float(row["monotonic_s"]), float(row["wall_s"]), row["values"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}, line {number} is not a sample: {error}") from error
