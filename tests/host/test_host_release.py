@@ -129,11 +129,14 @@ def _owner(base: Path) -> str:
     return f"test-{base.name}"
 
 
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")}
+
+
 def _start(base: Path, stop_at: str) -> subprocess.Popen[str]:
-    source = Path(__file__).resolve().parents[2] / "src"
     return subprocess.Popen(
         [sys.executable, "-c", TAKER, str(base), stop_at, _owner(base)],
-        env={**os.environ, "PYTHONPATH": str(source)},
+        env=_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -186,15 +189,76 @@ def test_nothing_is_left_after_a_kill_at_any_moment(base: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     moments = random.Random(seed)
-    for _ in range(10):
+    whole_s = _seconds_to_take_everything(base)
+    for _ in range(8):
         child = _start(base, "")
         assert child.stdout is not None
         child.stdout.readline()
-        time.sleep(moments.uniform(0, 0.25))
+        time.sleep(moments.uniform(0, whole_s))
         _end(child)
         report = release_orphans(base / "state", Commands())
         assert () == report.problems
         assert [] == _left(base)
+
+
+def _seconds_to_take_everything(base: Path) -> float:
+    child = _start(base, STAGES[-1])
+    assert child.stdout is not None
+    child.stdout.readline()
+    started = time.monotonic()
+    for line in child.stdout:
+        if line.strip() == STAGES[-1]:
+            break
+    seconds = time.monotonic() - started
+    _end(child)
+    release_orphans(base / "state", Commands())
+    return seconds
+
+
+def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> None:
+    moments = random.Random(7)
+    releaser = (
+        "import sys; from pathlib import Path\n"
+        "from bedplate.host.command import Commands; from bedplate.host.ledger import release_orphans\n"
+        "print('ready', flush=True); release_orphans(Path(sys.argv[1]), Commands())\n"
+    )
+    for _ in range(4):
+        _end(_run_until(base, STAGES[-1]))
+        argv = [sys.executable, "-c", releaser, str(base / "state")]
+        first = subprocess.Popen(
+            argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert first.stdout is not None
+        first.stdout.readline()
+        time.sleep(moments.uniform(0, 0.15))
+        _end(first)
+        assert () == release_orphans(base / "state", Commands()).problems
+        assert [] == _left(base)
+
+
+def test_visit_of_a_killed_executor_is_ended_and_its_things_given_back(base: Path) -> None:
+    executor = (
+        "import subprocess, sys, time; from pathlib import Path\n"
+        "from bedplate.host.ledger import Holding, Ledger\n"
+        "ledger = Ledger.open(Path(sys.argv[1]), sys.argv[2])\n"
+        "image = Path(sys.argv[3]); ledger.note(Holding('image', str(image))); image.touch()\n"
+        "if len(sys.argv) > 4:\n"
+        "    inner = [sys.executable, '-c', sys.argv[4], *sys.argv[1:2], 'a-visit', str(image) + '.visit']\n"
+        "    subprocess.Popen(inner, start_new_session=True)\n"
+        "print(sys.argv[2], flush=True); time.sleep(600)\n"
+    )
+    images = [base / "x", base / "x.visit"]
+    argv = [sys.executable, "-c", executor, str(base / "state"), "executor", str(images[0]), executor]
+    child = subprocess.Popen(
+        argv, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert {"executor", "a-visit"} == {child.stdout.readline().strip() for _ in range(2)}
+    assert 2 == len(release_orphans(base / "state", Commands()).alive)
+    _end(child)
+    report = release_orphans(base / "state", Commands())
+    assert ((), ()) == (report.problems, report.alive)
+    assert {f"{image} deleted" for image in images} == set(report.released)
 
 
 def test_normal_release_gives_everything_back_in_reverse(base: Path) -> None:

@@ -246,7 +246,18 @@ def test_partition_table_is_foreign_and_a_mounted_partition_protects_its_disk(tm
         sibling.symlink_to(partition)
         scratch = ScratchDevice(device=str(sibling), erase=(str(sibling),))
         assert () == refusal_reasons(scratch, disk.commands, tree=disk.tree)
-        disk.commands.run(["delpart", node, "1"])
+        with Ledger.open(tmp_path / "state", "table") as ledger:
+            prepare(
+                disk.scratch(foreign=True),
+                ledger=ledger,
+                commands=disk.commands,
+                directory=tmp_path,
+                tree=disk.tree,
+            )
+        assert () == read_signatures(node, disk.commands)
+        if Path(partition).exists():
+            assert () == read_signatures(partition, disk.commands)
+            disk.commands.run(["delpart", node, "1"])
 
 
 def test_disk_that_is_held_exclusively_is_refused(disk: Disk) -> None:

@@ -5,6 +5,10 @@ After a SIGKILL the next start reads the ledger and gives everything back. A led
 `settled` lines in the order of events. It appears whole, by a rename, so a head is never half
 written; a half-written last line was never acted upon, since a line is written before the act.
 
+The owner holds a lock on the file. A child that was forked and has not yet become its program shares
+the lock and does not bear the mark yet: who gives back takes the lock first, and so waits until every
+child can be seen, or a mount under way would come after the unmount.
+
 Everything else in that directory (mount points, sockets) is temporary too and goes with it.
 """
 
@@ -14,8 +18,10 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
+import signal
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import DeviceInUse, RequirementMissing
@@ -23,11 +29,12 @@ from bedplate.host import process, undo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from bedplate.host.command import Commands
 
 _FILE = "ledger.jsonl"
+_LOCK_PATIENCE_S = 10.0
+_SWEEPS_MAX = 20
 # Children inherit it, so that the tools of a killed owner are found, whatever they were.
 MARK = "BEDPLATE_LEDGER"
 
@@ -101,15 +108,18 @@ class Ledger:
         hidden = state_directory / f".{owner}.{pid}"
         hidden.mkdir(mode=0o755)
         text = json.dumps({"pid": head.pid, "start_time": head.start_time, "boot_id": head.boot_id})
-        (hidden / _FILE).write_text(text + "\n", encoding="utf-8")
+        file = os.open(hidden / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.write(file, text.encode() + b"\n")
         try:
             hidden.rename(directory)
         except OSError:
-            shutil.rmtree(hidden)
+            os.close(file)
+            undo.remove_tree(hidden)
             raise DeviceInUse(
                 f"{directory} is there already: {_who(directory)}; `bedplate release` frees what was left"
             ) from None
-        ledger = cls(directory, os.open(directory / _FILE, os.O_WRONLY | os.O_APPEND), head)
+        ledger = cls(directory, file, head)
         os.environ[MARK] = str(directory)
         return ledger
 
@@ -178,6 +188,7 @@ def release_orphans(state_directory: Path, commands: Commands) -> ReleaseReport:
             seen.add(directory)
             with _claimed(directory) as ledger:
                 if ledger is None:
+                    problems += [f"{directory} is being given back by another process"] * directory.exists()
                     continue
                 same_boot = ledger._owner.same_boot  # noqa: SLF001 -- this module's own class
                 done, failed = _give_back(ledger, commands, same_boot=same_boot, orphan=True)
@@ -196,13 +207,22 @@ def _give_back(
     released: list[str] = []
     problems: list[str] = []
     servers = tuple(item for item in ledger.held() if item.kind == "server")
+    groups = tuple(Path(item.name) for item in ledger.held() if item.kind == "cgroup")
 
     def sweep() -> None:
         """End what the owner's tools and servers still do: they would hold the mount."""
         for server in servers:
             undo.end_server(server)
-        for pid in process.marked_with(MARK, str(ledger.directory)):
-            process.end_process(pid)
+        for group in groups:
+            undo.empty_group(group)
+        # Again and again, since one may have forked another meanwhile.
+        for _ in range(_SWEEPS_MAX):
+            pids = process.marked_with(MARK, str(ledger.directory))
+            if not pids:
+                break
+            for pid in pids:
+                # Gently: one of them may be a visit that gives its own things back.
+                process.end_process(pid, gently=signal.SIGTERM)
 
     if same_boot and orphan:
         sweep()
@@ -229,9 +249,7 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         yield None
         return
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(file):
             yield None
             return
         owner = _read_owner(directory)
@@ -246,6 +264,19 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         yield ledger
     finally:
         os.close(file)
+
+
+def _locked(file: int) -> bool:
+    give_up = time.monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                return False
+            time.sleep(0.01)  # flock(2) can wait, but not for so long and no longer
+        else:
+            return True
 
 
 def _replay(text: bytes) -> dict[tuple[str, str], Holding]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC = Path("/proc")
+_LOOKS = 4
 
 
 def boot_id(proc: Path = PROC) -> str:
@@ -70,13 +71,21 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
     """The processes that were started with `variable=value` in their environment, never our own line."""
     wanted = os.fsencode(f"{variable}={value}")
     spared = set(_own_line(proc))
-    found = []
-    for pid in _pids(proc):
-        if pid in spared:
-            continue
-        with contextlib.suppress(OSError):
-            if wanted in (proc / str(pid) / "environ").read_bytes().split(b"\0"):
+    waiting = [pid for pid in _pids(proc) if pid not in spared]
+    found: list[int] = []
+    for _ in range(_LOOKS):
+        unsettled = []
+        for pid in waiting:
+            words = _environment(pid, proc)
+            if words is None:
+                unsettled.append(pid)
+            elif wanted in words:
                 found.append(pid)
+        if not unsettled:
+            break
+        # Within execve(2) a process has no environment for an instant; some never have one.
+        time.sleep(0.005)
+        waiting = unsettled
     return tuple(found)
 
 
@@ -133,6 +142,15 @@ def _own_line(proc: Path) -> Iterator[int]:
 def _runs_from(pid: int, prefix: Path, proc: Path) -> bool:
     program = _link(proc / str(pid) / "exe")
     return program is not None and program.startswith(f"{os.path.realpath(prefix)}/")
+
+
+def _environment(pid: int, proc: Path) -> list[bytes] | None:
+    """The words of a program's environment; none for the kernel's own threads, None where it is empty."""
+    try:
+        words = (proc / str(pid) / "environ").read_bytes()
+        return words.split(b"\0") if words or _link(proc / str(pid) / "exe") is None else None
+    except OSError:
+        return []
 
 
 def _postmaster(data_directory: Path) -> int | None:
