@@ -163,7 +163,7 @@ def test_group_without_limits_counts_the_cpu_of_its_members(ledger: Ledger) -> N
     _python(burn, enter=group.enter)
     inside = group.cpu_seconds()
     assert inside is not None
-    assert 0.3 <= inside <= 0.6
+    assert 0.27 <= inside <= 0.6  # what came before the entry counts elsewhere
     _python(burn)
     assert inside == group.cpu_seconds()
     assert () == group.comparisons

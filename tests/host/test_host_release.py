@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
@@ -173,6 +174,8 @@ def test_nothing_is_left_after_a_kill_at_each_stage(base: Path, stage: str) -> N
     assert () == report.problems
     assert [] == _left(base)
     assert ("ledger" == stage) == (() == report.released)
+    wanted = {"server": "server on", "tool": "server on", "mount": "unmounted", "group": "control group"}
+    assert any(wanted.get(stage, "") in line for line in report.released) or stage == "ledger"
     for loop in loops:
         queue = Path("/sys/block") / Path(loop).name / "queue"
         assert "write back" == (queue / "write_cache").read_text().strip()
@@ -190,11 +193,12 @@ def test_nothing_is_left_after_a_kill_at_any_moment(base: Path) -> None:
     print(f"seed {seed}")
     moments = random.Random(seed)
     whole_s = _seconds_to_take_everything(base)
-    for _ in range(8):
+    for _ in range(6):
         child = _start(base, "")
         assert child.stdout is not None
         child.stdout.readline()
-        time.sleep(moments.uniform(0, whole_s))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(moments.uniform(0, whole_s))
         _end(child)
         report = release_orphans(base / "state", Commands())
         assert () == report.problems
@@ -222,7 +226,7 @@ def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> No
         "from bedplate.host.command import Commands; from bedplate.host.ledger import release_orphans\n"
         "print('ready', flush=True); release_orphans(Path(sys.argv[1]), Commands())\n"
     )
-    for _ in range(4):
+    for _ in range(3):
         _end(_run_until(base, STAGES[-1]))
         argv = [sys.executable, "-c", releaser, str(base / "state")]
         first = subprocess.Popen(
@@ -230,7 +234,8 @@ def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> No
         )
         assert first.stdout is not None
         first.stdout.readline()
-        time.sleep(moments.uniform(0, 0.15))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            first.wait(moments.uniform(0, 0.15))
         _end(first)
         assert () == release_orphans(base / "state", Commands()).problems
         assert [] == _left(base)
@@ -258,7 +263,8 @@ def test_visit_of_a_killed_executor_is_ended_and_its_things_given_back(base: Pat
     _end(child)
     report = release_orphans(base / "state", Commands())
     assert ((), ()) == (report.problems, report.alive)
-    assert {f"{image} deleted" for image in images} == set(report.released)
+    assert {f"{image} deleted" for image in images} < set(report.released)
+    assert 3 == len(report.released)
 
 
 def test_normal_release_gives_everything_back_in_reverse(base: Path) -> None:

@@ -7,11 +7,12 @@ and may come after someone else's hand. None of them raises: what cannot be done
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import stat
-import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from bedplate.errors import BedplateError, DeviceInUse
 from bedplate.host import process
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
+from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from bedplate.host.ledger import Holding
 
 # A new boot has forgotten everything but files.
-SURVIVE_A_REBOOT = frozenset({"image", "directory"})
+SURVIVE_A_REBOOT = frozenset({"image", "directory", "log_directory"})
 
 WRITE_BACK = "write back"
 SYS_BLOCK = Path("/sys/block")
@@ -74,6 +76,8 @@ def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: C
                 return _image(Path(holding.name))
             case "directory":
                 return _directory(Path(holding.name), directory)
+            case "log_directory":
+                return _log_directory(Path(holding.name))
             case _:
                 return Undone(f"{holding.name}: this version does not know holdings of kind {holding.kind!r}")
     except (BedplateError, OSError, ValueError) as error:
@@ -138,30 +142,35 @@ def restore_throttle(name: str, line: str) -> Undone:
 
 def empty_group(path: Path) -> None:
     """Kill whatever is inside a control group, until nothing is."""
-    give_up = time.monotonic() + _PATIENCE_S
-    while pids := _members(path):
-        for pid in pids:
+
+    def empty() -> bool:
+        for pid in _members(path):
             process.end_process(pid, grace_s=1.0)
-        if time.monotonic() > give_up:
-            raise DeviceInUse(f"{path} still holds process {', '.join(map(str, pids))} after SIGKILL")
+        return not _members(path)
+
+    if not wait_until(empty, deadline_s=_PATIENCE_S):
+        raise DeviceInUse(f"{path} still holds process {_members(path)} after SIGKILL")
 
 
 def remove_group(path: Path) -> None:
     """Kill whatever is inside a control group and its children, then remove them."""
     for folder, _, _ in os.walk(path, topdown=False):
         empty_group(Path(folder))
-        give_up = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                Path(folder).rmdir()
-                break
-            except FileNotFoundError:
-                break
-            except OSError:
-                # A member that was killed leaves the group a moment after it is gone.
-                if time.monotonic() > give_up:
-                    raise
-                time.sleep(0.01)
+        # A member that was killed leaves the group a moment after it is gone.
+        if not wait_until(partial(_rmdir, folder), deadline_s=_PATIENCE_S):
+            raise DeviceInUse(f"control group {folder} stays busy although nothing is inside")
+
+
+def _rmdir(folder: str) -> bool:
+    try:
+        Path(folder).rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 def remove_tree(directory: Path) -> tuple[str, ...]:
@@ -225,17 +234,14 @@ def _loop(holding: Holding, commands: Commands) -> Undone:
     devices = attached_to(image)
     for name in devices:
         commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
-    give_up = time.monotonic() + _PATIENCE_S
-    while left := attached_to(image):
-        if time.monotonic() > give_up:
-            users = [f"{entry.source} on {entry.target}" for entry in read_mount_table()]
-            mounts = ", ".join(user for user in users if user.split()[0].removeprefix("/dev/") in left)
-            return Undone(
-                f"/dev/{left[0]} over {image} cannot be detached: something holds it open"
-                f"{f' (mounted: {mounts})' if mounts else ''}; it will go when that ends",
-                settled=False,
-            )
-        time.sleep(0.02)
+    if not wait_until(lambda: not attached_to(image), deadline_s=_PATIENCE_S):
+        left = attached_to(image) or devices
+        mounts = [entry.target for entry in read_mount_table() if entry.source == f"/dev/{left[0]}"]
+        return Undone(
+            f"/dev/{left[0]} over {image} cannot be detached: something holds it open"
+            f"{f' (mounted on {mounts[0]})' if mounts else ''}; it will go when that ends",
+            settled=False,
+        )
     return Undone(None, f"/dev/{', /dev/'.join(devices)} detached from {image}") if devices else _NOTHING_LEFT
 
 
@@ -299,6 +305,16 @@ def _directory(path: Path, ledger_directory: Path) -> Undone:
     except OSError as error:
         return Undone(f"{path} stays: {error.strerror}")
     return Undone(None, f"{path} removed")
+
+
+def _log_directory(path: Path) -> Undone:
+    """Clients' logs in memory: the one thing outside the ledger's directory that goes with its content."""
+    if not path.is_dir() or path.is_symlink():
+        return _NOTHING_LEFT
+    if not path.name.startswith("bedplate-"):
+        return Undone(f"{path} is not named as bedplate names its log directories; left alone")
+    problems = remove_tree(path)
+    return Undone("; ".join(problems)) if problems else Undone(None, f"{path} removed")
 
 
 def selected(text: str) -> str:

@@ -76,7 +76,7 @@ class Stand:
         self._levels = request.cell.filesystem
         self._account = server_account()
         self._undo = contextlib.ExitStack()
-        self._place = Path(request.state_directory) / f"visit-{os.getpid()}"
+        self._place = ledger.directory
         self._mount_point = self._place / "mount"
 
     def measure(self) -> None:
@@ -118,14 +118,13 @@ class Stand:
         self._undo.close()
 
     def _make_places(self) -> None:
-        self._ledger.note(Holding("directory", str(self._place)))
-        self._place.mkdir(parents=True, mode=0o755)
         self._mount_point.mkdir()
-        self._undo.callback(shutil.rmtree, self._place, ignore_errors=True)
         shared = _MEMORY_DIRECTORY if _MEMORY_DIRECTORY.is_dir() else self._place
         self._log_directory = shared / f"bedplate-{os.getpid()}"
-        self._ledger.note(Holding("directory", str(self._log_directory)))
+        holding = Holding("log_directory", str(self._log_directory))
+        self._ledger.note(holding)
         self._log_directory.mkdir(mode=0o755)
+        self._undo.callback(self._ledger.settled, holding)
         self._undo.callback(shutil.rmtree, self._log_directory, ignore_errors=True)
 
     def _take_device(self) -> AttachedDevice:

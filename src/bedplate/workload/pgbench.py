@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engine.postgresql.cluster import ServerFailed
 from bedplate.engine.postgresql.session import Session, SessionFailed
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, CommandFailed
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.postgresql import PostgresqlProbe
@@ -34,6 +34,10 @@ _BUILTIN_SCRIPTS = {"read-only": "select-only", "read-write": "tpcb-like", "simp
 _DEFAULT_DURATION_S = 60.0
 # Loading is bounded, not timed out by accident: 20 s for each unit of scale is a very slow disk.
 _LOAD_LIMIT_S_PER_SCALE = 20.0
+_FULL = (
+    "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
+    "image_size gives it room"
+)
 
 
 class Pgbench:
@@ -45,18 +49,22 @@ class Pgbench:
         """Create and fill pgbench's tables, then force everything to the device."""
         scale = dataset.levels.integer("scale") or 1
         connection = rig.cluster.connection
-        rig.commands.run(
-            [
-                str(connection.program("pgbench")),
-                "--initialize",
-                "--quiet",
-                f"--scale={scale}",
-                *_fillfactor(dataset),
-                *connection.options(),
-            ],
-            account=rig.account,
-            timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
-        )
+        try:
+            rig.commands.run(
+                [
+                    str(connection.program("pgbench")),
+                    "--initialize",
+                    "--quiet",
+                    f"--scale={scale}",
+                    *_fillfactor(dataset),
+                    *connection.options(),
+                ],
+                account=rig.account,
+                timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
+            )
+        except CommandFailed as error:
+            # pgbench only says that its connection failed; the cause is the server's to tell.
+            raise BedplateError(*_why_the_server_is_gone(rig), *error.reasons) from error
         with rig.cluster.session() as session:
             session.execute("CHECKPOINT")
 
@@ -295,6 +303,8 @@ def _fillfactor(dataset: Dataset) -> list[str]:
 def _why_the_server_is_gone(rig: Rig) -> list[str]:
     """The server's last words, and the full file system behind many of them."""
     found: list[str] = []
+    if "No space left on device" in rig.cluster.last_words(lines=40):
+        found.append(_FULL)
     try:
         rig.cluster.check_alive()
     except ServerFailed as error:
@@ -303,11 +313,7 @@ def _why_the_server_is_gone(rig: Rig) -> list[str]:
         space = os.statvfs(rig.mount_point)
     except OSError as error:
         found.append(f"the file system at {rig.mount_point} does not answer: {error.strerror}")
-        return found
+        return list(dict.fromkeys(found))
     if space.f_bavail * space.f_frsize < 16 * 2**20:
-        total = space.f_blocks * space.f_frsize / 2**30
-        found.append(
-            f"the scratch device is full ({total:.1f} GiB in all); a smaller scale, a smaller max_wal_size "
-            "or a larger image_size gives it room"
-        )
-    return found
+        found.append(_FULL)
+    return list(dict.fromkeys(found))

@@ -1,0 +1,220 @@
+"""A small real visit, for the tests that live through one, or do not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bedplate.engine.native import ensure_driver
+from bedplate.engine.postgresql.build import BuildSpec, ensure_build
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.loop_table import attached_to
+from bedplate.host.mount import read_mount_table
+from bedplate.model import codec
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.levels import Levels
+from bedplate.model.visit import (
+    FORMAT_VERSION,
+    EngineBuild,
+    ScratchDevice,
+    VisitKey,
+    VisitRecord,
+    VisitRequest,
+)
+from bedplate.units import MIB
+
+SOURCES = Path(__file__).resolve().parents[2]
+
+
+def built(block_size_bytes: int = 8192) -> EngineBuild:
+    """A real build of PostgreSQL 18, from the cache where it is warm."""
+    return ensure_build(
+        BuildSpec("18", block_size_bytes),
+        cache_directory=cache_directory(),
+        commands=Commands(),
+        progress=lambda _: None,
+    ).for_visit
+
+
+@dataclass
+class Bench:
+    """A place for visits: its own state directory, so that nothing else of the machine is touched."""
+
+    base: Path
+    build: EngineBuild
+    drivers: dict[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def state(self) -> Path:
+        return self.base / "state"
+
+    @property
+    def directory(self) -> Path:
+        return self.base / "visit"
+
+    def request(self, filesystem: FilesystemLevels | None = None, **changes: Any) -> VisitRequest:
+        build: EngineBuild = changes.pop("build", self.build)
+        cell = Cell(
+            device=changes.pop("device", DeviceLevels()),
+            kernel=KernelLevels(),
+            filesystem=filesystem or FilesystemLevels("ext4"),
+            build=BuildLevels(block_size_bytes=build.block_size_bytes),
+            cluster=ClusterLevels(
+                data_checksums=changes.pop("data_checksums", None),
+                settings=Levels({"shared_buffers": "16MB", **changes.pop("settings", {})}),
+            ),
+        )
+        runs = changes.pop("runs", None) or (
+            run("read-only", script="read-only"),
+            run("read-write", script="read-write"),
+        )
+        request = VisitRequest(
+            format_version=FORMAT_VERSION,
+            key=VisitKey(cell.id, "pgbench-1", 1, 1),
+            cell=cell,
+            dataset=Dataset("pgbench", Levels(scale=changes.pop("scale", 1))),
+            runs=runs,
+            scratch_device=ScratchDevice(
+                image_bytes=changes.pop("image_bytes", 512 * MIB), image_directory=str(self.base)
+            ),
+            build=build,
+            native_drivers=self.drivers,
+            state_directory=str(self.state),
+            seed=7,
+        )
+        assert not changes, f"unknown: {changes}"
+        return request
+
+    def start(self, request: VisitRequest) -> subprocess.Popen[str]:
+        """The visit as a process, its events to be read from stdout."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir()
+        codec.write(self.base / "request.json", request)
+        with (self.base / "errors").open("w") as errors:
+            visit = subprocess.Popen(
+                [
+                    sys.executable,
+                    *("-S", "-m", "bedplate.visit.command"),
+                    *(str(self.base / "request.json"), str(self.directory)),
+                ],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(SOURCES / "src")},
+                start_new_session=True,
+            )
+        self.started.append(visit)
+        return visit
+
+    def live(self, request: VisitRequest, on_line: Callable[[str], None] = lambda _: None) -> VisitRecord:
+        """Live through the visit and give its record."""
+        visit = self.start(request)
+        assert visit.stdout is not None
+        for line in visit.stdout:
+            on_line(line)
+        status = visit.wait(60)
+        assert 0 == status, (self.base / "errors").read_text()
+        return codec.read(VisitRecord, self.directory / "visit.json")
+
+    def left_behind(self) -> list[str]:
+        """Everything of ours that the machine still holds, in words."""
+        found = [f"mount {entry.target}" for entry in read_mount_table() if str(self.base) in entry.target]
+        found += [
+            f"loop of {image}" for image in self.base.glob("**/*") if image.is_file() and attached_to(image)
+        ]
+        found += [f"image {path}" for path in self.base.glob("*.img")]
+        found += [f"state {path}" for path in self.state.glob("[0-9]*")]
+        pids = {visit.pid for visit in self.started}
+        shared = [
+            path
+            for path in Path("/dev/shm").glob("bedplate-*")
+            if path.name.removeprefix("bedplate-").isdigit()
+        ]
+        found += [
+            f"log directory {path}" for path in shared if int(path.name.removeprefix("bedplate-")) in pids
+        ]
+        for root in (Path("/sys/fs/cgroup"),):
+            found += [f"group {path}" for pid in pids for path in root.glob(f"*/bedplate-{pid}*")]
+        found += [f"process {line}" for line in _processes_naming(str(self.base))]
+        return found
+
+
+def run(name: str, **levels: Any) -> RunSpec:
+    """A run of a second or two."""
+    return RunSpec(
+        name, "pgbench", Levels({"clients": 2, "jobs": 1, "warmup_s": 1, "duration_s": 2, **levels})
+    )
+
+
+def _processes_naming(text: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if text in words and int(folder.name) != os.getpid():
+            found.append(f"{folder.name} {words:.80}")
+    return found
+
+
+@pytest.fixture
+def make_run() -> Callable[..., RunSpec]:
+    return run
+
+
+@pytest.fixture
+def build_of() -> Callable[[int], EngineBuild]:
+    return built
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    """A bench that is swept afterwards, even if the test failed."""
+    drivers = {
+        "pgbench_log": str(
+            ensure_driver(
+                "pgbench_log",
+                source=SOURCES / "drivers" / "pgbench_log.c",
+                cache_directory=cache_directory() / "drivers",
+                commands=Commands(),
+            )
+        )
+    }
+    # Not tmp_path: the server's account must be able to reach the mount point.
+    base = Path(tempfile.mkdtemp(prefix="bedplate-test-visit-"))
+    base.chmod(0o755)
+    place = Bench(base, built(), drivers)
+    try:
+        yield place
+    finally:
+        from bedplate.host.ledger import release_orphans  # noqa: PLC0415
+
+        for visit in place.started:
+            if visit.poll() is None:
+                visit.kill()
+            visit.wait()
+            if visit.stdout is not None:
+                visit.stdout.close()
+        release_orphans(place.state, Commands())
+        shutil.rmtree(base, ignore_errors=True)

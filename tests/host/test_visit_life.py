@@ -1,0 +1,160 @@
+"""Real visits: what a good one records, and what becomes of one that goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bedplate.model import codec
+from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.visit import EngineBuild, Outcome, RunRecord
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    Bench = Any
+
+pytestmark = pytest.mark.host
+
+
+@pytest.mark.parametrize(
+    ("levels", "block_size_bytes", "flushes"),
+    [
+        (FilesystemLevels("ext4", barrier=True, mount_options=("noatime",)), 8192, True),
+        (FilesystemLevels("ext2", block_size_bytes=1024, barrier=False), 4096, False),
+        (FilesystemLevels("xfs", barrier=False), 8192, False),
+        (FilesystemLevels("btrfs", features=Levels(nodatacow=True)), 4096, True),
+    ],
+    ids=["ext4", "ext2", "xfs-without-flushes", "btrfs-nodatacow"],
+)
+def test_a_visit_records_what_was_asked_and_what_was_in_force(
+    bench: Bench,
+    build_of: Callable[[int], EngineBuild],
+    levels: FilesystemLevels,
+    block_size_bytes: int,
+    flushes: bool,
+) -> None:
+    record = bench.live(bench.request(levels, build=build_of(block_size_bytes), data_checksums=False))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    assert {True, None} >= {item.matches for item in record.comparisons}
+    in_force = {item.name: item.effective for item in record.comparisons}
+    assert block_size_bytes == in_force["database block size"]
+    assert in_force["data checksums"] is False
+    assert flushes == any(count.flushes for count in record.flush_counts)
+    assert record.durability is not None
+    assert ("durable" if flushes else "unsafe") == record.durability.volatile_cache
+    assert "clean" == record.filesystem_check
+    assert [] == bench.left_behind()
+    for name in record.runs:
+        run = codec.read(RunRecord, bench.directory / "runs" / name / "record.json")
+        assert ["warmup", "measure"] == [phase.name for phase in run.phases]
+        assert run.before is not None
+        assert run.after is not None
+        assert run.after.values["postgresql.xact_commit"] > run.before.values["postgresql.xact_commit"]
+        assert (bench.directory / "runs" / name / "measure.bin").stat().st_size > 0
+
+
+def test_a_memory_limit_makes_the_device_answer(bench: Bench, make_run: Callable[..., RunSpec]) -> None:
+    # 375 MB of rows under a limit of 256 MB: without the limit no read would reach the device.
+    runs = (make_run("read-only", script="read-only", duration_s=4),)
+    limited = bench.live(
+        bench.request(
+            scale=25, image_bytes=1024 * MIB, runs=runs, device=DeviceLevels(memory_bytes=256 * MIB)
+        )
+    )
+    assert (Outcome.COMPLETED, ()) == (limited.outcome, limited.reasons)
+    run = codec.read(RunRecord, bench.directory / "runs" / limited.runs[0] / "record.json")
+    assert run.before is not None
+    assert run.after is not None
+    reads = run.after.values["device.reads"] - run.before.values["device.reads"]
+    commits = run.after.values["postgresql.xact_commit"] - run.before.values["postgresql.xact_commit"]
+    assert reads > 0.1 * commits
+
+
+@pytest.mark.parametrize(
+    ("changes", "step", "words"),
+    [
+        ({"filesystem": FilesystemLevels("ext4", mkfs_options=("-I", "77"))}, "mkfs", "77"),
+        ({"filesystem": FilesystemLevels("xfs", mount_options=("nobarrier",))}, "mount", "nobarrier"),
+        ({"filesystem": FilesystemLevels("ext2", mount_options=("nobh",))}, "read back", "nobh"),
+        ({"settings": {"shared_buffers": "900TB"}}, "server start", "shared_buffers"),
+        ({"settings": {"no_such_setting": "1"}}, "server start", "no_such_setting"),
+        ({"scale": 60}, "load", "space"),
+        ({"image_bytes": 2**50}, "preflight", "free"),
+        ({"device": DeviceLevels(memory_bytes=2**60)}, "preflight", "memory"),
+    ],
+    ids=["mkfs", "mount", "ignored-option", "setting", "unknown-setting", "full", "no-room", "memory"],
+)
+def test_a_failing_visit_says_at_which_step_and_why(
+    bench: Bench, changes: dict[str, Any], step: str, words: str
+) -> None:
+    record = bench.live(bench.request(changes.pop("filesystem", None), **changes))
+    assert (Outcome.FAILED, step) == (record.outcome, record.failed_step)
+    assert any(words in reason for reason in record.reasons), record.reasons
+    assert [] == bench.left_behind()
+
+
+def test_a_script_that_fails_fails_its_run_and_not_the_next(
+    bench: Bench, make_run: Callable[..., RunSpec]
+) -> None:
+    runs = (
+        make_run("broken", script="custom", script_text="SELECT * FROM no_such_table;"),
+        make_run("read-only", script="read-only"),
+    )
+    record = bench.live(bench.request(runs=runs))
+    assert Outcome.FAILED == record.outcome
+    assert any("no_such_table" in reason for reason in record.reasons), record.reasons
+    outcomes = [
+        codec.read(RunRecord, bench.directory / "runs" / name / "record.json").outcome for name in record.runs
+    ]
+    assert [Outcome.FAILED, Outcome.COMPLETED] == outcomes
+
+
+def test_a_server_that_dies_is_named_and_the_rest_is_not_run(
+    bench: Bench, make_run: Callable[..., RunSpec]
+) -> None:
+    killed: list[int] = []
+
+    def kill_at_the_first_second(line: str) -> None:
+        event = json.loads(line)
+        if event["event"] == "second" and event["phase"] == "measure" and not killed:
+            pid = int(next(bench.state.glob("*/mount/pgdata/postmaster.pid")).read_text().split()[0])
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    runs = (make_run("first", script="read-write", duration_s=8), make_run("second", script="read-only"))
+    record = bench.live(bench.request(runs=runs), kill_at_the_first_second)
+    assert killed
+    assert Outcome.FAILED == record.outcome
+    assert any("server died" in reason for reason in record.reasons), record.reasons
+    outcomes = [
+        codec.read(RunRecord, bench.directory / "runs" / name / "record.json").outcome for name in record.runs
+    ]
+    assert [Outcome.FAILED, Outcome.NOT_RUN] == outcomes
+    assert [] == bench.left_behind()
+
+
+def test_a_device_that_vanishes_fails_the_visit_and_leaves_nothing(
+    bench: Bench, make_run: Callable[..., RunSpec]
+) -> None:
+    gone: list[Path] = []
+
+    def take_the_image_away(line: str) -> None:
+        if json.loads(line)["event"] == "second" and not gone:
+            image = next(path for path in bench.base.glob("**/*.img"))
+            os.truncate(image, 0)
+            gone.append(image)
+
+    record = bench.live(
+        bench.request(runs=(make_run("read-write", script="read-write", duration_s=5),)), take_the_image_away
+    )
+    assert gone
+    assert Outcome.FAILED == record.outcome
+    assert record.reasons
+    assert [] == bench.left_behind()
