@@ -19,13 +19,13 @@ import fcntl
 import json
 import os
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host import process, undo
+from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,8 +211,7 @@ def _give_back(
 
     def sweep() -> None:
         """End what the owner's tools and servers still do: they would hold the mount."""
-        for server in servers:
-            undo.end_server(server)
+        released.extend(f"server on {server.name} ended" for server in servers if undo.end_server(server))
         for group in groups:
             undo.empty_group(group)
         # Again and again, since one may have forked another meanwhile.
@@ -223,6 +222,7 @@ def _give_back(
             for pid in pids:
                 # Gently: one of them may be a visit that gives its own things back.
                 process.end_process(pid, gently=signal.SIGTERM)
+                released.append(f"process {pid} ended")
 
     if same_boot and orphan:
         sweep()
@@ -249,7 +249,8 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         yield None
         return
     try:
-        if not _locked(file):
+        # flock(2) can wait, but not for so long and no longer.
+        if not wait_until(lambda: _lock(file), deadline_s=_LOCK_PATIENCE_S):
             yield None
             return
         owner = _read_owner(directory)
@@ -266,17 +267,12 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         os.close(file)
 
 
-def _locked(file: int) -> bool:
-    give_up = time.monotonic() + _LOCK_PATIENCE_S
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(0.01)  # flock(2) can wait, but not for so long and no longer
-        else:
-            return True
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _replay(text: bytes) -> dict[tuple[str, str], Holding]:

@@ -13,7 +13,6 @@ import fcntl
 import mmap
 import os
 import struct
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from bedplate.errors import DeviceInUse, RequirementMissing, VerifyFailed
 from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import Holding
 from bedplate.host.loop_table import attached_to
+from bedplate.host.patience import wait_until
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB, format_size
 
 if TYPE_CHECKING:
@@ -139,11 +139,8 @@ def _detach(image: Path, commands: Commands) -> None:
         commands.run(["losetup", "--detach", f"/dev/{name}"])
     # With another opener (udev looks at every device that was written) the kernel detaches when that
     # one closes, without an event that could be waited for.
-    give_up = time.monotonic() + _DETACH_PATIENCE_S
-    while left := attached_to(image):
-        if time.monotonic() > give_up:
-            raise DeviceInUse(f"/dev/{left[0]} over {image} is still held open by something; unmount it")
-        time.sleep(0.01)
+    if not wait_until(lambda: not attached_to(image), deadline_s=_DETACH_PATIENCE_S):
+        raise DeviceInUse(f"a loop device over {image} is still held open by something; unmount it")
 
 
 def _has_direct_io(name: str) -> bool:

@@ -13,11 +13,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.host.patience import wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC = Path("/proc")
-_LOOKS = 4
+_EXECVE_S = 0.02
 
 
 def boot_id(proc: Path = PROC) -> str:
@@ -73,7 +75,9 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
     spared = set(_own_line(proc))
     waiting = [pid for pid in _pids(proc) if pid not in spared]
     found: list[int] = []
-    for _ in range(_LOOKS):
+
+    def look() -> bool:
+        """False while a process has no environment at all: within execve(2), for an instant."""
         unsettled = []
         for pid in waiting:
             words = _environment(pid, proc)
@@ -81,11 +85,11 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
                 unsettled.append(pid)
             elif wanted in words:
                 found.append(pid)
-        if not unsettled:
-            break
-        # Within execve(2) a process has no environment for an instant; some never have one.
-        time.sleep(0.005)
-        waiting = unsettled
+        waiting[:] = unsettled
+        return not unsettled
+
+    # Some programs never have one, so this is no error.
+    wait_until(look, deadline_s=_EXECVE_S, pause_s=0.002)
     return tuple(found)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -60,15 +60,20 @@ def read_signatures(device_path: str, commands: Commands) -> tuple[Signature, ..
 
 def erase_signatures(device_path: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:
     """Erase every signature. wipefs may find a device busy a moment after a good unmount: tried again."""
-    give_up = time.monotonic() + deadline_s
-    while True:
-        try:
-            commands.run(["wipefs", "--all", "--quiet", device_path])
-        except CommandFailed as error:
-            if "busy" not in error.output.lower():
-                raise
-            if time.monotonic() > give_up:
-                raise DeviceInUse(f"{device_path} stays busy: {error.output}") from error
-            time.sleep(0.05)
-        else:
-            return
+    argv = ["wipefs", "--all", "--quiet", device_path]
+    said: list[str] = []
+
+    def erased() -> bool:
+        done = commands.run(argv, check=False)
+        said.append(done.output)
+        if done.status != 0 and "busy" not in done.output.lower():
+            raise CommandFailed(
+                f"{' '.join(argv)} ended with status {done.status}: {done.output}",
+                argv=argv,
+                status=done.status,
+                output=done.output,
+            )
+        return done.status == 0
+
+    if not wait_until(erased, deadline_s=deadline_s, pause_s=0.05):
+        raise DeviceInUse(f"{device_path} stays busy: {said[-1]}")

@@ -310,8 +310,7 @@ class Saying(Commands):
     def run(self, argv: Sequence[str], **_: object) -> Completed:
         self.record.append(tuple(argv))
         if self.failures:
-            said = self.failures.pop(0)
-            raise CommandFailed(said, argv=argv, status=1, output=said)
+            return Completed(tuple(argv), 1, "", self.failures.pop(0), 0.0)
         return Completed(tuple(argv), 0, self.text, "", 0.0)
 
 
