@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -56,7 +56,7 @@ def read_samples(path: Path, more: Iterable[Sample | None] = ()) -> Samples:
     return arrange(rows)
 
 
-def arrange(rows: list[tuple[float, float, Mapping[str, float]]]) -> Samples:
+def arrange(rows: Sequence[tuple[float, float, Mapping[str, float]]]) -> Samples:
     """Rows of (monotonic seconds, wall seconds, values) as arrays; of two at one moment the first."""
     rows = sorted(rows, key=lambda row: row[0])
     rows = [row for i, row in enumerate(rows) if i == 0 or row[0] > rows[i - 1][0]]

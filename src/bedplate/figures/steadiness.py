@@ -100,8 +100,8 @@ def settled_after_s(warmup: npt.NDArray[np.float64], measure: npt.NDArray[np.flo
     """Seconds from the start of the warm-up until tps was what it was when measured; None if never.
 
     Whole-second tps of both phases are put into blocks of ten seconds, of which the median counts. Steady
-    is the middle (median) of the measured blocks, give or take 5 % or twice their own spread (from the
-    median absolute deviation), whichever is more. The run has settled at the first block of three
+    is the middle (median) of the measured blocks, give or take 5 % or twice their own spread (from
+    differences of neighbours, which a climb does not widen), whichever is more. The run has settled at the first block of three
     in a row within that. A run shorter than three measured blocks says nothing.
     """
     measured = _blocks(measure)
@@ -110,7 +110,8 @@ def settled_after_s(warmup: npt.NDArray[np.float64], measure: npt.NDArray[np.flo
     middle = float(np.median(measured))
     if middle <= 0:
         return None
-    spread = _MAD_TO_STDDEV * float(np.median(np.abs(measured - middle)))
+    # The difference of two independent values has √2 of the deviation of each.
+    spread = _MAD_TO_STDDEV * float(np.median(np.abs(np.diff(measured)))) / 2**0.5
     band = max(_TOLERANCE_MIN * middle, 2 * spread)
     within = np.abs(_blocks(np.concatenate([warmup, measure])) - middle) <= band
     for start in range(len(within) - _BLOCKS_IN_A_ROW + 1):

@@ -1,0 +1,502 @@
+from __future__ import annotations
+
+import resource
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from bedplate.figures.courses import COURSE_COLUMNS, LATENCY_COLUMNS
+from bedplate.figures.run import make_figures
+from bedplate.model import codec
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.figure import Figure, RunFigures, Status
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import (
+    FORMAT_VERSION,
+    Outcome,
+    Phase,
+    RunRecord,
+    Sample,
+    Timing,
+    Validity,
+    VisitKey,
+    VisitRecord,
+)
+
+WALL = 1_762_132_851.25
+MONOTONIC = 5000.0
+STARTUP_S = 0.02
+BLOCK = 8192
+_KEY_OF_BOTH = {"kernel": KernelLevels(), "build": BuildLevels(), "cluster": ClusterLevels()}
+
+
+def bucket_of(value: int) -> int:
+    """As drivers/pgbench_log/buckets.h."""
+    if value < 2048:
+        return value
+    octave = value.bit_length() - 1 - 11
+    return 2048 + octave * 1024 + (value >> (octave + 1)) - 1024
+
+
+def encoded(seconds: Mapping[int, Mapping[int, int]], *, failed: int = 0, whole: bool = True) -> bytes:
+    """A latency record: transactions by second and latency in µs; the format is drivers/pgbench_log.c's."""
+    parts = [struct.pack("<8sIIIIQ", b"BEDPGLOG", 1, 0, 2048, 1024, 0)]
+    total = 0
+    for second, latencies in sorted(seconds.items()):
+        buckets: dict[int, int] = {}
+        for latency, count in latencies.items():
+            buckets[bucket_of(latency)] = buckets.get(bucket_of(latency), 0) + count
+        transactions = sum(latencies.values())
+        total += transactions
+        squares = sum(latency * latency * count for latency, count in latencies.items())
+        parts.append(struct.pack("<BBBBIq", ord("S"), 0, 0, 4, len(buckets), second))
+        parts.append(
+            struct.pack(
+                "<12Q",
+                transactions,
+                sum(latency * count for latency, count in latencies.items()),
+                squares & (2**64 - 1),
+                squares >> 64,
+                min(latencies),
+                max(latencies),
+                *(0, failed if second == min(seconds) else 0, 0, 0, 0, 0),
+            )
+        )
+        ordered = sorted(buckets)
+        parts.append(np.array(ordered, "<u2").tobytes())
+        parts.append(np.array([buckets[bucket] for bucket in ordered], "<u4").tobytes())
+    if whole:
+        parts.append(struct.pack("<BBBBI6Q", ord("T"), 0, 0, 0, 0, total, total, 0, 0, 1, 0) + b"BEDPGEND")
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A raw run: `warmup_s` seconds and then `measure_s`, with `tps` by second of measure (from −warmup)."""
+
+    warmup_s: int = 10
+    measure_s: int = 60
+    tps: Callable[[int], int] = lambda _: 1000
+    script: str = "read-write"
+    checkpoints: tuple[tuple[str, float, float | None], ...] = (("time", 5.0, 32.0),)
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    kernel_messages: tuple[str, ...] = ()
+    outcome: Outcome = Outcome.COMPLETED
+    failed: int = 0
+    whole: bool = True
+    counters: Callable[[float], Mapping[str, float]] = lambda _: {}
+    pgbench_extra: int = 0
+    wall_step_s: float = 0.0
+    device: DeviceLevels = field(default_factory=DeviceLevels)
+    more_log: str = ""
+
+
+def transactions(raw: Raw) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
+    """Transactions by wall second in warm-up and measure; edge seconds hold what they are covered."""
+    found: tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]] = ({}, {})
+    for which, (start, length) in enumerate(((WALL - raw.warmup_s, raw.warmup_s), (WALL, raw.measure_s))):
+        for second in range(int(start), int(start + length) + 1):
+            covered = min(second + 1, start + length) - max(second, start)
+            count = round(raw.tps(second - int(WALL)) * covered)
+            if count > 0:
+                slow = count // 100
+                found[which][second] = {4000: count - slow, 50_000: slow} if slow else {4000: count}
+    return found
+
+
+# Growth a second of every counter; the gauges are constant.
+_GROWTH = ["device.reads", "100", "device.read_sectors", "1600", "device.writes", "900", "device.written_sectors", "16000", "device.flushes", "400", "device.io_ticks_ms", "500", "device.time_in_queue_ms", "2000", "cpu.user_s", "0.8", "cpu.system_s", "0.2", "cpu.idle_s", "0.9", "cpu.iowait_s", "0.1", "cpu.steal_s", "0", "cpu.irq_s", "0", "server.cpu_s", "0.7", "watching.cpu_s", "0.01", "pressure.io.some.total_us", "250000", "postgresql.blks_hit", "9000", "postgresql.blks_read", "1000", "postgresql.read_bytes", "8192000", "postgresql.buffers_checkpointer", "128", "postgresql.wal_bytes", "1048576"]
+_GAUGES = {"memory.dirty_bytes": 30.0 * 2**20, "memory.writeback_bytes": 2.0 * 2**20}
+
+
+def counters_at(raw: Raw, at_s: float) -> dict[str, float]:
+    growth = dict(zip(_GROWTH[::2], map(float, _GROWTH[1::2]), strict=True))
+    grown = {name: each * (at_s + raw.warmup_s) for name, each in growth.items()}
+    return {**grown, **_GAUGES, **raw.counters(at_s)}
+
+
+def sample(raw: Raw, at_s: float) -> Sample:
+    stepped = raw.wall_step_s if at_s > raw.measure_s / 2 else 0.0
+    return Sample(MONOTONIC + at_s, WALL + at_s + stepped, "measure", counters_at(raw, at_s))
+
+
+def write_raw(directory: Path, raw: Raw) -> tuple[Path, Path]:
+    """Visit and run directory with every raw input of a run."""
+    run = directory / "runs" / "01-rw"
+    (run / "logs").mkdir(parents=True)
+    (directory / "logs").mkdir()
+    spec = RunSpec("rw", "pgbench", Levels(script=raw.script, clients=4, jobs=2))
+    cell = Cell(device=raw.device, filesystem=FilesystemLevels("ext4"), **_KEY_OF_BOTH)  # type: ignore[arg-type]
+    dataset = Dataset("pgbench", Levels(scale=1))
+    codec.write(
+        directory / "visit.json",
+        VisitRecord(
+            format_version=FORMAT_VERSION,
+            key=VisitKey(cell.id, dataset.id, 1, 1),
+            cell=cell,
+            dataset=dataset,
+            outcome=Outcome.COMPLETED,
+            reasons=(),
+            failed_step=None,
+            started_wall_s=WALL - 100,
+            seconds=200,
+            boot_id="b",
+            executor="local",
+            timings=(
+                Timing("mkfs", 0.5),
+                Timing("initdb", 2.0),
+                Timing("server start", 1.0),
+                Timing("load", 9.0),
+            ),
+            kernel_messages=raw.kernel_messages,
+        ),
+    )
+    warmup, measure = transactions(raw)
+    length_s = raw.measure_s + STARTUP_S
+    phases: tuple[Phase, ...] = (
+        Phase("warmup", MONOTONIC - raw.warmup_s, MONOTONIC, WALL - raw.warmup_s, WALL),
+        Phase("measure", MONOTONIC, MONOTONIC + length_s, WALL, WALL + length_s),
+    )
+    phases = phases if raw.warmup_s else phases[1:]
+    codec.write(
+        run / "record.json",
+        RunRecord(
+            spec=spec,
+            outcome=raw.outcome,
+            reasons=() if raw.outcome is Outcome.COMPLETED else ("the server died",),
+            phases=phases,
+            before=sample(raw, 0.0),
+            after=sample(raw, length_s),
+            facts={
+                "script": raw.script,
+                "clients": 4,
+                "jobs": 2,
+                "duration_s_asked": float(raw.measure_s),
+                "cpu_count": 2,
+                "block_size_bytes": BLOCK,
+                "database_bytes": 100 * 2**20,
+                "wal_bytes_on_disk": 64 * 2**20,
+                "measure_client_cpu_s": 0.4 * raw.measure_s,
+                **raw.facts,
+            },
+        ),
+    )
+    with (run / "course.jsonl").open("w") as course:
+        for at in np.arange(-raw.warmup_s + 0.1, raw.measure_s, 1.0):
+            course.write(codec.dumps(sample(raw, float(at)), indent=None) + "\n")
+    if raw.warmup_s:
+        (run / "warmup.bin").write_bytes(encoded(warmup))
+    (run / "measure.bin").write_bytes(encoded(measure, failed=raw.failed, whole=raw.whole))
+    count = sum(sum(latencies.values()) for latencies in measure.values()) + raw.pgbench_extra
+    (run / "logs/pgbench.out").write_text(
+        f"number of transactions actually processed: {count}\n"
+        "number of failed transactions: 0 (0.000%)\n"
+        "latency average = 4.000 ms\n"
+        f"initial connection time = {STARTUP_S * 500:.3f} ms\n"
+        f"tps = {count / raw.measure_s:.6f} (without initial connection time)\n"
+    )
+    (run / "logs/pgbench.err").write_text("")
+    (directory / "logs/server.log").write_text(_server_log(raw) + raw.more_log)
+    return directory, run
+
+
+def _server_log(raw: Raw) -> str:
+    lines = []
+    for cause, start, end in raw.checkpoints:
+        lines.append(f"{WALL + start:.3f} 7 checkpointer LOG:  checkpoint starting: {cause}\n")
+        if end is not None:
+            lines.append(f"{WALL + end:.3f} 7 checkpointer LOG:  checkpoint complete: wrote 9 buffers\n")
+    return "".join(lines)
+
+
+def rows_of(figures: RunFigures) -> dict[str, Figure]:
+    return {row.metric: row for row in figures.figures}
+
+
+def values_of(figures: RunFigures) -> dict[str, float]:
+    return {row.metric: row.value for row in figures.figures if row.value is not None}
+
+
+READ_ONLY = Raw(script="read-only", checkpoints=())
+
+
+def test_a_sound_run_is_valid_and_has_every_figure(tmp_path: Path) -> None:
+    figures = make_figures(*write_raw(tmp_path, Raw()))
+    assert (Validity.VALID, ()) == (figures.validity, figures.validity_reasons)
+    expected = {name for name in METRICS if "lag_ms" not in name}
+    assert expected == set(rows_of(figures))
+    assert 10.0 == figures.warmup_s
+    assert figures.duration_s == pytest.approx(60.0, abs=1e-6)
+
+
+def test_figures_are_what_the_counters_and_the_log_say(tmp_path: Path) -> None:
+    found = values_of(make_figures(*write_raw(tmp_path, Raw())))
+    expected = {
+        "tps": 1000.0,
+        "transactions": 60_000,
+        "transactions_failed": 0,
+        "latency_ms_p50": 4.0,
+        "latency_ms_p99_9": 50.0,
+        "latency_ms_max": 50.0,
+        "fast_transaction_share": 0.99,
+        "shared_buffers_hit_ratio": 0.9,
+        "page_cache_hit_ratio": 0.9,
+        "device_reads_per_transaction": 0.1,
+        "device_writes_per_transaction": 0.5,
+        "device_flushes_per_transaction": 0.4,
+        "device_read_kib_per_transaction": 0.8,
+        "device_written_kib_per_transaction": 8.0,
+        "device_busy_share": 0.5,
+        "device_queue_depth_mean": 2.0,
+        "dirty_mib_mean": 32.0,
+        "checkpoints_timed": 1,
+        "checkpoints_complete": 1,
+        "buffers_checkpointer_mib": 60.0,
+        "wal_kib_per_transaction": 1.024,
+        "client_cpu_share": 0.2,
+        "watching_cpu_share": 0.01,
+        "machine_cpu_share": 0.5,
+        "steal_share": 0.0,
+        "pressure_io_some_share": 0.25,
+        "mkfs_s": 0.5,
+        "cluster_s": 3.0,
+        "load_s": 9.0,
+        "database_mib": 100.0,
+        "tps_in_checkpoint": 1000.0,
+    }
+    # The readings before and after lie a moment (pgbench's start) further apart than the transactions.
+    assert {name: pytest.approx(value, rel=1e-3) for name, value in expected.items()} == {
+        name: found[name] for name in expected
+    }
+
+
+def test_a_counter_that_is_not_there_is_absent_with_its_name(tmp_path: Path) -> None:
+    row = rows_of(make_figures(*write_raw(tmp_path, Raw())))["buffers_backend"]
+    assert (None, Status.ABSENT) == (row.value, row.status)
+    assert "postgresql.buffers_backend" in (row.reason or "")
+
+
+def test_before_16_the_bytes_read_are_blocks_times_their_size(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    record = codec.read(RunRecord, run / "record.json")
+    assert record.before is not None
+    assert record.after is not None
+
+    def older(found: Sample) -> Sample:
+        return replace(found, values={k: v for k, v in found.values.items() if k != "postgresql.read_bytes"})
+
+    codec.write(run / "record.json", replace(record, before=older(record.before), after=older(record.after)))
+    assert values_of(make_figures(visit, run))["page_cache_hit_ratio"] == pytest.approx(0.9)
+
+
+def test_a_journal_of_its_own_counts_as_writes_but_not_as_reads(tmp_path: Path) -> None:
+    journal = {
+        "reads": 50.0,
+        "read_sectors": 1.0,
+        "writes": 300.0,
+        "written_sectors": 1600.0,
+        "flushes": 100.0,
+    }
+    raw = Raw(counters=lambda at: {f"journal_device.{k}": v * (at + 10) for k, v in journal.items()})
+    found = values_of(make_figures(*write_raw(tmp_path, raw)))
+    assert found["device_writes_per_transaction"] == pytest.approx(0.7, rel=1e-3)
+    assert found["device_flushes_per_transaction"] == pytest.approx(0.5, rel=1e-3)
+    assert found["device_reads_per_transaction"] == pytest.approx(0.1, rel=1e-3)
+
+
+def test_the_course_has_a_row_for_each_second_and_nothing_of_the_warm_up_in_measure(tmp_path: Path) -> None:
+    _, run = write_raw(tmp_path, Raw())
+    make_figures(tmp_path, run)
+    course = pl.read_parquet(run / "course.parquet")
+    assert list(COURSE_COLUMNS) == course.columns
+    assert list(range(-10, 61)) == course["second"].to_list()
+    assert 10 == course.filter(pl.col("phase") == "warmup").height
+    whole = course.filter((pl.col("second") > 0) & (pl.col("second") < 60))
+    assert {1000.0} == set(whole["tps"].to_list())
+    assert whole["device_reads_per_s"].to_list() == pytest.approx([100.0] * 59)
+    assert whole["cpu_busy_share"].to_list() == pytest.approx([0.5] * 59)
+    assert whole["page_cache_hit_ratio"].to_list() == pytest.approx([0.9] * 59)
+    assert whole["buffers_backend_per_s"].null_count() == whole.height
+
+
+def test_an_edge_second_is_a_rate_over_what_it_covers_or_unknown(tmp_path: Path) -> None:
+    _, run = write_raw(tmp_path, Raw())
+    make_figures(tmp_path, run)
+    course = pl.read_parquet(run / "course.parquet")
+    first, last = (course.row(by_predicate=pl.col("second") == at, named=True) for at in (0, 60))
+    assert first["tps"] == pytest.approx(1000, rel=0.02)
+    assert last["tps"] is None
+
+
+def test_latencies_keep_every_transaction_of_both_phases(tmp_path: Path) -> None:
+    raw = Raw()
+    _, run = write_raw(tmp_path, raw)
+    make_figures(tmp_path, run)
+    latencies = pl.read_parquet(run / "latency.parquet")
+    assert list(LATENCY_COLUMNS) == latencies.columns
+    counted = dict(latencies.group_by("phase").agg(pl.col("count").sum()).iter_rows())
+    expected = [sum(sum(seconds.values()) for seconds in phase.values()) for phase in transactions(raw)]
+    assert {"warmup": expected[0], "measure": expected[1]} == counted
+    slow = latencies.filter((pl.col("latency_us_low") <= 50_000) & (pl.col("latency_us_high") > 50_000))
+    assert slow.filter(pl.col("phase") == "measure")["count"].sum() > 0
+
+
+def test_raw_bulk_is_deleted_and_a_second_call_gives_the_same(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    first = make_figures(visit, run)
+    expected = {"record.json", "run.json", "course.parquet", "latency.parquet", "logs"}
+    assert expected == {path.name for path in run.iterdir()}
+    assert first == make_figures(visit, run)
+
+
+@pytest.mark.parametrize("kept", ["course.jsonl", "measure.bin"])
+def test_a_kill_before_the_bulk_was_deleted_is_made_good(tmp_path: Path, kept: str) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    first = make_figures(visit, run)
+    (run / kept).write_bytes(b"left")
+    assert first == make_figures(visit, run)
+    assert not (run / kept).exists()
+
+
+def test_a_kill_before_run_json_starts_over(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    (run / "course.parquet").write_bytes(b"PAR1 half of")
+    make_figures(visit, run)
+    assert 71 == pl.read_parquet(run / "course.parquet").height
+
+
+def test_bulk_is_kept_while_tables_are_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+
+    def full(*_args: object, **_more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OSError, match="No space left"):
+        make_figures(visit, run)
+    assert {"course.jsonl", "warmup.bin", "measure.bin"} <= {path.name for path in run.iterdir()}
+    assert not (run / "run.json").exists()
+
+
+SUSPECT: dict[str, tuple[Raw, str]] = {
+    "no complete checkpoint": (Raw(checkpoints=(("time", 40.0, None),)), "no timed checkpoint lies wholly"),
+    "client saturated": (Raw(facts={"measure_client_cpu_s": 100.0}), "used 83% of its 2 threads"),
+    "fits in the cache": (
+        Raw(facts={"scale_asked": "4x memory"}, device=DeviceLevels(memory_bytes=2**31)),
+        "fits into the memory of 2 GiB",
+    ),
+    "kernel warning": (Raw(kernel_messages=("EXT4-fs error (device loop0): bad",)), "1 warning during"),
+    "server broke": (
+        Raw(
+            more_log=f"{WALL + 9:.3f} 7 postmaster LOG:  server process (PID 9) was terminated by signal 9\n"
+        ),
+        "first CRASH",
+    ),
+    "log incomplete": (Raw(whole=False), "not read to its end"),
+    "failed transactions": (Raw(failed=7), "7 transactions failed beside 60000"),
+    "counts differ": (Raw(pgbench_extra=1), "60000 transactions, pgbench counted 60001"),
+    "too short": (Raw(facts={"duration_s_asked": 61.0}), "60.0 s were measured, 61 s were asked"),
+    "steal": (Raw(counters=lambda at: {"cpu.steal_s": 0.2 * (at + 10)}), "a hypervisor took 9.1%"),
+}
+
+
+@pytest.mark.parametrize("name", SUSPECT)
+def test_a_run_is_suspect_with_the_reason(tmp_path: Path, name: str) -> None:
+    raw, words = SUSPECT[name]
+    figures = make_figures(*write_raw(tmp_path, raw))
+    assert Validity.SUSPECT is figures.validity
+    assert 1 == len(figures.validity_reasons), figures.validity_reasons
+    assert words in figures.validity_reasons[0]
+
+
+def test_a_climb_while_the_cache_fills_is_suspect(tmp_path: Path) -> None:
+    raw = replace(READ_ONLY, tps=lambda second: 1000 + 20 * (second + 10))
+    figures = make_figures(*write_raw(tmp_path, raw))
+    assert Validity.SUSPECT is figures.validity
+    assert "the cache was filling" in figures.validity_reasons[0]
+
+
+def damage(run: Path, name: str) -> None:
+    (run / name).write_bytes(b"nothing like it\n")
+
+
+@pytest.mark.parametrize("name", ["measure.bin", "warmup.bin", "course.jsonl", "logs/pgbench.out"])
+def test_a_damaged_input_leaves_the_run_unknown_and_the_rest_measured(tmp_path: Path, name: str) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    damage(run, name)
+    figures = make_figures(visit, run)
+    assert Validity.UNKNOWN is figures.validity
+    assert ("tps" in values_of(figures)) == (name != "measure.bin")
+    assert "shared_buffers_hit_ratio" in values_of(figures)
+
+
+def test_without_a_server_log_checkpoints_are_unknown_and_not_zero(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    (visit / "logs/server.log").unlink()
+    figures = make_figures(visit, run)
+    assert Validity.UNKNOWN is figures.validity
+    assert "checkpoints_timed" not in values_of(figures)
+    assert "tps_outside" not in values_of(figures)
+
+
+def test_a_failed_run_has_its_reasons_and_course_but_no_figures(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw(outcome=Outcome.FAILED))
+    figures = make_figures(visit, run)
+    assert (Outcome.FAILED, ("the server died",), ()) == (figures.outcome, figures.reasons, figures.figures)
+    assert Validity.UNKNOWN is figures.validity
+    assert 71 == pl.read_parquet(run / "course.parquet").height
+
+
+def test_a_run_that_never_measured_has_no_course(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw(outcome=Outcome.NOT_RUN))
+    record = codec.read(RunRecord, run / "record.json")
+    codec.write(run / "record.json", replace(record, phases=(), before=None, after=None))
+    figures = make_figures(visit, run)
+    assert (Outcome.NOT_RUN, None, ()) == (figures.outcome, figures.duration_s, figures.figures)
+    assert not (run / "course.parquet").exists()
+
+
+def test_a_second_in_which_nothing_ended_is_zero_and_not_unknown(tmp_path: Path) -> None:
+    raw = Raw(tps=lambda second: 0 if second == 30 else 1000)
+    _, run = write_raw(tmp_path, raw)
+    make_figures(tmp_path, run)
+    row = pl.read_parquet(run / "course.parquet").row(by_predicate=pl.col("second") == 30, named=True)
+    assert (0.0, None) == (row["tps"], row["latency_ms_p50"])
+
+
+def test_a_long_fast_run_takes_little_time_and_memory(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw(measure_s=600, warmup_s=300, checkpoints=(("time", 5.0, 32.0),)))
+    # 50 000 tps whose latencies fill hundreds of buckets each second, as a real log's do.
+    chance = np.random.default_rng(1)
+    second: dict[int, dict[int, int]] = {}
+    for at in range(int(WALL), int(WALL) + 600):
+        found, counts = np.unique((chance.lognormal(6.5, 0.7, 50_000)).astype(int) + 1, return_counts=True)
+        second[at] = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    (run / "measure.bin").write_bytes(encoded(second))
+    (run / "warmup.bin").write_bytes(
+        encoded({at - 300: latencies for at, latencies in list(second.items())[:300]})
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    make_figures(visit, run)
+    seconds = time.process_time() - started
+    grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"{seconds:.2f} s of CPU, {grown_mib:.0f} MiB more")
+    assert seconds < 4.0  # CPU of all threads; 2 s on two cores
+    assert grown_mib < 600
