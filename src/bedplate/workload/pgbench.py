@@ -193,7 +193,15 @@ class _Measurement:
         log_directory.mkdir()
         shutil.chown(log_directory, self._rig.account.uid, self._rig.account.gid)
         process = PgbenchProcess(
-            argv=self._argv(phase, duration_s, log_directory),
+            argv=pgbench_options(
+                self._spec,
+                self._rig,
+                duration_s=duration_s,
+                # Another seed for the measurement: else it would repeat the warm-up's rows.
+                seed=self._rig.seed + (phase == "measure"),
+                log_prefix=log_directory / "log",
+                rate_tps=self._rate(phase),
+            ),
             account=self._rig.account,
             log_reader=self._log_reader(phase),
             log_prefix=log_directory / "log",
@@ -249,28 +257,6 @@ class _Measurement:
             self._detector.add_reads(reads - self._last_reads)
         self._last_reads = reads
 
-    def _argv(self, phase: str, duration_s: float, log_directory: Path) -> list[str]:
-        settings = self._settings
-        connection = self._rig.cluster.connection
-        argv = [
-            str(connection.program("pgbench")),
-            "--no-vacuum",
-            f"--client={settings.clients}",
-            f"--jobs={settings.jobs}",
-            f"--time={max(1, round(duration_s))}",
-            "--log",
-            f"--log-prefix={log_directory / 'log'}",
-            f"--random-seed={(self._rig.seed + (phase == 'measure')) % 2**31}",
-        ]
-        protocol = self._spec.levels.text("protocol")
-        if protocol is not None:
-            argv.append(f"--protocol={protocol}")
-        rate_tps = self._rate(phase)
-        if rate_tps is not None:
-            argv.append(f"--rate={rate_tps:g}")
-        argv += self._script_options()
-        return [*argv, *connection.options()]
-
     def _log_reader(self, phase: str) -> tuple[str, ...]:
         # A rate adds the schedule lag to every line of the log; the reader must know.
         return (
@@ -282,17 +268,47 @@ class _Measurement:
         """A rate is a question about latency under load; the warm-up goes at full speed."""
         return self._settings.rate_tps if phase == "measure" else None
 
-    def _script_options(self) -> list[str]:
-        builtin = _BUILTIN_SCRIPTS.get(self._settings.script)
-        if builtin is not None:
-            return [f"--builtin={builtin}"]
-        text = self._spec.levels.text("script_text")
-        if text is None:
-            raise BedplateError(f"the script {self._settings.script!r} has no text")
-        path = self._rig.log_directory / f"{self._spec.id}.sql"
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o644)
-        return [f"--file={path}"]
+
+def pgbench_options(
+    spec: RunSpec,
+    rig: Rig,
+    *,
+    duration_s: float,
+    seed: int,
+    log_prefix: Path | None = None,
+    rate_tps: float | None = None,
+) -> list[str]:
+    """The argument list of a run; without `log_prefix` nothing is logged (the bare benchmark)."""
+    settings = _Settings.of(spec)
+    connection = rig.cluster.connection
+    protocol = spec.levels.text("protocol")
+    return [
+        str(connection.program("pgbench")),
+        "--no-vacuum",
+        f"--client={settings.clients}",
+        f"--jobs={settings.jobs}",
+        f"--time={max(1, round(duration_s))}",
+        f"--random-seed={seed % 2**31}",
+        *(() if log_prefix is None else ("--log", f"--log-prefix={log_prefix}")),
+        *(() if protocol is None else (f"--protocol={protocol}",)),
+        *(() if rate_tps is None else (f"--rate={rate_tps:g}",)),
+        *_script_options(spec, rig),
+        *connection.options(),
+    ]
+
+
+def _script_options(spec: RunSpec, rig: Rig) -> list[str]:
+    script = _Settings.of(spec).script
+    builtin = _BUILTIN_SCRIPTS.get(script)
+    if builtin is not None:
+        return [f"--builtin={builtin}"]
+    text = spec.levels.text("script_text")
+    if text is None:
+        raise BedplateError(f"the script {script!r} has no text")
+    path = rig.log_directory / f"{spec.id}.sql"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    return [f"--file={path}"]
 
 
 def _fillfactor(dataset: Dataset) -> list[str]:

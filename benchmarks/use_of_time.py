@@ -1,0 +1,93 @@
+"""How well is time used? A bedplate study against a plain shell loop over the same cells.
+
+    sudo ./benchmarks/run use_of_time [--pairs 2]
+
+Both make, mount, load and measure the same three file systems with the same pgbench for the same
+measured seconds; the loop has the sleeps that people write where nothing tells them to go on. Printed:
+runs per hour of each, their ratio pair by pair, and measured over wall seconds of the study.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+from machine import print_machine
+
+from bedplate.engine.postgresql.build import BuildSpec, ensure_build
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.study.progress import read_progress
+
+HERE = Path(__file__).resolve().parent
+CELLS, RUNS_PER_CELL = 3, 2
+RUN_SECONDS = 15
+
+
+def main() -> None:
+    """Run the pairs and print the ratio."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=2)
+    given = parser.parse_args()
+    print_machine()
+    build = ensure_build(
+        BuildSpec("18"), cache_directory=cache_directory(), commands=Commands(), progress=lambda _: None
+    )
+    runs = CELLS * RUNS_PER_CELL
+    ratios = []
+    for pair in range(given.pairs):
+        study_s, share = _study()
+        loop_s = _loop(build.prefix)
+        ratios.append(loop_s / study_s)
+        print(
+            f"pair {pair + 1}: bedplate {runs / study_s * 3600:.0f} runs per hour ({study_s:.0f} s, "
+            f"{share:.0%} of it measured), shell loop {runs / loop_s * 3600:.0f} ({loop_s:.0f} s), "
+            f"ratio {ratios[-1]:.2f}",
+            flush=True,
+        )
+    print(f"median ratio {median(ratios):.2f} over {len(ratios)} pairs")
+
+
+def _study() -> tuple[float, float]:
+    base = Path(tempfile.mkdtemp(prefix="bedplate-use-of-time-"))
+    try:
+        started = time.monotonic()
+        subprocess.run(
+            [
+                *(sys.executable, "-P", "-m", "bedplate"),
+                *("run", str(HERE / "use_of_time.toml"), "--study", str(base / "study")),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        seconds = time.monotonic() - started
+        return seconds, read_progress(base / "study").measured_s / seconds
+    finally:
+        shutil.rmtree(base)
+
+
+def _loop(prefix: Path) -> float:
+    base = Path(tempfile.mkdtemp(prefix="bedplate-shell-loop-"))
+    base.chmod(0o755)
+    try:
+        started = time.monotonic()
+        subprocess.run(
+            [str(HERE / "shell_loop.sh"), str(prefix), str(base), str(RUN_SECONDS), str(RUN_SECONDS)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        return time.monotonic() - started
+    finally:
+        shutil.rmtree(base)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""What does watching cost? pgbench inside bedplate against the same pgbench bare, in interleaved pairs.
+
+    sudo ./benchmarks/run watching_cost [--pairs 10] [--seconds 10] [--script read-only]
+
+One visit: one file system, one server, one dataset. Its runs alternate between bedplate's own pgbench
+workload (probes once a second, per-transaction log, log reader) and the bare tool with the same
+options and nothing beside it; the order within a pair alternates too. The figure is the ratio of
+pgbench's own tps, on logarithms, with a 95 % t-interval over the pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import stats
+
+from bedplate.engine.postgresql.build import BuildSpec, ensure_build
+from bedplate.executor.preparation import prepare_drivers
+from bedplate.executor.state import state_directory
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands, environment
+from bedplate.model import codec
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.levels import Levels
+from bedplate.model.visit import (
+    FORMAT_VERSION,
+    Outcome,
+    RunRecord,
+    ScratchDevice,
+    VisitKey,
+    VisitRequest,
+)
+from bedplate.units import GIB
+from bedplate.visit import life
+from bedplate.workload import registry
+from bedplate.workload.pgbench import pgbench_options
+from machine import print_machine
+
+if TYPE_CHECKING:
+    from bedplate.workload.protocol import Rig
+
+BARE = "bare pgbench"
+
+
+class BarePgbench:
+    """The same pgbench, warmed up alike, with no probe and no log."""
+
+    name = BARE
+
+    def load(self, dataset: Dataset, rig: Rig) -> None:
+        """Never called: the dataset is the other workload's."""
+        raise NotImplementedError
+
+    def run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
+        """CHECKPOINT, warm-up, measurement: what bedplate does, without watching."""
+        with rig.cluster.session() as session:
+            session.execute("CHECKPOINT")
+        for phase, seconds in (("warmup", spec.levels["warmup_s"]), ("pgbench", spec.levels["duration_s"])):
+            argv = pgbench_options(spec, rig, duration_s=float(seconds), seed=rig.seed)
+            with (directory / "logs" / f"{phase}.out").open("wb") as out:
+                subprocess.run(
+                    argv,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    check=True,
+                    env=environment(),
+                    cwd="/",
+                    user=rig.account.uid,
+                    group=rig.account.gid,
+                    extra_groups=[],
+                )
+        return RunRecord(spec, Outcome.COMPLETED)
+
+
+def main() -> None:
+    """Run the pairs and print the ratio."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--script", default="read-only")
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--scale", type=int, default=10)
+    given = parser.parse_args()
+    print_machine()
+    with tempfile.TemporaryDirectory(prefix="bedplate-watching-") as name:
+        base = Path(name)
+        base.chmod(0o755)
+        registry.WORKLOADS = {**registry.WORKLOADS, BARE: BarePgbench()}
+        request = _request(given, base)
+        record = life.live(request, base, executor="benchmark", emit=_show)
+        if record.outcome is not Outcome.COMPLETED:
+            raise SystemExit("\n".join(record.reasons))
+        _report([base / "runs" / name for name in record.runs], given.seconds)
+
+
+def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
+    build = ensure_build(
+        BuildSpec("18"), cache_directory=cache_directory(), commands=Commands(), progress=lambda _: None
+    ).for_visit
+    cell = Cell(
+        DeviceLevels(),
+        KernelLevels(),
+        FilesystemLevels("ext4", mount_options=("noatime",)),
+        BuildLevels(),
+        ClusterLevels(settings=Levels(shared_buffers="256MB", checkpoint_timeout="1h")),
+    )
+    levels = Levels(
+        script=given.script,
+        clients=given.clients,
+        jobs=2,
+        warmup_s=2.0,
+        duration_s=given.seconds,
+        protocol="prepared",
+    )
+    runs = []
+    for pair in range(given.pairs):
+        order = ("pgbench", BARE) if pair % 2 == 0 else (BARE, "pgbench")
+        runs += [RunSpec(f"{pair:02d} {workload}", workload, levels) for workload in order]
+    return VisitRequest(
+        format_version=FORMAT_VERSION,
+        key=VisitKey(cell.id, "benchmark", 1, 1),
+        cell=cell,
+        dataset=Dataset("pgbench", Levels(scale=given.scale)),
+        runs=tuple(runs),
+        scratch_device=ScratchDevice(image_bytes=2 * GIB, image_directory=str(base)),
+        build=build,
+        native_drivers=prepare_drivers(),
+        state_directory=str(state_directory()),
+        seed=1,
+    )
+
+
+def _show(event: object) -> None:
+    if isinstance(event, dict) and event.get("event") == "run":
+        print(f"  {event['index']}/{event['of']} {event['run']}", flush=True)
+
+
+def _report(directories: list[Path], seconds: float) -> None:
+    tps: dict[str, list[float]] = {"pgbench": [], BARE: []}
+    cores: list[float] = []
+    for directory in directories:
+        record = codec.read(RunRecord, directory / "record.json")
+        found = re.search(r"^tps = ([0-9.]+)", (directory / "logs" / "pgbench.out").read_text(), re.MULTILINE)
+        if found is None:
+            raise SystemExit(f"{directory}: pgbench printed no tps")
+        tps[record.spec.workload].append(float(found[1]))
+        if record.before is not None and record.after is not None:
+            used = record.after.values["watching.cpu_s"] - record.before.values["watching.cpu_s"]
+            cores.append(used / (record.after.monotonic_s - record.before.monotonic_s))
+    logs = np.log(np.array(tps["pgbench"]) / np.array(tps[BARE]))
+    mean, error = float(logs.mean()), float(stats.sem(logs))
+    low, high = stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error)
+    print()
+    for watched, bare in zip(tps["pgbench"], tps[BARE], strict=True):
+        print(f"  watched {watched:>10.0f}   bare {bare:>10.0f}   ratio {watched / bare:.3f}")
+    print(f"{len(logs)} pairs of {seconds:g} s")
+    print(
+        f"tps watched / bare   {math.exp(mean):.4f}   95 % interval {math.exp(low):.4f} to {math.exp(high):.4f}"
+    )
+    print(f"CPU of watching      median {np.median(cores):.2%} of one core, largest {max(cores):.2%}")
+
+
+if __name__ == "__main__":
+    main()
