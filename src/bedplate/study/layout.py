@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 CANARY = "canary"
 # A visit under way has this in its name; nothing that reads a study looks at it.
 UNFINISHED = ".unfinished"
+_NUMBER = re.compile(r"[1-9][0-9]*")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class StudyLayout:
         return self.directory / "scratch"
 
     @property
+    def extension(self) -> Path:
+        """New top files, complete, on their way into place; there only while a study is extended."""
+        return self.directory / ".extension"
+
+    @property
     def lock(self) -> Path:
         """Held by the one process that may write."""
         return self.directory / ".lock"
@@ -71,7 +78,7 @@ class StudyLayout:
         found = {}
         for path in self.place_of(visit).glob(f"{visit.repetition}.*"):
             number = path.name.partition(".")[2]
-            if number.isdigit() and (path / "visit.json").exists():
+            if _NUMBER.fullmatch(number) and (path / "visit.json").exists():
                 found[int(number)] = path
         return dict(sorted(found.items()))
 

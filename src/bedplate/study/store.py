@@ -70,7 +70,7 @@ class StudyStore:
         schedule: Schedule,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else."""
-        if directory.exists() and any(path.name != ".lock" for path in directory.iterdir()):
+        if directory.exists() and not _is_empty_or_begun(StudyLayout(directory)):
             raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
         directory.mkdir(parents=True, exist_ok=True)
         store = cls(directory)
@@ -98,6 +98,7 @@ class StudyStore:
                 history=(HistoryEntry(now, "created"),),
             ),
         )
+        _sync(directory)
         return store
 
     @classmethod
@@ -160,14 +161,17 @@ class StudyStore:
         what: str,
     ) -> None:
         """Put a larger plan in place of the frozen one; the caller has made sure that it only adds."""
-        for name, text in plan_files.items():
-            target = self.layout.plan_files / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        codec.write(self.layout.schedule, schedule_record(expansion, schedule))
-        self.layout.plan.write_text(plan_text, encoding="utf-8")
-        self._write_facts(replace(self.facts, plan_digest=plan.digest))
-        self.note(what)
+        facts = self.facts
+        layout = self.layout
+        history = (*facts.history, HistoryEntry(_now(), what))
+        files = {
+            **{layout.plan_files / name: text for name, text in plan_files.items()},
+            layout.plan: plan_text,
+            layout.schedule: codec.dumps(schedule_record(expansion, schedule)) + "\n",
+            layout.facts: codec.dumps(replace(facts, plan_digest=plan.digest, history=history)) + "\n",
+        }
+        self._stage_extension(files)
+        self._roll_extension_forward()
 
     def note_kernel(self, release: str) -> None:
         """The study goes on under another kernel, which the plan declares as a factor."""
@@ -201,12 +205,48 @@ class StudyStore:
     def _write_facts(self, facts: StudyFacts) -> None:
         codec.write(self.layout.facts, facts)
 
+    def _stage_extension(self, files: Mapping[Path, str]) -> None:
+        """Write new top files apart, whole and durable; the last rename decides that they hold."""
+        extension = self.layout.extension
+        staged = extension.with_name(f"{extension.name}.part")
+        for path, text in files.items():
+            target = staged / path.relative_to(self.layout.directory)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+            _sync(target)
+        for path in (*(p for p in staged.rglob("*") if p.is_dir()), staged):
+            _sync(path)
+        staged.rename(extension)
+        _sync(extension.parent)
+
+    def _roll_extension_forward(self) -> None:
+        """Move staged files into place; what a kill interrupts here the next start ends."""
+        layout = self.layout
+        for path in sorted(layout.extension.rglob("*")):
+            if path.is_file():
+                target = layout.directory / path.relative_to(layout.extension)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.replace(target)
+        _sync(layout.directory)
+        shutil.rmtree(layout.extension)
+
     def _sweep(self) -> None:
         """Remove what a killed writer left unfinished; the lock says that nobody writes it now."""
+        shutil.rmtree(self.layout.directory / ".extension.part", ignore_errors=True)
+        if self.layout.extension.is_dir():
+            self._roll_extension_forward()
         for path in self.layout.visits.glob(f"*/*/*{UNFINISHED}"):
             shutil.rmtree(path, ignore_errors=True)
         for path in self.layout.directory.glob(".*.part"):
             path.unlink(missing_ok=True)
+
+
+def _is_empty_or_begun(layout: StudyLayout) -> bool:
+    """Whether a study may be made here: nothing is there, or only what a killed `create` left."""
+    if layout.facts.exists() or any(layout.visits.glob("*")):
+        return False
+    own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
+    return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
 
 
 def is_study(directory: Path) -> bool:
