@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars
+import polars as pl
 
 from bedplate.model.cell import (
     BuildLevels,
@@ -26,7 +26,7 @@ from bedplate.model.cell import (
     Throttle,
     digest,
 )
-from bedplate.model.codec import to_json, write
+from bedplate.model.codec import write
 from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
@@ -42,6 +42,7 @@ from bedplate.model.visit import (
     VisitKey,
     VisitRecord,
 )
+from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,36 +135,49 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
         Pruned(replace(cells[-1], filesystem=replace(cells[-1].filesystem, block_size_bytes=size)), reasons)
         for size, reasons in ((1024, ("btrfs has no 1 KiB blocks; it has 4 KiB",)),)
     ]
-    schedule = {
-        "format_version": FORMAT_VERSION,
-        "cells": {cell.id: to_json(cell) for cell in cells},
-        "datasets": {dataset.id: to_json(dataset), _CANARY.id: to_json(_CANARY)},
-        "runs": {dataset.id: to_json(specs), _CANARY.id: to_json((_CANARY_RUN,))},
-        "pruned": to_json(pruned),
-        "visits": to_json(visits),
-    }
+    schedule = StudySchedule(
+        format_version=FORMAT_VERSION,
+        seed=made.seed,
+        repetitions=made.repetitions,
+        cells={cell.id: cell for cell in cells},
+        datasets={dataset.id: dataset, _CANARY.id: _CANARY},
+        runs={dataset.id: specs, _CANARY.id: (_CANARY_RUN,)},
+        pruned=tuple(pruned),
+        visits=visits,
+    )
     write(directory / "schedule.json", schedule)
     for visit in visits:
         number = next(i for i, cell in enumerate(cells) if cell.id == visit.cell_id)
         if not visit.canary and (number, visit.repetition) in made.missing:
             continue
         if visit.canary:
-            _write_visit(directory, made, cells[number], _CANARY, (_CANARY_RUN,), visit, number)
+            _write_visit(
+                directory,
+                made,
+                cells[number],
+                dataset=_CANARY,
+                specs=(_CANARY_RUN,),
+                visit=visit,
+                number=number,
+            )
         else:
-            _write_visit(directory, made, cells[number], dataset, specs, visit, number)
+            _write_visit(
+                directory, made, cells[number], dataset=dataset, specs=specs, visit=visit, number=number
+            )
     return directory
 
 
-def _facts(recipe: Recipe) -> dict[str, Any]:
-    return {
-        "format_version": FORMAT_VERSION,
-        "title": HOSTILE if recipe.hostile else recipe.title,
-        "created": "2026-01-02T03:04:05Z",
-        "bedplate": "0.1.0",
-        "plan_digest": "0123456789abcdef",
-        "machine_identity": _MACHINE.identity,
-        "history": [{"when": "2026-01-02T03:04:05Z", "what": "created"}],
-    }
+def _facts(recipe: Recipe) -> StudyFacts:
+    return StudyFacts(
+        format_version=FORMAT_VERSION,
+        title=HOSTILE if recipe.hostile else recipe.title,
+        created="2026-01-02T03:04:05Z",
+        bedplate="0.1.0",
+        plan_digest="0123456789abcdef",
+        machine_identity=_MACHINE.identity,
+        kernel_release=_MACHINE.kernel_release,
+        history=(HistoryEntry("2026-01-02T03:04:05Z", "created"),),
+    )
 
 
 def _schedule(recipe: Recipe, cells: tuple[Cell, ...], dataset: Dataset) -> tuple[ScheduledVisit, ...]:
@@ -184,6 +198,7 @@ def _write_visit(
     directory: Path,
     recipe: Recipe,
     cell: Cell,
+    *,
     dataset: Dataset,
     specs: tuple[RunSpec, ...],
     visit: ScheduledVisit,
@@ -232,7 +247,15 @@ def _write_visit(
     write(place / "visit.json", record)
     if not failed:
         for position, spec in enumerate(specs):
-            _write_run(place / "runs" / f"{position:02d}-run", recipe, cell, spec, visit, number, position)
+            _write_run(
+                place / "runs" / f"{position:02d}-run",
+                recipe,
+                cell,
+                spec=spec,
+                visit=visit,
+                number=number,
+                position=position,
+            )
 
 
 def _comparisons(cell: Cell) -> tuple[Comparison, ...]:
@@ -267,7 +290,14 @@ def tps_of(cell: Cell, run: str) -> float:
 
 
 def _write_run(
-    place: Path, recipe: Recipe, cell: Cell, spec: RunSpec, visit: ScheduledVisit, number: int, position: int
+    place: Path,
+    recipe: Recipe,
+    cell: Cell,
+    *,
+    spec: RunSpec,
+    visit: ScheduledVisit,
+    number: int,
+    position: int,
 ) -> None:
     place.mkdir(parents=True)
     chance = random.Random(f"{recipe.seed} {visit.index} {position}")
@@ -334,7 +364,7 @@ def _figures(tps: float, span: int, chance: random.Random, *, read_only: bool) -
     return (*(figure(name, value) for name, value in known.items() if name in METRICS), absent)
 
 
-def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.Random) -> polars.DataFrame:
+def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.Random) -> pl.DataFrame:
     seconds = range(-_WARMUP_S, span)
     inside = [
         any(w.start_s <= s <= (w.end_s if w.end_s is not None else span) for w in windows) for s in seconds
@@ -351,7 +381,7 @@ def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.R
     def around(value: float) -> list[float]:
         return [value * chance.uniform(0.7, 1.3) for _ in seconds]
 
-    return polars.DataFrame(
+    return pl.DataFrame(
         {
             "second": list(seconds),
             "phase": ["warmup" if s < 0 else "measure" for s in seconds],
@@ -388,11 +418,11 @@ def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.R
             "buffers_background_writer_per_s": around(80),
             "buffers_backend_per_s": around(20),
         },
-        schema_overrides={"pressure_memory_some": polars.Float64},
+        schema_overrides={"pressure_memory_some": pl.Float64},
     )
 
 
-def _latencies(tps: float, span: int, chance: random.Random) -> polars.DataFrame:
+def _latencies(tps: float, span: int, chance: random.Random) -> pl.DataFrame:
     centre = 4e6 / tps
     edges = [centre * 2 ** (step / 4) for step in range(-8, 24)]
     weights = [
@@ -404,7 +434,7 @@ def _latencies(tps: float, span: int, chance: random.Random) -> polars.DataFrame
         for second in range(span)
         for i in range(len(edges) - 1)
     ]
-    return polars.DataFrame(
+    return pl.DataFrame(
         {
             "phase": ["measure"] * len(rows),
             "second": [row[0] for row in rows],

@@ -19,7 +19,7 @@ from bedplate.report.overview import overview
 from bedplate.report.shell import SECTIONS, page_shell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _PAGE = Path(__file__).parent / "page"
 
@@ -42,6 +42,7 @@ def build_report(studies: Sequence[Path], output: Path) -> None:
         lstrip_blocks=True,
     )
     environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
+    environment.filters["code"] = _code
     text = environment.get_template("report.html.j2").render(
         **page_shell(found),
         sections=SECTIONS,
@@ -56,6 +57,14 @@ def build_report(studies: Sequence[Path], output: Path) -> None:
     temporary.replace(output)
 
 
+def _code(text: str) -> Markup:
+    """The text with what stands between back quotes as code."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts)
+    )
+
+
 def _script() -> str:
     """The page's own script: its files in the order of their numbers."""
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(_PAGE.glob("*.js")))
@@ -68,7 +77,7 @@ def _for_script_element(text: str) -> str:
     return text
 
 
-def _policy(scripts: Sequence[str]) -> str:
+def _policy(scripts: Iterable[str]) -> str:
     """A Content-Security-Policy: these scripts and no other run, and nothing is ever fetched."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in scripts

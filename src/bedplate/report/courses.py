@@ -55,10 +55,9 @@ def rounded(value: float | None, digits: int = _DIGITS) -> float | None:
     """The value to so many significant digits; None for what is no finite number."""
     if value is None or not math.isfinite(value):
         return None
-    if value == 0:
-        return 0
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    short = round(value, places)
+    short = float(f"{value:.{digits - 1}e}")
+    if not math.isfinite(short):
+        return value
     return int(short) if short == int(short) and abs(short) < 1e15 else short
 
 

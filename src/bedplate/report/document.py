@@ -51,7 +51,7 @@ def _runs(overviews: Sequence[Overview]) -> list[tuple[str, str]]:
 
 
 def _metrics(overviews: Sequence[Overview]) -> list[str]:
-    present = {key.metric for found in overviews for key, summary in found.summaries.items() if summary.n}
+    present = {key.metric for found in overviews for key in found.summaries}
     return [name for name in METRICS if name in present]
 
 
@@ -114,7 +114,7 @@ def _summaries(
         "low",
         "high",
     )
-    columns: dict[str, list[Any]] = {name: [] for name in (*names, "counted")}
+    columns: dict[str, list[Any]] = {name: [] for name in (*names, "reason", "counted")}
     run_of = {run: index for index, run in enumerate(runs)}
     metric_of = {name: index for index, name in enumerate(metrics)}
     first = 0
@@ -130,6 +130,7 @@ def _summaries(
             columns["n"].append(summary.n)
             columns["basis"].append(summary.basis)
             columns["counted"].append(counted(summary))
+            columns["reason"].append(None if summary.n else found.absence(key))
             for name in names[5:]:
                 columns[name].append(rounded(getattr(summary, name), _FIGURE_DIGITS))
     return columns

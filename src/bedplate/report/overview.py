@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bedplate.model.durability import worst
@@ -10,18 +11,18 @@ from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
-from bedplate.report.reading import read_study
 from bedplate.statistics.identical import effective_cells
 from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
+from bedplate.study.frames import read_study
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.plan import ScheduledVisit
     from bedplate.report.labels import CellLabel
-    from bedplate.report.reading import StoredVisit, Study
+    from bedplate.study.frames import StoredVisit, Study
 
 NOT_YET = "not run yet"
 
@@ -94,9 +95,23 @@ class Overview:
 
     def of(self, cell: str, run: tuple[str, str]) -> tuple[Measurement, ...]:
         """The repetitions of one run of a cell, without canaries."""
-        return tuple(
-            m for m in self.measurements if (m.cell, m.dataset, m.run) == (cell, *run) and not m.canary
-        )
+        return self._by_run.get((cell, *run), ())
+
+    @cached_property
+    def _by_run(self) -> Mapping[tuple[str, str, str], tuple[Measurement, ...]]:
+        found: dict[tuple[str, str, str], list[Measurement]] = {}
+        for m in self.measurements:
+            if not m.canary:
+                found.setdefault((m.cell, m.dataset, m.run), []).append(m)
+        return {key: tuple(measurements) for key, measurements in found.items()}
+
+    def absence(self, key: SummaryKey) -> str | None:
+        """Why a cell has no value of a metric, as its runs say; None where they do not."""
+        for m in self.of(key.cell, (key.dataset, key.run)):
+            found = m.by_metric.get(key.metric)
+            if found is not None and found.reason is not None:
+                return found.reason
+        return None
 
     @property
     def repetitions(self) -> int:
@@ -219,6 +234,5 @@ def _outcome(stored: StoredVisit | None, run: RunFigures | None) -> tuple[Outcom
 
 
 def _runs_of(stored: StoredVisit) -> dict[str, tuple[RunFigures, Path]]:
-    """Runs by name with their folders, which sort in the order of the runs."""
-    folders: Sequence[Path] = sorted(path.parent for path in stored.directory.glob("runs/*/run.json"))
-    return {run.run: (run, folder) for run, folder in zip(stored.runs, folders, strict=True)}
+    """Runs by name, with their folders."""
+    return {run.run: (run, folder) for run, folder in zip(stored.runs, stored.run_directories, strict=True)}

@@ -67,7 +67,7 @@ class RunEntry:
 
     head: str
     median: str
-    range: str
+    range: tuple[str, ...]
     counted: str
     p99: str
     strip: Strip | None
@@ -137,7 +137,7 @@ def _study(found: Overview) -> StudyShell:
         title=facts.title,
         directory=found.study.directory.name,
         sentence=_sentence(found),
-        repetitions_sentence=repetitions_sentence(found.repetitions),
+        repetitions_sentence=repetitions_sentence(found.repetitions, study=found.study.directory.name),
         marks=found.marks,
         heads=tuple(run for _, run in found.runs),
         rows=tuple(_rows(found)),
@@ -224,18 +224,20 @@ def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> Ru
     return RunEntry(
         head=run[1],
         median=number(summary.median),
-        range=_interval(summary) or span(summary),
+        range=_range(summary),
         counted=counted(summary),
         p99=number(found.summary(cell, run, "latency_ms_p99").median),
         strip=_strip(summary, found.of(cell, run), largest),
     )
 
 
-def _interval(summary: Summary) -> str:
+def _range(summary: Summary) -> tuple[str, ...]:
     """The range, and the interval where there is one."""
+    if summary.n < 2:
+        return ()
     if summary.low is None:
-        return ""
-    return f"{span(summary)}; 95 %: {number(summary.low)}–{number(summary.high)}"
+        return (span(summary),)
+    return (span(summary), f"95 %: {number(summary.low)}–{number(summary.high)}")
 
 
 def _strip(summary: Summary, measurements: Sequence[Measurement], largest: float) -> Strip | None:

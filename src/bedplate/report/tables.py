@@ -58,8 +58,10 @@ def show_tables(
         found = overview(path)
         names += [run for _, run in found.runs]
         runs = [run for run in found.runs if workload in (None, run[1])]
-        for start in range(0, len(runs), _RUNS_IN_A_TABLE):
-            shown.append(_study_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric))
+        shown += [
+            _study_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
+            for start in range(0, len(runs), _RUNS_IN_A_TABLE)
+        ]
     if workload is not None and not shown:
         raise PlanError(
             f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
@@ -110,7 +112,7 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
     last = runs[-1]
     largest = max((found.summary(cell, last, metric).median or 0.0 for cell in found.cells), default=0.0)
     for cell in found.cells.values():
-        table.add_row(*_row(found, cell, runs, metric, largest, notes))
+        table.add_row(*_row(found, cell, runs, metric=metric, largest=largest, notes=notes))
     return Group(
         Text(found.study.facts.title, style="bold"),
         *(Text(f"{mark_.capitalize()}.", style="yellow") for mark_ in found.marks),
@@ -121,7 +123,7 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
 
 
 def _row(
-    found: Overview, cell: CellFacts, runs: Sequence[Run], metric: str, largest: float, notes: _Notes
+    found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: _Notes
 ) -> list[RenderableType]:
     label = cell.label
     name = Text(label.panel)
@@ -222,7 +224,7 @@ def _cell_document(found: Overview, cell: CellFacts, runs: Sequence[Run], metric
         "label": cell.label.full,
         "variant": cell.label.panel,
         "filesystem_block_size_bytes": cell.label.filesystem_block_bytes,
-        "database_block_size_bytes": cell.label.database_block_bytes,
+        "block_size_bytes": cell.label.database_block_bytes,
         "durability": to_json(cell.durability),
         "identical_to": list(cell.identical_to),
         "runs": [

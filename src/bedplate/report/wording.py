@@ -29,12 +29,12 @@ def number(value: float | None) -> str:
         return "–"
     if value == 0:
         return "0"
+    value = float(f"{value:.{_DIGITS - 1}e}")
     magnitude = math.floor(math.log10(abs(value)))
     if magnitude >= 9 or magnitude < -4:
         return f"{value:.3g}"
     decimals = max(0, _DIGITS - 1 - magnitude)
-    rounded = round(value, _DIGITS - 1 - magnitude) if magnitude < 6 else round(value)
-    return f"{rounded:,.{decimals}f}"
+    return f"{value:,.{decimals}f}"
 
 
 def span(summary: Summary) -> str:

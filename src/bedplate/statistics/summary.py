@@ -80,21 +80,21 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
     """Summarise the repetitions of one metric in one cell."""
     trusted: list[float] = []
     suspect: list[float] = []
-    counts = dict.fromkeys(("failed", "not_run", "absent", "censored"), 0)
+    failed = not_run = absent = censored = 0
     for observation in observations:
         if observation.outcome is Outcome.FAILED:
-            counts["failed"] += 1
+            failed += 1
         elif observation.outcome is Outcome.NOT_RUN:
-            counts["not_run"] += 1
+            not_run += 1
         elif observation.status is Status.CENSORED:
-            counts["censored"] += 1
+            censored += 1
         elif observation.value is None or not math.isfinite(observation.value):
-            counts["absent"] += 1
+            absent += 1
         else:
             (suspect if observation.validity is Validity.SUSPECT else trusted).append(observation.value)
     values = trusted or suspect
     if not values:
-        return Summary(0, suspect=len(suspect), **counts)
+        return Summary(0, failed=failed, not_run=not_run, absent=absent, censored=censored)
     centre, kind = _centre(values, scale)
     low, high = log_interval(values) if scale is Scale.RATIO else (None, None)
     return Summary(
@@ -109,7 +109,10 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
         low=low,
         high=high,
         suspect=len(suspect),
-        **counts,
+        failed=failed,
+        not_run=not_run,
+        absent=absent,
+        censored=censored,
     )
 
 

@@ -13,17 +13,21 @@ bedplate.data = (() => {
   for (let i = 0; i < s.cell.length; i += 1) {
     found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}`, {
       n: s.n[i], basis: s.basis[i], median: s.median[i], minimum: s.minimum[i], maximum: s.maximum[i],
-      variation: s.variation[i], low: s.low[i], high: s.high[i], counted: s.counted[i],
+      variation: s.variation[i], low: s.low[i], high: s.high[i], reason: s.reason[i], counted: s.counted[i],
     });
   }
   const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
   const m = page.measurements;
   const rows = m.cell.map((_, index) => index);
+  // Metrics that no run has a value for are explained where they are missed, and not offered.
+  const valued = new Set(s.metric.filter((_, i) => s.n[i] > 0));
+  const offered = page.metrics.map((_, index) => index).filter((index) => valued.has(index));
   const several = page.studies.length > 1;
   const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
   return {
     several,
     metricOf,
+    offered,
     summary: (cell, run, metric) => found.get(`${cell}/${run}/${metric}`),
     named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}`) : undefined),
     measurements: (cell, run) => rows.filter((i) => m.cell[i] === cell && m.run[i] === run && !m.canary[i]),
@@ -62,11 +66,10 @@ bedplate.element = (name, attributes = {}, ...children) => {
 bedplate.number = (value) => {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
-  const magnitude = Math.floor(Math.log10(Math.abs(value)));
+  const short = Number(value.toPrecision(4));
+  const magnitude = Math.floor(Math.log10(Math.abs(short)));
   if (magnitude >= 9 || magnitude < -4) return value.toPrecision(3);
   const decimals = Math.max(0, 3 - magnitude);
-  const places = 10 ** (magnitude - 3);
-  const short = magnitude > 3 && magnitude < 6 ? Math.round(value / places) * places : value;
   return short.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 };
 

@@ -18,6 +18,9 @@ bedplate.heatMaps = (() => {
     return (value - map.low) / (map.high - map.low);
   };
 
+  // The colours run over three stops; the upper half is dark enough for light figures.
+  const shade = (depth) => `square${depth > 0.5 ? " upper" : ""}${depth > 0.6 ? " deep" : ""}`;
+
   const describe = (index, state) => {
     const metric = page.metrics[state.metric];
     const found = bedplate.data.summary(index, state.run, state.metric);
@@ -38,7 +41,8 @@ bedplate.heatMaps = (() => {
     const reasons = due.flatMap((i) => m.reasons[i]);
     const outcomes = new Set(due.map((i) => m.outcome[i]));
     if (outcomes.has("failed")) return ["failed", reasons];
-    if (outcomes.has("completed")) return ["no value", [`the runs have no ${page.metrics[state.metric].name}`]];
+    const reason = bedplate.data.summary(index, state.run, state.metric)?.reason;
+    if (outcomes.has("completed")) return ["no value", [reason ?? `the runs have no ${page.metrics[state.metric].name}`]];
     return ["not run", reasons];
   };
 
@@ -53,7 +57,7 @@ bedplate.heatMaps = (() => {
     const depth = share(found.median, map);
     const text = describe(index, state);
     return h("td", {
-      class: `square${depth > 0.55 ? " deep" : ""}${found.basis === "suspect" ? " suspect" : ""}`,
+      class: `${shade(depth)}${found.basis === "suspect" ? " suspect" : ""}`,
       share: depth.toFixed(3), tabindex: "0", "aria-label": text, "data-cell": index,
       onfocus: () => show(text), onmouseenter: () => show(text), onclick: () => onChoose(index),
       onkeydown: (event) => { if (event.key === "Enter") onChoose(index); },
@@ -91,7 +95,7 @@ bedplate.heatMaps = (() => {
         const value = values.get(`${row}/${column}`);
         if (value === undefined) return h("td", { class: "empty" }, "–");
         const depth = share(value, map);
-        return h("td", { class: `square${depth > 0.55 ? " deep" : ""}`, share: depth.toFixed(3) }, number(value));
+        return h("td", { class: shade(depth), share: depth.toFixed(3) }, number(value));
       });
     made.append(h("p", { class: "note" }, `Over ${map.used.join(", ")}.${left}`));
     return made;

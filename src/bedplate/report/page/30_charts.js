@@ -33,10 +33,10 @@ bedplate.charts = (() => {
   };
 
   // Shades behind a course: warm-up grey, checkpoints orange.
-  const shades = (measurement, firstSecond) => {
+  const shades = (measurement, firstSecond, lanes = [""]) => {
     const m = bedplate.document.measurements;
     const made = [];
-    const band = (x0, x1, fill) => made.push({ type: "rect", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, fillcolor: fill, line: { width: 0 }, layer: "below" });
+    const band = (x0, x1, fill) => lanes.forEach((lane) => made.push({ type: "rect", xref: "x", yref: `y${lane} domain`, x0, x1, y0: 0, y1: 1, fillcolor: fill, line: { width: 0 }, layer: "below" }));
     if (firstSecond < 0) band(firstSecond, 0, colour("--warmup"));
     for (const [, start, end] of m.windows[measurement]) band(start, end ?? m.duration_s[measurement] ?? start, colour("--checkpoint"));
     return made;

@@ -35,7 +35,7 @@ bedplate.courses = (() => {
       const run = pick(cell, state);
       const words = run === undefined ? `${bedplate.data.cellName(cell)}: no course (${page.measurements.reasons[bedplate.data.measurements(cell, state.run)[0]]?.join("; ") || "none was recorded"})` : label({ cell, run });
       return h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), words);
-    }));
+    }), ...[["warmup", "warm-up"], ["checkpoint", "checkpoint"]].map(([name, words]) => h("li", {}, h("span", { class: `swatch block ${name}` }), words)));
   };
 
   const drawCourses = (picked, courses) => {
@@ -62,7 +62,7 @@ bedplate.courses = (() => {
       });
       top = bottom - gap;
     });
-    made.shapes = charts.shades(picked[0].run, courses[0].second[0]);
+    made.shapes = charts.shades(picked[0].run, courses[0].second[0], lanes.map((_, index) => (index ? index + 1 : "")));
     charts.draw("courses-plot", traces, charts.layout({ ...made, margin: { l: 52, r: 12, t: 4, b: 44 } }));
   };
 
@@ -109,12 +109,10 @@ bedplate.courses = (() => {
     const known = LEVELS.filter(([name]) => course[name]);
     note.textContent = `${label({ cell, run })}, ${bedplate.data.runName(state.run)}, n = 1 run.`;
     for (const type of ["linear", "log"]) {
-      const traces = known.map(([name, words, tint, width], i) => ({ x: course.second, y: course[name], mode: "lines", name: words, line: { color: charts.colour(tint), width },
-        fill: i && type === "linear" ? "none" : "none", hovertemplate: `${words} %{y:.4~g} ms<extra></extra>` }));
-      const last = course.second.at(-1);
+      const traces = known.map(([name, words, tint, width]) => ({ x: course.second, y: course[name], mode: "lines", name: words, line: { color: charts.colour(tint), width }, hovertemplate: `${words} %{y:.4~g} ms<extra></extra>` }));
       const ends = known.map(([name, words, tint]) => {
         const value = course[name].findLast((entry) => entry !== null);
-        return { x: last, y: type === "log" ? Math.log10(value) : value, xanchor: "left", showarrow: false, text: words, font: { size: 11, color: charts.colour(tint) } };
+        return { xref: "paper", x: 1.01, y: type === "log" ? Math.log10(value) : value, xanchor: "left", showarrow: false, text: words, font: { size: 11, color: charts.colour(tint) } };
       });
       charts.draw(type === "log" ? "latency-logarithmic" : "latency-linear", traces, charts.layout({
         height: 320, shapes: charts.shades(run, course.second[0]), annotations: type === "log" ? ends : ends.slice(0, 2), margin: { l: 52, r: 64, t: 26, b: 40 },
@@ -146,7 +144,7 @@ bedplate.courses = (() => {
       line: { color: charts.series(one.place), width: 1.8, shape: "linear" }, hovertemplate: `%{y:.3~p} slower than %{x:.4~g} ms · ${charts.plain(page.cells[one.cell].panel)}<extra></extra>` }));
     byId("distribution-note").textContent = picked.map((one, place) => `n = ${found[place].count.reduce((a, b) => a + b, 0).toLocaleString("en-US")} transactions (${page.cells[one.cell].panel})`).join(" · ");
     charts.draw("distribution-plot", traces, charts.layout({ height: 360, hovermode: "closest",
-      xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } }, dtick: "D1" }),
+      xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } }, dtick: 1 }),
       yaxis: charts.axis({ type: "log", tickformat: "~p", dtick: 1 }) }));
     bedplate.lazyTable("distribution-table", () => bedplate.table(["Cell", "From, ms#", "To, ms#", "Transactions#", "Slower than that#"],
       picked.flatMap((one, place) => found[place].count.map((count, i) => [bedplate.data.cellName(one.cell), number(found[place].low_ms[i]), number(found[place].high_ms[i]), String(count), slower[place][i].toPrecision(3)]))));

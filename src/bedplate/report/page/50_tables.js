@@ -18,18 +18,18 @@ bedplate.tables = (() => {
 
   const counted = (cell, run, names) => {
     const found = names.map((name) => bedplate.data.named(cell, run, name)).find((one) => one);
-    return found ? found.counted : "n = 0";
+    return h("span", { class: "whole" }, found ? found.counted : "n = 0");
   };
 
   const drawCaches = (run) => {
-    const known = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
-    byId("caches-table").replaceChildren(known.length ? bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [
+    const known = CACHES;
+    byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [
       bedplate.data.cellName(cell),
       ...known.map(([name]) => {
         const found = bedplate.data.named(cell, run, name);
-        return found && found.median !== null ? meter(found.median, percent(found.median)) : h("span", { class: "note" }, found ? `none: ${found.counted}` : "none");
+        return found && found.median !== null ? meter(found.median, percent(found.median)) : h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
       }),
-      counted(cell, run, known.map(([name]) => name))])) : h("p", {}, "No cache ratio was recorded."));
+      counted(cell, run, known.map(([name]) => name))])));
     define("caches-definitions", CACHES.map(([name]) => name));
   };
 

@@ -2,7 +2,7 @@
 // Every run at its place in the study: drift takes no side, but it should be seen.
 
 bedplate.order = (() => {
-  const { number, charts } = bedplate;
+  const { element: h, number, charts } = bedplate;
   const page = bedplate.document;
   const m = page.measurements;
 
@@ -38,6 +38,7 @@ bedplate.order = (() => {
     }
     const canaries = shown.filter((i) => m.canary[i]).length;
     document.getElementById("order-note").textContent = `${metric.name}, ${bedplate.data.runName(state.run)}: n = ${shown.length - canaries} runs and ${canaries} canaries; ${counts.suspect} suspect, ${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by definition.`;
+    document.getElementById("order-legend").replaceChildren(...panels.map((panel, place) => h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), panel)), h("li", {}, "◆ canary"), h("li", {}, "○ suspect"));
     charts.draw("order-plot", traces, charts.layout({ height: 340, hovermode: "closest",
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: charts.colour("--muted"), width: 1 }, layer: "below" }],
       xaxis: charts.axis({ title: { text: "visits in the order they ran", font: { size: 12 } }, showgrid: false }), yaxis: charts.axis({ tickformat: ".2~f" }) }));

@@ -12,7 +12,7 @@
 
   const firstChoice = () => {
     const tps = bedplate.data.metricOf.get("tps");
-    if (tps !== undefined) state.metric = tps;
+    [state.metric] = bedplate.data.offered.includes(tps) ? [tps] : bedplate.data.offered;
     const writing = page.runs.findIndex((run) => run.run.includes("write"));
     if (writing >= 0) state.run = writing;
     const measured = page.cells.map((_, cell) => cell).filter((cell) => bedplate.data.summary(cell, state.run, state.metric)?.n);
@@ -58,7 +58,8 @@
 
   const metricGroups = () => {
     const groups = new Map();
-    page.metrics.forEach((metric, index) => {
+    bedplate.data.offered.forEach((index) => {
+      const metric = page.metrics[index];
       const name = metric.name.startsWith("latency") || metric.name.startsWith("schedule") ? "latency" : metric.name.startsWith("tps") || metric.name.startsWith("trans") ? "throughput" : "everything else";
       groups.set(name, [...(groups.get(name) ?? []), option(index, metric.name, index === state.metric)]);
     });

@@ -1,0 +1,216 @@
+"""The page in a real Chromium: opened from a file, without a network, by people and against hostile names."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from tests.synthetic_study import HOSTILE, Recipe, write_study
+
+from bedplate.report.build import build_report
+from bedplate.report.shell import SECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+_TIME_LIMIT_MS = 60_000
+
+
+@dataclass
+class Opened:
+    """A page and everything it complained about or asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(chromium), args=list(_ARGUMENTS))
+        yield started
+        started.close()
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Opened]:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
+    )
+    found = Opened(context.new_page())
+    page = found.page
+    page.set_default_timeout(_TIME_LIMIT_MS)
+    page.on(
+        "console",
+        lambda said: found.complaints.append(said.text) if said.type in ("error", "warning") else None,
+    )
+    page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    page.on("request", lambda request: found.requests.append(request.url))
+    page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
+    page.goto(path.as_uri())
+    expect(page.locator("html")).to_have_attribute("data-ready", "yes", timeout=_TIME_LIMIT_MS)
+    yield found
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("browser")
+    recipe = Recipe(
+        filesystem_blocks=(1024, 4096),
+        database_blocks=(4096, 8192),
+        course_s=20,
+        failed=((1, 1), (1, 2), (1, 3)),
+        suspect=((2, 1),),
+        missing=((3, 3),),
+    )
+    build_report([write_study(directory / "study", recipe)], directory / "report.html")
+    return directory / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("hostile")
+    recipe = Recipe(
+        filesystem_blocks=(4096,),
+        database_blocks=(8192,),
+        repetitions=2,
+        course_s=10,
+        hostile=True,
+        failed=((1, 1),),
+        suspect=((2, 1),),
+    )
+    build_report([write_study(directory / "study", recipe)], directory / "report.html")
+    return directory / "report.html"
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)])
+def test_opens_offline_without_a_complaint_or_a_request(
+    browser: Browser, report: Path, width: int, *, dark: bool
+) -> None:
+    with opened(browser, report, width=width, dark=dark) as found:
+        assert [] == found.complaints
+        assert [report.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+        assert found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_every_section_is_there_and_drawn(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        for section, title in SECTIONS:
+            assert title == page.locator(f"#{section} h2").inner_text()
+        for plot in (
+            "courses-plot",
+            "latency-linear",
+            "latency-logarithmic",
+            "distribution-plot",
+            "order-plot",
+        ):
+            assert page.locator(f"#{plot} svg.main-svg").count() >= 1, plot
+        assert 5 == page.locator("#heat-list figure").count()
+        assert "tps" in page.locator("#heat-definition").inner_text()
+
+
+def test_an_empty_square_says_why(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        empty = found.page.locator("#heat-list td.empty")
+        assert {"failed", "pruned", "not planned"} == {
+            text.replace("\n", " ") for text in empty.all_inner_texts()
+        }
+        found.page.locator("#heat-list td.empty", has_text="failed").focus()
+        assert "mkfs.ext4 exited with status 1: no space" in found.page.locator("#heat-detail").inner_text()
+
+
+def test_choosing_a_metric_and_a_run_changes_the_pictures(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        squares = page.locator("#heat-list td.square")
+        before = squares.all_inner_texts()
+        page.select_option("#choose-metric", label="latency_ms_p99")
+        latencies = squares.all_inner_texts()
+        assert before != latencies
+        assert "latency_ms_p99" in page.locator("#heat-definition").inner_text()
+        page.select_option("#choose-run", label="read-only")
+        expect(page.locator("#courses-note")).to_contain_text("read-only")
+        assert latencies != squares.all_inner_texts()
+        assert "read-only" in page.locator("#order-note").inner_text()
+        assert "No run of read-only held a checkpoint." == page.locator("#checkpoints-table").inner_text()
+        assert [] == found.complaints
+
+
+def test_a_square_is_reached_by_key_and_adds_its_course(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        runs = page.locator("#chosen li")
+        before = runs.count()
+        square = page.locator('#heat-list td.square[data-cell="0"]')
+        square.focus()
+        assert "ext4 barrier · fs 1 KiB · db 4 KiB" in page.locator("#heat-detail").inner_text()
+        square.press("Enter")
+        expect(runs).to_have_count(before + 1)
+        expect(page.locator("#latency-note")).to_contain_text("fs 1 KiB · db 4 KiB")
+        assert (
+            "ext4 barrier · fs 1 KiB · db 4 KiB"
+            == page.locator("#choose-effective option:checked").inner_text()
+        )
+
+
+def test_every_picture_has_its_table(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        for table in ("heat", "courses", "latency", "distribution", "order"):
+            page.locator(f"#{table}-table > summary").click()
+            assert page.locator(f"#{table}-table tbody tr").count() > 0, table
+        assert "suspect" in page.locator("#order-table").inner_text()
+        assert [] == found.complaints
+
+
+def test_cells_are_chosen_for_the_courses(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        page.locator("#cell-choice > summary").click()
+        checked = page.locator("#cell-list input:checked")
+        for left in reversed(range(checked.count())):
+            checked.first.uncheck()
+            expect(checked).to_have_count(left)
+        expect(page.locator("#courses-note")).to_contain_text("None of the chosen cells")
+        page.locator("#cell-list input").first.check()
+        expect(page.locator("#courses-plot svg.main-svg").first).to_be_visible()
+        assert [] == found.complaints
+
+
+def test_a_hostile_study_executes_nothing(browser: Browser, hostile: Path) -> None:
+    with opened(browser, hostile) as found:
+        page = found.page
+        for details in page.locator("details").all():
+            details.locator("summary").click()
+        for run in page.locator("#choose-run option").all():
+            page.select_option("#choose-run", value=run.get_attribute("value"))
+        for cell in page.locator("#choose-effective option").all():
+            page.select_option("#choose-effective", value=cell.get_attribute("value"))
+        page.locator("#heat-list td").first.hover()
+        page.locator("#courses-plot").hover(position={"x": 400, "y": 80})
+        page.locator("#order-plot").hover(position={"x": 400, "y": 80})
+        assert page.evaluate("window.__pwned") is None
+        assert 0 == page.locator("img").count()
+        assert HOSTILE == page.locator("h1").inner_text()
+        assert [] == found.complaints
+        assert [hostile.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

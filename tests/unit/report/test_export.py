@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from tests.synthetic_study import HOSTILE, Recipe, write_study
+
+from bedplate.errors import PlanError
+from bedplate.report.export import FIGURE_COLUMNS, RUN_COLUMNS, export
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE = Recipe(
+    filesystem_blocks=(None,),
+    database_blocks=(8192,),
+    repetitions=2,
+    course_s=5,
+    failed=((1, 1),),
+    hostile=True,
+    canaries=1,
+)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(tmp_path_factory.mktemp("export") / "study", RECIPE)
+
+
+def test_a_directory_takes_every_table_in_every_format(study: Path, tmp_path: Path) -> None:
+    written = export(study, tmp_path / "out")
+    assert 9 == len(written)
+    assert all(path.is_file() for path in written)
+
+
+def test_the_formats_hold_the_same_rows(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path)
+    # A failed visit leaves two runs without figures; they are rows all the same.
+    assert 4 * 2 * 2 + 1 == pl.read_parquet(tmp_path / "runs.parquet").height
+    for table in ("runs", "figures", "courses"):
+        parquet = pl.read_parquet(tmp_path / f"{table}.parquet")
+        csv = pl.read_csv(tmp_path / f"{table}.csv", infer_schema_length=None)
+        assert parquet.columns == csv.columns
+        assert parquet.height == csv.height == len(json.loads((tmp_path / f"{table}.json").read_text()))
+
+
+def test_absent_is_null_with_its_reason(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "figures.parquet")
+    figures = pl.read_parquet(tmp_path / "figures.parquet").filter(pl.col("metric") == "page_cache_hit_ratio")
+    assert figures.height > 0
+    assert figures["value"].null_count() == figures.height
+    assert {"the server read nothing from the file system"} == set(figures["reason"])
+
+
+def test_one_file_of_figures_knows_its_runs(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "figures.csv", ["csv"])
+    found = pl.read_csv(tmp_path / "figures.csv", infer_schema_length=None)
+    assert {"variant", "block_size_bytes", "validity"} <= set(found.columns)
+    assert HOSTILE in set(found["study"])
+
+
+def test_json_holds_all_three_tables(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "study.json")
+    found = json.loads((tmp_path / "study.json").read_text())
+    assert ["runs", "figures", "courses"] == list(found)
+    assert {"second", "tps", "phase"} <= set(found["courses"][0])
+
+
+def test_an_unknown_format_names_the_known_ones(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="known are csv, parquet, json"):
+        export(study, tmp_path / "out", ["ods"])
+    with pytest.raises(PlanError, match="needs a directory"):
+        export(study, tmp_path / "out.csv", ["json"])
+
+
+def test_every_column_is_documented(repository: Path) -> None:
+    text = (repository / "docs" / "EXPORT.md").read_text(encoding="utf-8")
+    assert [] == [name for name in (*RUN_COLUMNS, *FIGURE_COLUMNS) if f"`{name}`" not in text]

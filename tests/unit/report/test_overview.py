@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.synthetic_study import Recipe, cells_of, write_study
+
+from bedplate.model.codec import read, write
+from bedplate.model.levels import Levels
+from bedplate.model.visit import Outcome, Validity, VisitRecord
+from bedplate.report.overview import NOT_YET, overview
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=2, course_s=5)
+
+
+def test_every_run_that_was_due_is_there(tmp_path: Path) -> None:
+    recipe = replace(SMALL, failed=((0, 1),), missing=((1, 2),), suspect=((2, 1),), canaries=2)
+    found = overview(write_study(tmp_path / "study", recipe))
+    plain = [m for m in found.measurements if not m.canary]
+    assert 4 * 2 * 2 == len(plain)
+    assert 2 == sum(m.canary for m in found.measurements)
+    assert [Outcome.FAILED] * 2 == [m.outcome for m in plain if m.cell == _cell(0) and m.repetition == 1]
+    assert [(NOT_YET,)] * 2 == [m.reasons for m in plain if m.cell == _cell(1) and m.repetition == 2]
+    assert 2 == sum(m.validity is Validity.SUSPECT for m in plain)
+
+
+def test_canaries_stay_out_of_every_summary(tmp_path: Path) -> None:
+    found = overview(write_study(tmp_path / "study", SMALL))
+    assert {"read-only", "read-write"} == {key.run for key in found.summaries}
+    assert 2 == found.summary(_cell(0), found.runs[0], "tps").n
+
+
+def test_an_absent_figure_keeps_its_reason(tmp_path: Path) -> None:
+    found = overview(write_study(tmp_path / "study", SMALL))
+    key = next(key for key in found.summaries if key.metric == "page_cache_hit_ratio")
+    assert 0 == found.summaries[key].n
+    assert "the server read nothing from the file system" == found.absence(key)
+
+
+def test_the_last_attempt_at_a_visit_counts(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", replace(SMALL, failed=((0, 1),), canaries=0))
+    done = next((study / "visits" / _cell(0)).glob("*/2.1"))
+    again = done.with_name("1.2")
+    done.rename(again)
+    record = read(VisitRecord, again / "visit.json")
+    write(again / "visit.json", replace(record, key=replace(record.key, repetition=1, attempt=2)))
+    found = overview(study)
+    first = [m for m in found.of(_cell(0), found.runs[0]) if m.repetition == 1]
+    assert [(2, Outcome.COMPLETED)] == [(m.attempt, m.outcome) for m in first]
+
+
+def test_cells_in_force_alike_name_each_other(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", SMALL)
+    for path in study.glob("visits/*/*/*/visit.json"):
+        record = read(VisitRecord, path)
+        if record.key.cell in (_cell(0), _cell(2)) and not record.key.canary:
+            write(path, replace(record, effective_digest="same"))
+    found = overview(study)
+    assert (_cell(2),) == found.cells[_cell(0)].identical_to
+
+
+def test_what_else_varies_is_in_the_label(tmp_path: Path) -> None:
+    settings = Levels({"shared_buffers": "512MB"})
+    study = write_study(tmp_path / "study", replace(SMALL, settings=settings))
+    labels = [cell.label.panel for cell in overview(study).cells.values()]
+    assert ["ext4 barrier", "ext4 nobarrier", "xfs", "btrfs nodatacow"] == labels
+
+
+def test_an_image_file_and_an_emulated_device_are_marked(tmp_path: Path) -> None:
+    found = overview(write_study(tmp_path / "study", SMALL))
+    assert ["image file"] == [mark.split(":")[0] for mark in found.marks]
+
+
+def _cell(number: int) -> str:
+    return cells_of(SMALL)[number].id
