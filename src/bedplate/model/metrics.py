@@ -40,9 +40,9 @@ _TRANSACTIONS = (
     Metric("transactions_failed", "1", _COUNT, _LOWER, "transactions that ended in an error"),
     Metric("transactions_skipped", "1", _COUNT, _LOWER, "transactions skipped under a rate and a limit"),
     Metric("tps_cv", "share", _SHARE, _LOWER, "coefficient of variation of the tps of each second"),
-    Metric("tps_trend", "share", _SHARE, _NEITHER, "slope of tps over the window, as share of its mean"),
+    Metric("tps_trend", "share", _SHARE, _NEITHER, "growth of tps over the window (Theil–Sen) / its mean"),
     Metric("tps_in_checkpoint", "1/s", _RATIO, _HIGHER, "tps in seconds within a checkpoint"),
-    Metric("tps_settling", "1/s", _RATIO, _HIGHER, "tps in the settling time after a checkpoint"),
+    Metric("tps_settling", "1/s", _RATIO, _HIGHER, "tps in the 10 s after a checkpoint has ended"),
     Metric("tps_outside", "1/s", _RATIO, _HIGHER, "tps in seconds that are neither"),
     Metric("tps_in_checkpoint_cv", "share", _SHARE, _LOWER, "variation of tps within checkpoints"),
     Metric("tps_settling_cv", "share", _SHARE, _LOWER, "variation of tps in the settling time"),
@@ -78,15 +78,45 @@ _CACHES = (
 _DEVICE = (
     Metric("device_reads_per_transaction", "1", _RATIO, _LOWER, "reads of the data device / transactions"),
     Metric(
-        "device_writes_per_transaction", "1", _RATIO, _LOWER, "writes without empty flushes / transactions"
+        "device_writes_per_transaction",
+        "1",
+        _RATIO,
+        _LOWER,
+        "writes to data and journal device, without empty flushes / transactions",
     ),
-    Metric("device_flushes_per_transaction", "1", _RATIO, _NEITHER, "flushes / transactions"),
-    Metric("device_read_kib_per_transaction", "KiB", _RATIO, _LOWER, "KiB read / transactions"),
-    Metric("device_written_kib_per_transaction", "KiB", _RATIO, _LOWER, "KiB written / transactions"),
-    Metric("device_busy_share", "share", _PROPORTION, _NEITHER, "time with a request in flight / time"),
+    Metric(
+        "device_flushes_per_transaction",
+        "1",
+        _RATIO,
+        _NEITHER,
+        "flushes of data and journal device / transactions",
+    ),
+    Metric(
+        "device_read_kib_per_transaction",
+        "KiB",
+        _RATIO,
+        _LOWER,
+        "KiB read from the data device / transactions",
+    ),
+    Metric(
+        "device_written_kib_per_transaction",
+        "KiB",
+        _RATIO,
+        _LOWER,
+        "KiB written to data and journal device / transactions",
+    ),
+    Metric(
+        "device_busy_share",
+        "share",
+        _PROPORTION,
+        _NEITHER,
+        "time with a request to the data device in flight / time",
+    ),
     Metric("device_queue_depth_mean", "1", _RATIO, _NEITHER, "time in queue / time (Little's law)"),
     Metric("dirty_mib_mean", "MiB", _RATIO, _NEITHER, "mean of dirty and writeback pages of the machine"),
-    Metric("dirty_mib_max", "MiB", _RATIO, _NEITHER, "largest sample of the same"),
+    Metric(
+        "dirty_mib_max", "MiB", _RATIO, _NEITHER, "largest sample of dirty and writeback pages of the machine"
+    ),
 )
 
 _SERVER = (
@@ -97,15 +127,27 @@ _SERVER = (
     Metric("buffers_background_writer", "1", _COUNT, _NEITHER, "buffers written by the background writer"),
     Metric("buffers_backend", "1", _COUNT, _LOWER, "buffers written by backends themselves"),
     Metric("buffers_allocated", "1", _COUNT, _NEITHER, "buffers allocated"),
-    Metric("buffers_checkpointer_mib", "MiB", _RATIO, _NEITHER, "the same in MiB of the block size"),
-    Metric("buffers_background_writer_mib", "MiB", _RATIO, _NEITHER, "the same in MiB"),
-    Metric("buffers_backend_mib", "MiB", _RATIO, _LOWER, "the same in MiB"),
-    Metric("buffers_allocated_mib", "MiB", _RATIO, _NEITHER, "the same in MiB"),
+    Metric(
+        "buffers_checkpointer_mib",
+        "MiB",
+        _RATIO,
+        _NEITHER,
+        "buffers written by the checkpointer x the block size",
+    ),
+    Metric(
+        "buffers_background_writer_mib",
+        "MiB",
+        _RATIO,
+        _NEITHER,
+        "buffers written by the background writer x the block size",
+    ),
+    Metric("buffers_backend_mib", "MiB", _RATIO, _LOWER, "buffers written by backends x the block size"),
+    Metric("buffers_allocated_mib", "MiB", _RATIO, _NEITHER, "buffers allocated x the block size"),
     Metric("maxwritten_clean", "1", _COUNT, _LOWER, "times the background writer stopped at its limit"),
     Metric("wal_kib_per_transaction", "KiB", _RATIO, _LOWER, "WAL generated / transactions"),
     Metric("wal_full_page_images", "1", _COUNT, _NEITHER, "full page images in the WAL"),
     Metric("server_cpu_ms_per_transaction", "ms", _RATIO, _LOWER, "CPU of the server / transactions"),
-    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of pgbench / (time x its threads)"),
+    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)"),
     Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time"),
     Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time"),
     Metric("steal_share", "share", _PROPORTION, _LOWER, "time that a hypervisor took / time of all CPUs"),
@@ -117,9 +159,9 @@ _SERVER = (
 
 _VISIT = (
     Metric("mkfs_s", "s", _RATIO, _LOWER, "time that mkfs took"),
-    Metric("cluster_s", "s", _RATIO, _LOWER, "time of initdb and the first start"),
+    Metric("cluster_s", "s", _RATIO, _LOWER, "time of initdb and the first start of the server"),
     Metric("load_s", "s", _RATIO, _LOWER, "time to load the dataset"),
-    Metric("duration_s", "s", _RATIO, _NEITHER, "length of the measured window"),
+    Metric("duration_s", "s", _RATIO, _NEITHER, "length of the measured window, in which transactions ran"),
     Metric("database_mib", "MiB", _RATIO, _LOWER, "size of the database after the run"),
     Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run"),
 )

@@ -16,6 +16,7 @@ from bedplate.model.machine import Machine
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity, VisitRecord
 from bedplate.study.layout import StudyLayout
 from bedplate.study.records import StudyFacts, StudySchedule
+from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,14 +90,8 @@ def read_study(path: Path) -> Study:
     It may be being written meanwhile: a visit that is finished later is not in it.
     """
     layout = StudyLayout(path)
-    if not layout.facts.exists():
-        raise StudyError(f"{path} is not a study: it has no study.json")
+    require_known_format(layout)
     facts = codec.read(StudyFacts, layout.facts)
-    if facts.format_version != FORMAT_VERSION:
-        raise StudyError(
-            f"{path} is of format {facts.format_version}, this bedplate reads {FORMAT_VERSION}; "
-            "read it with the bedplate that made it"
-        )
     schedule = codec.read(StudySchedule, layout.schedule)
     reasons: list[str] = []
     visits: list[StoredVisit] = []

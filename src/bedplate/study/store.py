@@ -20,6 +20,7 @@ from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
+from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -104,16 +105,8 @@ class StudyStore:
     @classmethod
     def open(cls, directory: Path) -> StudyStore:
         """An existing study; StudyError if there is none, or one of another format."""
-        if not is_study(directory):
-            raise StudyError(f"{directory} is not a study: it has no study.json")
+        require_known_format(StudyLayout(directory))
         store = cls(directory)
-        found = store.facts.format_version
-        if found != FORMAT_VERSION:
-            store.close()
-            raise StudyError(
-                f"{directory} is of format {found}, this bedplate writes {FORMAT_VERSION}; "
-                "go on with it under the bedplate that made it"
-            )
         return store
 
     @property

@@ -121,12 +121,20 @@ def transactions(raw: Raw) -> tuple[dict[int, dict[int, int]], dict[int, dict[in
 
 
 # Growth a second of every counter; the gauges are constant.
-_GROWTH = ["device.reads", "100", "device.read_sectors", "1600", "device.writes", "900", "device.written_sectors", "16000", "device.flushes", "400", "device.io_ticks_ms", "500", "device.time_in_queue_ms", "2000", "cpu.user_s", "0.8", "cpu.system_s", "0.2", "cpu.idle_s", "0.9", "cpu.iowait_s", "0.1", "cpu.steal_s", "0", "cpu.irq_s", "0", "server.cpu_s", "0.7", "watching.cpu_s", "0.01", "pressure.io.some.total_us", "250000", "postgresql.blks_hit", "9000", "postgresql.blks_read", "1000", "postgresql.read_bytes", "8192000", "postgresql.buffers_checkpointer", "128", "postgresql.wal_bytes", "1048576"]
+_GROWTH = """
+device.reads 100  device.read_sectors 1600  device.writes 900  device.written_sectors 16000
+device.flushes 400  device.io_ticks_ms 500  device.time_in_queue_ms 2000
+cpu.user_s 0.8  cpu.system_s 0.2  cpu.idle_s 0.9  cpu.iowait_s 0.1  cpu.steal_s 0  cpu.irq_s 0
+server.cpu_s 0.7  watching.cpu_s 0.01  pressure.io.some.total_us 250000
+postgresql.blks_hit 9000  postgresql.blks_read 1000  postgresql.read_bytes 8192000
+postgresql.buffers_checkpointer 128  postgresql.wal_bytes 1048576
+"""
 _GAUGES = {"memory.dirty_bytes": 30.0 * 2**20, "memory.writeback_bytes": 2.0 * 2**20}
 
 
 def counters_at(raw: Raw, at_s: float) -> dict[str, float]:
-    growth = dict(zip(_GROWTH[::2], map(float, _GROWTH[1::2]), strict=True))
+    words = _GROWTH.split()
+    growth = dict(zip(words[::2], map(float, words[1::2]), strict=True))
     grown = {name: each * (at_s + raw.warmup_s) for name, each in growth.items()}
     return {**grown, **_GAUGES, **raw.counters(at_s)}
 
@@ -231,9 +239,6 @@ def rows_of(figures: RunFigures) -> dict[str, Figure]:
 
 def values_of(figures: RunFigures) -> dict[str, float]:
     return {row.metric: row.value for row in figures.figures if row.value is not None}
-
-
-READ_ONLY = Raw(script="read-only", checkpoints=())
 
 
 def test_a_sound_run_is_valid_and_has_every_figure(tmp_path: Path) -> None:
@@ -403,14 +408,12 @@ SUSPECT: dict[str, tuple[Raw, str]] = {
     ),
     "kernel warning": (Raw(kernel_messages=("EXT4-fs error (device loop0): bad",)), "1 warning during"),
     "server broke": (
-        Raw(
-            more_log=f"{WALL + 9:.3f} 7 postmaster LOG:  server process (PID 9) was terminated by signal 9\n"
-        ),
+        Raw(more_log=f"{WALL + 9:.3f} 7 postmaster LOG:  process (PID 9) was terminated by signal 9\n"),
         "first CRASH",
     ),
+    "counts differ": (Raw(pgbench_extra=1), "60000 transactions, pgbench counted 60001"),
     "log incomplete": (Raw(whole=False), "not read to its end"),
     "failed transactions": (Raw(failed=7), "7 transactions failed beside 60000"),
-    "counts differ": (Raw(pgbench_extra=1), "60000 transactions, pgbench counted 60001"),
     "too short": (Raw(facts={"duration_s_asked": 61.0}), "60.0 s were measured, 61 s were asked"),
     "steal": (Raw(counters=lambda at: {"cpu.steal_s": 0.2 * (at + 10)}), "a hypervisor took 9.1%"),
 }
@@ -426,20 +429,16 @@ def test_a_run_is_suspect_with_the_reason(tmp_path: Path, name: str) -> None:
 
 
 def test_a_climb_while_the_cache_fills_is_suspect(tmp_path: Path) -> None:
-    raw = replace(READ_ONLY, tps=lambda second: 1000 + 20 * (second + 10))
+    raw = Raw(script="read-only", checkpoints=(), tps=lambda second: 1000 + 20 * (second + 10))
     figures = make_figures(*write_raw(tmp_path, raw))
     assert Validity.SUSPECT is figures.validity
     assert "the cache was filling" in figures.validity_reasons[0]
 
 
-def damage(run: Path, name: str) -> None:
-    (run / name).write_bytes(b"nothing like it\n")
-
-
 @pytest.mark.parametrize("name", ["measure.bin", "warmup.bin", "course.jsonl", "logs/pgbench.out"])
 def test_a_damaged_input_leaves_the_run_unknown_and_the_rest_measured(tmp_path: Path, name: str) -> None:
     visit, run = write_raw(tmp_path, Raw())
-    damage(run, name)
+    (run / name).write_bytes(b"nothing like it\n")
     figures = make_figures(visit, run)
     assert Validity.UNKNOWN is figures.validity
     assert ("tps" in values_of(figures)) == (name != "measure.bin")
@@ -497,6 +496,5 @@ def test_a_long_fast_run_takes_little_time_and_memory(tmp_path: Path) -> None:
     make_figures(visit, run)
     seconds = time.process_time() - started
     grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(f"{seconds:.2f} s of CPU, {grown_mib:.0f} MiB more")
     assert seconds < 4.0  # CPU of all threads; 2 s on two cores
     assert grown_mib < 600

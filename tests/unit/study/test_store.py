@@ -291,7 +291,8 @@ def test_no_study_is_not_opened(tmp_path: Path) -> None:
 
 def test_a_study_of_another_format_is_refused_and_its_lock_let_go(tmp_path: Path) -> None:
     with create(tmp_path) as store:
-        codec.write(store.layout.facts, replace(store.facts, format_version=FORMAT_VERSION + 1))
+        newer = {**codec.to_json(store.facts), "format_version": FORMAT_VERSION + 1, "unheard_of": 1}
+        codec.write(store.layout.facts, newer)
     for _ in range(2):
         with pytest.raises(StudyError, match=f"of format {FORMAT_VERSION + 1}"):
             StudyStore.open(tmp_path)

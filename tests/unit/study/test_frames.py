@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+    RunSpec,
+)
+from bedplate.model.figure import RunFigures
+from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
+from bedplate.model.metrics import figure
+from bedplate.model.plan import ScheduledVisit
+from bedplate.model.visit import (
+    FORMAT_VERSION,
+    Comparison,
+    Durability,
+    Outcome,
+    Validity,
+    VisitKey,
+    VisitRecord,
+)
+from bedplate.study.frames import FIGURE_COLUMNS, RUN_COLUMNS, figures_frame, read_study, runs_frame
+from bedplate.study.records import StudyFacts, StudySchedule
+
+FILESYSTEM = FilesystemLevels("ext4", block_size_bytes=1024, barrier=False)
+CELL = Cell(DeviceLevels(), KernelLevels(), FILESYSTEM, BuildLevels(), ClusterLevels())
+DATASET = Dataset("pgbench", Levels(scale=1))
+RUNS = (RunSpec("ro", "pgbench"), RunSpec("rw", "pgbench"))
+MACHINE = Machine("h", "d", "6.1", "x86_64", "cpu", 2, 2**32, 4096, ("ext4",), 2, True, None, "b", True)
+FIGURES = RunFigures(
+    format_version=FORMAT_VERSION,
+    run="ro",
+    run_id="ro-1",
+    workload="pgbench",
+    outcome=Outcome.COMPLETED,
+    reasons=(),
+    validity=Validity.SUSPECT,
+    validity_reasons=("steal",),
+    measure_start_wall_s=1.0,
+    warmup_s=None,
+    duration_s=60.0,
+    figures=(figure("tps", 100.0), figure("load_s", None, phase="load", reason="not timed")),
+)
+
+
+def write_study(path: Path, *, order: tuple[int, ...] = (2, 1)) -> Path:
+    """Two repetitions in the given order; the first attempt at the first fails before its second run."""
+    path.mkdir()
+    visits = tuple(ScheduledVisit(i, CELL.id, DATASET.id, repetition) for i, repetition in enumerate(order))
+    runs = {DATASET.id: RUNS}
+    codec.write(
+        path / "schedule.json",
+        StudySchedule(1, 1, 2, {CELL.id: CELL}, {DATASET.id: DATASET}, runs, (), visits),
+    )
+    codec.write(path / "study.json", StudyFacts(FORMAT_VERSION, "t", "2026", "0.1", "p", "m", "6.1", ()))
+    codec.write(path / "machine.json", MACHINE)
+    (path / "plan.toml").write_text("title = 't'\n")
+    for repetition, attempt, outcome in (
+        (1, 1, Outcome.FAILED),
+        (1, 2, Outcome.COMPLETED),
+        (2, 1, Outcome.COMPLETED),
+    ):
+        names = ("ro",) if outcome is Outcome.FAILED else ("ro", "rw")
+        write_visit(path, VisitKey(CELL.id, DATASET.id, repetition, attempt), outcome, names)
+    return path
+
+
+def write_visit(study: Path, key: VisitKey, outcome: Outcome, names: tuple[str, ...]) -> Path:
+    directory = study / "visits" / ("canary" if key.canary else key.cell) / key.dataset
+    directory /= f"{key.repetition}.{key.attempt}"
+    for number, name in enumerate(names, start=1):
+        (directory / "runs" / f"{number:02d}-{name}").mkdir(parents=True)
+        codec.write(directory / "runs" / f"{number:02d}-{name}" / "run.json", replace(FIGURES, run=name))
+    record = VisitRecord(
+        format_version=FORMAT_VERSION,
+        key=key,
+        cell=CELL,
+        dataset=DATASET,
+        outcome=outcome,
+        reasons=("the server died",) if outcome is Outcome.FAILED else (),
+        failed_step=None,
+        started_wall_s=5.0,
+        seconds=1.0,
+        boot_id="b",
+        executor="local",
+        comparisons=(Comparison("filesystem.block_size_bytes", 1024, 2048, "superblock", True),),
+        durability=Durability("unsafe", "durable", "declared"),
+    )
+    codec.write(directory / "visit.json", record)
+    return directory
+
+
+def test_visits_come_in_the_order_of_the_schedule_and_then_of_their_attempts(tmp_path: Path) -> None:
+    study = read_study(write_study(tmp_path / "s"))
+    expected = [(2, 1), (1, 1), (1, 2)]
+    assert expected == [(v.record.key.repetition, v.record.key.attempt) for v in study.visits]
+    assert ["ro", "rw"] == [run.run for run in study.visits[0].runs]
+    assert ["01-ro", "02-rw"] == [path.name for path in study.visits[0].run_directories]
+
+
+def test_every_run_is_a_row_also_one_that_never_began(tmp_path: Path) -> None:
+    frame = runs_frame(read_study(write_study(tmp_path / "s")))
+    assert list(RUN_COLUMNS) == frame.columns
+    expected = [
+        (2, 1, "ro", 0, "completed", "suspect", "steal"),
+        (2, 1, "rw", 0, "completed", "suspect", "steal"),
+        (1, 1, "ro", 1, "completed", "suspect", "steal"),
+        (1, 1, "rw", 1, "not_run", "unknown", "the server died"),
+        (1, 2, "ro", 1, "completed", "suspect", "steal"),
+        (1, 2, "rw", 1, "completed", "suspect", "steal"),
+    ]
+    columns = ("repetition", "attempt", "run", "order", "outcome", "validity", "reasons")
+    assert expected == frame.select(columns).rows()
+
+
+def test_a_row_says_what_was_in_force_and_what_survives(tmp_path: Path) -> None:
+    row = runs_frame(read_study(write_study(tmp_path / "s"))).row(0, named=True)
+    expected = {
+        "cell": CELL.id,
+        "variant": "ext4 nobarrier",
+        "filesystem": "ext4",
+        "filesystem_block_size_bytes": 2048,
+        "block_size_bytes": 8192,
+        "durability_volatile": "unsafe",
+        "durability_protected": "durable",
+        "canary": False,
+        "started_wall_s": 5.0,
+    }
+    assert expected == {name: row[name] for name in expected}
+
+
+def test_an_absent_figure_is_null_with_its_reason(tmp_path: Path) -> None:
+    frame = figures_frame(read_study(write_study(tmp_path / "s")))
+    assert list(FIGURE_COLUMNS) == frame.columns
+    assert 10 == frame.height
+    rows = frame.select("phase", "metric", "value", "status", "reason").rows()[:2]
+    assert [
+        ("measure", "tps", 100.0, "measured", None),
+        ("load", "load_s", None, "absent", "not timed"),
+    ] == rows
+
+
+def test_canaries_are_rows_that_say_so(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    write_visit(path, VisitKey(CELL.id, DATASET.id, 1, 1, canary=True), Outcome.COMPLETED, ("ro",))
+    frame = runs_frame(read_study(path))
+    assert [(True, None)] == frame.filter(frame["canary"]).select("canary", "order").rows()
+
+
+def test_a_study_without_visits_has_empty_frames_of_the_same_columns(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    (path / "visits").rename(tmp_path / "gone")
+    study = read_study(path)
+    assert (0, list(RUN_COLUMNS)) == (runs_frame(study).height, runs_frame(study).columns)
+    assert (0, list(FIGURE_COLUMNS)) == (figures_frame(study).height, figures_frame(study).columns)
+
+
+@pytest.mark.parametrize("name", ["3.1.unfinished", "notes", "1.x", ".1.1", "01.1", "1.1~"])
+def test_what_is_no_finished_visit_is_passed_over(tmp_path: Path, name: str) -> None:
+    path = write_study(tmp_path / "s")
+    foreign = path / "visits" / CELL.id / DATASET.id / name
+    foreign.mkdir()
+    (foreign / "visit.json").write_text('{"half')
+    assert 3 == len(read_study(path).visits)
+
+
+def test_all_damaged_visits_are_named_at_once(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    for attempt in ("1.1", "2.1"):
+        (path / "visits" / CELL.id / DATASET.id / attempt / "visit.json").write_text('{"half')
+    with pytest.raises(StudyError) as caught:
+        read_study(path)
+    assert 2 == len(caught.value.reasons)
+    assert all("visit.json is not JSON" in reason for reason in caught.value.reasons)
+
+
+def test_another_format_is_refused_before_its_records_are_read(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    facts = json.loads((path / "study.json").read_text())
+    (path / "study.json").write_text(json.dumps({**facts, "format_version": 99}))
+    (path / "schedule.json").write_text("{}")
+    with pytest.raises(StudyError, match="of format 99"):
+        read_study(path)
+
+
+def test_no_study_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"is not a study: it has no study\.json"):
+        read_study(tmp_path)
