@@ -1,0 +1,41 @@
+"""The documents say what the program does: commands, metrics, the files that are linked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bedplate.cli.reference import reference
+
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
+
+
+def _pages(repository: Path) -> list[Path]:
+    pages = []
+    for name in DOCUMENTS:
+        path = repository / name
+        pages += sorted(path.glob("**/*.md")) if path.is_dir() else [path]
+    return pages
+
+
+def test_every_command_is_documented_as_it_is(repository: Path) -> None:
+    shown = (repository / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
+    assert reference() == shown, "renew it: python -m bedplate.cli.reference > docs/COMMANDS.md"
+
+
+def test_no_link_between_documents_is_dead(repository: Path) -> None:
+    dead = []
+    for page in _pages(repository):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:")) and not (page.parent / target).exists():
+                dead.append(f"{page.relative_to(repository)} -> {target}")
+    assert [] == dead
+
+
+@pytest.mark.parametrize("name", ["quick", "barriers", "block-sizes", "checkpoints", "vondra-2011-oltp"])
+def test_every_ready_plan_is_named_in_the_readme_or_the_plans_page(repository: Path, name: str) -> None:
+    text = (repository / "README.md").read_text() + (repository / "docs" / "PLANS.md").read_text()
+    assert name in text
+    assert (repository / "plans" / f"{name}.toml").exists()
