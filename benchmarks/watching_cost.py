@@ -62,6 +62,7 @@ class BarePgbench:
     """The same pgbench, warmed up alike, with no probe and no log."""
 
     name = BARE
+    protocol = "bare"
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Never called: the dataset is the other workload's."""

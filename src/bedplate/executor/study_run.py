@@ -128,6 +128,10 @@ class StudyRun:
             state_directory=str(state_directory()),
             # The same load for every cell of a repetition, another one in the next.
             seed=int(digest([grounds.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),
+            provenance={
+                "machine": self._store.facts.machine_identity,
+                "plan": grounds.plan.digest,
+            },
         )
 
     def _estimate(self, visit: ScheduledVisit) -> float:

@@ -85,7 +85,10 @@ class VisitKey:
 
 @dataclass(frozen=True)
 class VisitRequest:
-    """Everything a visit needs; `native_drivers` are paths of built C drivers by name."""
+    """Everything a visit needs; `native_drivers` are paths of built C drivers by name.
+
+    `provenance` names the machine and the plan by digest, for the record.
+    """
 
     format_version: int
     key: VisitKey
@@ -97,6 +100,7 @@ class VisitRequest:
     native_drivers: Mapping[str, str]
     state_directory: str
     seed: int
+    provenance: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,11 @@ class Durability:
 
 @dataclass(frozen=True)
 class VisitRecord:
-    """What happened in one visit; `failed_step` is the step of its life at which it stopped."""
+    """What happened in one visit; `failed_step` is the step of its life at which it stopped.
+
+    `provenance` names what may be compared with what: `machine` and `plan` by digest, `executor`,
+    `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured.
+    """
 
     format_version: int
     key: VisitKey
@@ -212,3 +220,4 @@ class VisitRecord:
     commands: tuple[tuple[str, ...], ...] = ()
     runs: tuple[str, ...] = ()
     build_digest: str | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)

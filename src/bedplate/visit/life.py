@@ -21,6 +21,7 @@ from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequ
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.preflight import unmet_needs
 from bedplate.visit.stand import Stand
+from bedplate.workload.registry import workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -78,6 +79,13 @@ def live(
         commands=tuple(commands.record),
         runs=tuple(findings.runs),
         build_digest=request.build.digest,
+        provenance={
+            **request.provenance,
+            "executor": executor,
+            "kernel": os.uname().release,
+            "build": request.build.digest,
+            "protocol": workload_for(request.dataset.workload).protocol,
+        },
     )
 
 

@@ -44,6 +44,8 @@ class Pgbench:
     """`type = "pgbench"` in a plan."""
 
     name = "pgbench"
+    # Raised whenever a change of how it is measured makes old and new figures incomparable.
+    protocol = "pgbench 1"
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Create and fill pgbench's tables, then force everything to the device."""

@@ -38,9 +38,13 @@ class Rig:
 
 
 class Workload(Protocol):
-    """Loads a dataset and measures runs on it; one file each, named in `registry.py`."""
+    """Loads a dataset and measures runs on it; one file each, named in `registry.py`.
+
+    `protocol` names the version of how it measures; runs of two versions are not compared.
+    """
 
     name: str
+    protocol: str
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Load the dataset; the caller times it."""
