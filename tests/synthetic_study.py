@@ -86,6 +86,7 @@ class Recipe:
     missing: tuple[tuple[int, int], ...] = ()
     canaries: int = 3
     hostile: bool = False
+    device_kind: str = "image file on a loop device"
     throttle: Throttle | None = None
     title: str = "Barriers and block sizes"
     seed: int = 7
@@ -234,7 +235,14 @@ def _write_visit(
             "declared",
             () if durable else ("0 flushes in 64 appending fsyncs: a volatile cache may lose them",),
         ),
-        device_facts=Levels({"image_bytes": 4 * 2**30, "rotational": False}),
+        device_facts=Levels(
+            {
+                "kind": recipe.device_kind,
+                "size_bytes": 4 * 2**30,
+                "rotational": 0,
+                "write_cache": "write back",
+            }
+        ),
         timings=(Timing("mkfs", 0.4), Timing("load", 12.5)),
         versions={"mkfs.ext4": "1.47.2", "postgresql": "18.1"},
         commands=(

@@ -84,8 +84,7 @@ def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[
 
 def stands_on_image(record: VisitRecord) -> bool:
     """True where the scratch device was an image file on a loop device."""
-    facts = record.device_facts
-    return facts.get("is_image") is True or "image_bytes" in facts or "backing_file" in facts
+    return str(record.device_facts.get("kind", "")).startswith("image file")
 
 
 def _varying(cells: list[Cell]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tests.synthetic_study import Recipe, cells_of, write_study
 
+from bedplate.model.cell import Throttle
 from bedplate.model.codec import read, write
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, Validity, VisitRecord
@@ -72,6 +73,9 @@ def test_what_else_varies_is_in_the_label(tmp_path: Path) -> None:
 def test_an_image_file_and_an_emulated_device_are_marked(tmp_path: Path) -> None:
     found = overview(write_study(tmp_path / "study", SMALL))
     assert ["image file"] == [mark.split(":")[0] for mark in found.marks]
+    recipe = replace(SMALL, device_kind="block device", throttle=Throttle("hdd-7200", read_iops=150))
+    emulated = overview(write_study(tmp_path / "emulated", recipe))
+    assert ["emulated device (hdd-7200)"] == [mark.split(":")[0] for mark in emulated.marks]
 
 
 def _cell(number: int) -> str:
