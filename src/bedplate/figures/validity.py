@@ -190,10 +190,11 @@ def _throttled(evidence: Evidence) -> str | None:
 
 
 def _too_short(evidence: Evidence) -> str | None:
-    asked = evidence.asked_duration_s
-    if asked is None or evidence.duration_s >= asked * (1 - SHORT_SHARE_MAX):
+    # pgbench's clock for --time starts before it connects, so many clients shorten the window.
+    asked, ran_s = evidence.asked_duration_s, evidence.pgbench_s or evidence.duration_s
+    if asked is None or ran_s >= asked * (1 - SHORT_SHARE_MAX):
         return None
-    return f"{evidence.duration_s:.1f} s were measured, {asked:g} s were asked"
+    return f"{ran_s:.1f} s were measured, {asked:g} s were asked"
 
 
 def _unreadable(evidence: Evidence) -> str | None:
@@ -312,7 +313,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "window too short",
-        f"more than {SHORT_SHARE_MAX:.0%} shorter than asked",
+        f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
         "the plan's duration",
         _too_short,
     ),

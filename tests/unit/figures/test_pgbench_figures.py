@@ -144,12 +144,14 @@ def sample(raw: Raw, at_s: float) -> Sample:
     return Sample(MONOTONIC + at_s, WALL + at_s + stepped, "measure", counters_at(raw, at_s))
 
 
+_STEPS = (("mkfs", 0.5), ("initdb", 2.0), ("server start", 1.0), ("load", 9.0))
+
+
 def write_raw(directory: Path, raw: Raw) -> tuple[Path, Path]:
     """Visit and run directory with every raw input of a run."""
     run = directory / "runs" / "01-rw"
     (run / "logs").mkdir(parents=True)
     (directory / "logs").mkdir()
-    spec = RunSpec("rw", "pgbench", Levels(script=raw.script, clients=4, jobs=2))
     cell = Cell(device=raw.device, filesystem=FilesystemLevels("ext4"), **_KEY_OF_BOTH)  # type: ignore[arg-type]
     dataset = Dataset("pgbench", Levels(scale=1))
     codec.write(
@@ -166,45 +168,12 @@ def write_raw(directory: Path, raw: Raw) -> tuple[Path, Path]:
             seconds=200,
             boot_id="b",
             executor="local",
-            timings=(
-                Timing("mkfs", 0.5),
-                Timing("initdb", 2.0),
-                Timing("server start", 1.0),
-                Timing("load", 9.0),
-            ),
+            timings=tuple(Timing(*step) for step in _STEPS),
             kernel_messages=raw.kernel_messages,
         ),
     )
+    codec.write(run / "record.json", _record(raw))
     warmup, measure = transactions(raw)
-    length_s = raw.measure_s + STARTUP_S
-    phases: tuple[Phase, ...] = (
-        Phase("warmup", MONOTONIC - raw.warmup_s, MONOTONIC, WALL - raw.warmup_s, WALL),
-        Phase("measure", MONOTONIC, MONOTONIC + length_s, WALL, WALL + length_s),
-    )
-    phases = phases if raw.warmup_s else phases[1:]
-    codec.write(
-        run / "record.json",
-        RunRecord(
-            spec=spec,
-            outcome=raw.outcome,
-            reasons=() if raw.outcome is Outcome.COMPLETED else ("the server died",),
-            phases=phases,
-            before=sample(raw, 0.0),
-            after=sample(raw, length_s),
-            facts={
-                "script": raw.script,
-                "clients": 4,
-                "jobs": 2,
-                "duration_s_asked": float(raw.measure_s),
-                "cpu_count": 2,
-                "block_size_bytes": BLOCK,
-                "database_bytes": 100 * 2**20,
-                "wal_bytes_on_disk": 64 * 2**20,
-                "measure_client_cpu_s": 0.4 * raw.measure_s,
-                **raw.facts,
-            },
-        ),
-    )
     with (run / "course.jsonl").open("w") as course:
         for at in np.arange(-raw.warmup_s + 0.1, raw.measure_s, 1.0):
             course.write(codec.dumps(sample(raw, float(at)), indent=None) + "\n")
@@ -222,6 +191,34 @@ def write_raw(directory: Path, raw: Raw) -> tuple[Path, Path]:
     (run / "logs/pgbench.err").write_text("")
     (directory / "logs/server.log").write_text(_server_log(raw) + raw.more_log)
     return directory, run
+
+
+def _record(raw: Raw) -> RunRecord:
+    length_s = raw.measure_s + STARTUP_S
+    phases = (
+        Phase("warmup", MONOTONIC - raw.warmup_s, MONOTONIC, WALL - raw.warmup_s, WALL),
+        Phase("measure", MONOTONIC, MONOTONIC + length_s, WALL, WALL + length_s),
+    )
+    return RunRecord(
+        spec=RunSpec("rw", "pgbench", Levels(script=raw.script, clients=4, jobs=2)),
+        outcome=raw.outcome,
+        reasons=() if raw.outcome is Outcome.COMPLETED else ("the server died",),
+        phases=phases if raw.warmup_s else phases[1:],
+        before=sample(raw, 0.0),
+        after=sample(raw, length_s),
+        facts={
+            "script": raw.script,
+            "clients": 4,
+            "jobs": 2,
+            "duration_s_asked": float(raw.measure_s),
+            "cpu_count": 2,
+            "block_size_bytes": BLOCK,
+            "database_bytes": 100 * 2**20,
+            "wal_bytes_on_disk": 64 * 2**20,
+            "measure_client_cpu_s": 0.4 * raw.measure_s,
+            **raw.facts,
+        },
+    )
 
 
 def _server_log(raw: Raw) -> str:
