@@ -23,6 +23,7 @@ class Evidence:
     """
 
     read_only: bool
+    canary: bool
     duration_s: float
     asked_duration_s: float | None
     windows: tuple[Window, ...] | None

@@ -175,6 +175,7 @@ class _Measured:
         memory = inputs.visit.cell.device.memory_bytes
         return Evidence(
             read_only=self._read_only,
+            canary=inputs.visit.key.canary,
             duration_s=self.window.duration_s,
             asked_duration_s=self._number("duration_s_asked"),
             windows=self.windows,

@@ -14,6 +14,7 @@ from bedplate.model.visit import Validity
 
 SOUND = Evidence(
     read_only=False,
+    canary=False,
     duration_s=600.0,
     asked_duration_s=600.0,
     windows=(Window("timed", 10.0, 220.0),),
@@ -85,6 +86,7 @@ FINE: dict[str, Evidence] = {
     "sound": SOUND,
     "read-only": READ_ONLY,
     "read-only after a checkpoint": replace(READ_ONLY, windows=(Window("timed", -9.0, 0.0),)),
+    "a canary is too short for a checkpoint": replace(SOUND, canary=True, windows=()),
     "climb without reads": replace(SOUND, tps_trend=0.5, device_reads_per_s=0.9),
     "climb with steady reads": replace(SOUND, tps_trend=0.5, reads_per_transaction_trend=-0.1),
     "limits are not over the limit": replace(SOUND, client_cpu_s=960.0, steal_share=0.05, tps_trend=0.10),
@@ -157,6 +159,8 @@ def test_any_evidence_is_judged_and_never_unexplained(evidence: Evidence) -> Non
         "EXT4-fs (loop3): mounted filesystem 1a2b r/w with ordered data mode. Quota mode: none.",
         "EXT4-fs (loop3): unmounting filesystem 1a2b.",
         "EXT4-fs (loop0): mounting ext3 file system using the ext4 subsystem",
+        "set_capacity_and_notify: 15 callbacks suppressed",
+        "loop3: detected capacity change from 0 to 2097152",
         "XFS (loop3): Mounting V5 Filesystem 1a2b",
         "XFS (loop3): Ending clean mount",
         "XFS (loop3): Unmounting Filesystem 1a2b",
