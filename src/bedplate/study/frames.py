@@ -241,7 +241,8 @@ def _runs(study: Study, visit: StoredVisit) -> Iterator[tuple[str, Outcome, Vali
     made = {run.run for run in visit.runs}
     for run in visit.runs:
         yield run.run, run.outcome, run.validity, (*run.reasons, *run.validity_reasons)
-    for spec in study.schedule.runs.get(visit.record.key.dataset, ()):
+    key, schedule = visit.record.key, study.schedule
+    for spec in schedule.canary_runs if key.canary else schedule.runs.get(key.dataset, ()):
         if spec.name not in made and visit.record.outcome is not Outcome.COMPLETED:
             yield spec.name, Outcome.NOT_RUN, Validity.UNKNOWN, visit.record.reasons
 

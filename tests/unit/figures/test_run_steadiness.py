@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.figures.steadiness import divide, settled_after_s, steadiness, trend_share
@@ -16,11 +16,13 @@ windows = st.lists(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(1e-3, 1e6), st.integers(10, 700))
 def test_the_trend_of_a_constant_is_zero(level: float, seconds: int) -> None:
     assert trend_share(np.full(seconds, level)) == pytest.approx(0.0, abs=1e-9)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(-0.9, 5.0), st.integers(20, 700))
 def test_the_trend_of_a_line_is_its_growth_over_its_mean(growth: float, seconds: int) -> None:
     values = 100 * (1 + growth * np.arange(seconds) / seconds)
