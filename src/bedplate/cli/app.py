@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bedplate.cli.ownership import first_made, give_to_caller
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -97,13 +99,11 @@ def run(
     retry_failed: RetryFailed = False,  # noqa: FBT002
 ) -> None:
     """Run a plan, or go on where it stopped."""
-    from bedplate.cli import running  # noqa: PLC0415
+    from bedplate.cli.running import Leave  # noqa: PLC0415
+    from bedplate.cli.running import run as measure  # noqa: PLC0415
 
-    raise typer.Exit(
-        running.run(
-            plan, study, erase=tuple(erase or ()), erase_foreign=erase_foreign, retry_failed=retry_failed
-        )
-    )
+    leave = Leave(tuple(erase or ()), erase_foreign)
+    raise typer.Exit(measure(plan, study, leave=leave, retry_failed=retry_failed))
 
 
 @app.command()
@@ -119,13 +119,11 @@ def extend(
     erase_foreign: EraseForeign = False,  # noqa: FBT002
 ) -> None:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
-    from bedplate.cli import running  # noqa: PLC0415
+    from bedplate.cli.running import Leave  # noqa: PLC0415
+    from bedplate.cli.running import extend as enlarge  # noqa: PLC0415
 
-    raise typer.Exit(
-        running.extend(
-            study, repetitions=repetitions, plan=plan, erase=tuple(erase or ()), erase_foreign=erase_foreign
-        )
-    )
+    leave = Leave(tuple(erase or ()), erase_foreign)
+    raise typer.Exit(enlarge(study, repetitions=repetitions, plan=plan, leave=leave))
 
 
 @app.command()
@@ -159,7 +157,9 @@ def report(
     """Write one self-contained HTML page."""
     from bedplate.report.build import build_report  # noqa: PLC0415
 
+    made = first_made(output)
     build_report(studies, output)
+    give_to_caller(made)
     print(output)
 
 
@@ -173,8 +173,10 @@ def export(
     """Write a study's figures as CSV, Parquet or JSON."""
     from bedplate.report.export import export as write  # noqa: PLC0415
 
+    made = first_made(output)
     for path in write(study, output):
         print(path)
+    give_to_caller(made)
 
 
 @app.command()

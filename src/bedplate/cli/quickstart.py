@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.planning import own_plans
-from bedplate.errors import EXIT_DONE, RequirementMissing
+from bedplate.errors import EXIT_DONE, PlanError, RequirementMissing
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
 
 def quickstart(directory: Path, *, yes: bool) -> int:
     """Prepare, run plans/quick.toml, print the table, write the page, say what it can tell."""
-    from bedplate.cli.app import print_tables  # noqa: PLC0415
     from bedplate.cli.planning import prospect  # noqa: PLC0415
-    from bedplate.cli.running import run  # noqa: PLC0415
+    from bedplate.cli.running import Leave, run  # noqa: PLC0415
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
 
     plan = own_plans() / "quick.toml"
@@ -34,17 +34,30 @@ def quickstart(directory: Path, *, yes: bool) -> int:
         f"{format_duration(found.estimate.seconds)} and at most {format_duration(found.estimate.build_seconds)} "
         f"more if PostgreSQL has to be built. Everything goes to {directory}; no device is erased."
     )
-    directory.mkdir(parents=True, exist_ok=True)
-    status = run(plan, study, erase=(), erase_foreign=False, retry_failed=False, yes=yes)
+    page = directory / "report.html"
+    made = (study, page) if directory.is_dir() else (first_made(directory),)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PlanError(f"--directory {directory} cannot be made: {error.strerror}") from error
+    try:
+        status = run(plan, study, leave=Leave(yes=yes))
+        _present(study, page)
+    finally:
+        for path in made:
+            give_to_caller(path)
+    if status == EXIT_DONE:
+        print(f"for verdicts: sudo ./bedplate extend {study} --repetitions 5")
+    return status
+
+
+def _present(study: Path, page: Path) -> None:
+    from bedplate.cli.app import print_tables  # noqa: PLC0415
     from bedplate.report.build import build_report  # noqa: PLC0415
     from bedplate.report.tables import show_tables  # noqa: PLC0415
 
     print()
     print_tables(show_tables([study]))
-    page = directory / "report.html"
     build_report([study], page)
     print()
     print(f"report: {page}")
-    if status == EXIT_DONE:
-        print(f"for verdicts: sudo ./bedplate extend {study} --repetitions 5")
-    return status

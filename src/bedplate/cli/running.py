@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import os
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.planning import Prospect, prospect, prospect_of
 from bedplate.cli.prepare import ensure_packages
 from bedplate.errors import (
     EXIT_DONE,
     EXIT_SOME_RUNS_FAILED,
-    DeviceRefused,
     PlanError,
     RequirementMissing,
     StudyError,
@@ -19,107 +20,145 @@ from bedplate.errors import (
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from bedplate.cli.planning import Tell
     from bedplate.executor.display import Display
+    from bedplate.model.cell import Cell
+    from bedplate.model.visit import ScratchDevice
     from bedplate.study.store import StudyStore
 
 
-def run(
-    plan: Path,
-    study: Path,
-    *,
-    erase: tuple[str, ...],
-    erase_foreign: bool,
-    retry_failed: bool,
-    yes: bool = False,
-) -> int:
+@dataclass(frozen=True)
+class Leave:
+    """What the command line allows: which device may be erased, foreign signatures, packages."""
+
+    erase: tuple[str, ...] = ()
+    erase_foreign: bool = False
+    yes: bool = False
+
+
+def run(plan: Path, study: Path, *, leave: Leave, retry_failed: bool = False) -> int:
     """Run a plan into a study, or go on with it."""
-    from bedplate.executor.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.study.store import is_study  # noqa: PLC0415
+    from bedplate.executor.display import LineDisplay  # noqa: PLC0415
+    from bedplate.study.layout import is_study  # noqa: PLC0415
+    from bedplate.study.store import refuse_unless_new  # noqa: PLC0415
 
+    study = _absolute(study)
     found = prospect(plan)
-    _check_before_touching(found, erase)
+    _refuse_wrong_call(found, leave)
+    made = first_made(study)
     with ExitStack() as stack:
-        display = stack.enter_context(display_for_terminal())
+        stack.callback(give_to_caller, made)
         if is_study(study):
-            store = stack.enter_context(_go_on(found, study, display))
+            found, store = _go_on(found, study)
+            stack.enter_context(store)
+            _refuse_without_root()
+            print(f"going on with {study}", flush=True)
+            if store.due(found.schedule, retry_failed=retry_failed):
+                stack.enter_context(_claim(found, study, leave, LineDisplay()))
         else:
-            ensure_packages([planned.cell for planned in found.expansion.cells], display, yes=yes)
+            refuse_unless_new(study)
+            _refuse_without_root()
+            ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+            stack.enter_context(_claim(found, study, leave, LineDisplay()))
+            found = prospect(plan, tell_trials=tell_trials)
+            _refuse_nothing_to_run(found)
             store = stack.enter_context(_begin(found, study))
-        return _measure(
-            found,
-            store,
-            display,
-            erase=erase,
-            erase_foreign=erase_foreign,
-            retry_failed=retry_failed,
-            yes=yes,
-        )
+        return _measure(found, store, leave=leave, retry_failed=retry_failed)
 
 
-def extend(
-    study: Path,
-    *,
-    repetitions: int | None,
-    plan: Path | None,
-    erase: tuple[str, ...],
-    erase_foreign: bool,
-) -> int:
+def extend(study: Path, *, repetitions: int | None, plan: Path | None, leave: Leave) -> int:
     """Add repetitions or cells, write that down, and run what is due."""
-    from bedplate.executor.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.plan.differences import obstacles_to_extend  # noqa: PLC0415
+    from bedplate.executor.display import LineDisplay  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
 
     if (repetitions is None) == (plan is None):
         raise PlanError("say either --repetitions N or --plan PLAN: what is to be added?")
-    before = frozen(study)
-    if plan is not None:
-        found = prospect(plan)
-        what = f"extended by {plan.name}"
-    else:
-        found = prospect_of(
-            _with_repetitions(before.text, repetitions or 0),
-            source="the extended plan",
-            directory=before.directory,
-        )
-        what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
-    obstacles = obstacles_to_extend(before.plan, found.plan)
-    if obstacles:
-        raise StudyError(*(f"{study} cannot be extended so: {obstacle}" for obstacle in obstacles))
-    _check_before_touching(found, erase)
+    study = _absolute(study)
+    _refuse_wrong_call(_extended(study, repetitions, plan)[0], leave)
+    _refuse_without_root()
     with ExitStack() as stack:
-        display = stack.enter_context(display_for_terminal())
+        stack.callback(give_to_caller, study)
         store = stack.enter_context(StudyStore.open(study))
+        # Once more, now that nobody else can change it.
+        found, what = _extended(study, repetitions, plan)
         _refuse_another_machine(found, store)
-        store.extend(
-            plan=found.plan,
-            plan_text=found.text,
-            plan_files=found.plan.files,
-            expansion=found.expansion,
-            schedule=found.schedule,
-            what=what,
-        )
-        return _measure(
-            found, store, display, erase=erase, erase_foreign=erase_foreign, retry_failed=False, yes=False
-        )
+        stack.enter_context(_claim(found, study, leave, LineDisplay()))
+        ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+        found, _ = _extended(study, repetitions, plan, tell_trials=tell_trials)
+        _refuse_lost_visits(found, store)
+        if found.plan.digest == store.facts.plan_digest:
+            print(f"{study} has all of that already; going on with it", flush=True)
+        else:
+            store.extend(
+                plan=found.plan,
+                plan_text=found.text,
+                plan_files=found.plan.files,
+                expansion=found.expansion,
+                schedule=found.schedule,
+                what=what,
+            )
+        return _measure(found, store, leave=leave, retry_failed=False)
 
 
 def frozen(study: Path) -> Prospect:
     """The plan that a study keeps, as it comes out on this machine."""
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
-    from bedplate.study.store import is_study  # noqa: PLC0415
+    from bedplate.study.version import require_known_format  # noqa: PLC0415
 
-    if not is_study(study):
-        raise StudyError(f"{study} is not a study: it has no study.json")
     layout = StudyLayout(study)
+    require_known_format(layout)
     directory = layout.plan_files if layout.plan_files.is_dir() else layout.directory
-    return prospect_of(layout.plan.read_text(encoding="utf-8"), source=str(layout.plan), directory=directory)
+    try:
+        text = layout.plan.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{layout.plan}, the study's own plan, cannot be read: {error}") from error
+    try:
+        return prospect_of(text, source=str(layout.plan), directory=directory)
+    except PlanError as error:
+        raise StudyError(
+            *(f"the study's own plan is damaged: {reason}" for reason in error.reasons)
+        ) from error
+
+
+def tell_trials(done: int, total: int) -> None:
+    """One line for all of them: they take a tenth of a second each."""
+    if done == 0:
+        print(f"trying {total} file systems of the plan on this kernel", flush=True)
+
+
+def _extended(
+    study: Path,
+    repetitions: int | None,
+    plan: Path | None,
+    *,
+    tell_trials: Tell | None = None,
+) -> tuple[Prospect, str]:
+    """The larger plan and what the study's history will say; StudyError if it does not only add."""
+    from bedplate.cli.repetitions import with_repetitions  # noqa: PLC0415
+    from bedplate.plan.differences import obstacles_to_extend  # noqa: PLC0415
+
+    before = frozen(study)
+    if plan is not None:
+        found = prospect(plan, tell_trials=tell_trials)
+        what = f"extended by {plan.name}"
+    else:
+        found = prospect_of(
+            with_repetitions(before.text, repetitions or 0),
+            source="the extended plan",
+            directory=before.directory,
+            tell_trials=tell_trials,
+        )
+        what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
+    obstacles = obstacles_to_extend(before.plan, found.plan)
+    if obstacles:
+        raise StudyError(*(f"{study} cannot be extended so: {obstacle}" for obstacle in obstacles))
+    return found, what
 
 
 def _begin(found: Prospect, study: Path) -> StudyStore:
-    from dataclasses import replace  # noqa: PLC0415
-
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
 
@@ -134,13 +173,22 @@ def _begin(found: Prospect, study: Path) -> StudyStore:
     )
 
 
-def _go_on(found: Prospect, study: Path, display: Display) -> StudyStore:
-    """The store of a study that was begun; StudyError if it was begun with another plan or elsewhere."""
-    from bedplate.plan.differences import differences  # noqa: PLC0415
+def _go_on(found: Prospect, study: Path) -> tuple[Prospect, StudyStore]:
+    """The store of a study that was begun, and its own cells and order in place of what comes out now.
+
+    StudyError if it was begun with another plan or elsewhere.
+    """
+    from bedplate.plan.differences import differences, obstacles_to_extend  # noqa: PLC0415
+    from bedplate.study.schedule import recorded_expansion  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
 
     before = frozen(study)
     changed = differences(before.plan, found.plan)
+    if changed and not obstacles_to_extend(found.plan, before.plan):
+        raise StudyError(
+            *(f"{study} was extended since: {change}" for change in changed),
+            f"go on with `bedplate extend {study} --repetitions {before.plan.repetitions}`",
+        )
     if changed:
         raise StudyError(
             *(f"{study} was begun with another plan: {change}" for change in changed),
@@ -149,11 +197,21 @@ def _go_on(found: Prospect, study: Path, display: Display) -> StudyStore:
     store = StudyStore.open(study)
     try:
         _refuse_another_machine(found, store)
+        expansion, schedule = recorded_expansion(store.schedule)
     except BaseException:
         store.close()
         raise
-    display.note(f"going on with {study}")
-    return store
+    return replace(found, expansion=expansion, schedule=schedule), store
+
+
+def _claim(found: Prospect, study: Path, leave: Leave, display: Display) -> AbstractContextManager[None]:
+    from bedplate.executor.claim import claimed  # noqa: PLC0415
+
+    return claimed(_allowed(found.plan.scratch_device, leave), study=study, display=display)
+
+
+def _allowed(scratch: ScratchDevice, leave: Leave) -> ScratchDevice:
+    return replace(scratch, erase=leave.erase, erase_foreign=leave.erase_foreign)
 
 
 def _refuse_another_machine(found: Prospect, store: StudyStore) -> None:
@@ -171,21 +229,43 @@ def _refuse_another_machine(found: Prospect, store: StudyStore) -> None:
         )
 
 
-def _check_before_touching(found: Prospect, erase: tuple[str, ...]) -> None:
-    """Everything that can be refused before the first command."""
-    from bedplate.executor.preparation import is_root  # noqa: PLC0415
+def _refuse_lost_visits(found: Prospect, store: StudyStore) -> None:
+    """What the study holds must stay in its schedule, whatever this machine would refuse by now."""
+    kept = {planned.cell.id for planned in found.expansion.cells}
+    why = {pruned.cell.id: pruned.reasons for pruned in found.expansion.pruned}
+    recorded = {visit.cell_id for visit in store.schedule.visits if not visit.canary}
+    lost = sorted(recorded - kept)
+    if lost:
+        raise StudyError(
+            *(
+                f"{cell}, which the study has, can no longer run here: {'; '.join(why[cell])}"
+                for cell in lost
+            ),
+            "undo what changed on this machine, or name another --study",
+        )
 
+
+def _refuse_wrong_call(found: Prospect, leave: Leave) -> None:
+    """What is wrong with the plan or the call, before anything else is looked at."""
+    _refuse_nothing_to_run(found)
+    scratch = found.plan.scratch_device
+    if scratch.device is not None and scratch.device not in leave.erase:
+        raise PlanError(f"this plan erases {scratch.device}; say that you mean it: --erase {scratch.device}")
+    others = [name for name in leave.erase if name != scratch.device]
+    if others:
+        used = "an image file and erases no device" if scratch.is_image else f"{scratch.device} alone"
+        raise PlanError(*(f"--erase {name}: this plan uses {used}" for name in others))
+
+
+def _refuse_nothing_to_run(found: Prospect) -> None:
     if not found.expansion.cells:
         causes = dict.fromkeys(reason for pruned in found.expansion.pruned for reason in pruned.reasons)
         raise PlanError("no cell of this plan can run here", *causes)
-    reasons: list[str] = []
-    scratch = found.plan.scratch_device
-    if scratch.device is not None and scratch.device not in erase:
-        reasons.append(f"this plan erases {scratch.device}; say that you mean it: --erase {scratch.device}")
-    if scratch.device is None and erase:
-        reasons.append(f"--erase {erase[0]}: this plan uses an image file and erases no device")
-    if reasons:
-        raise DeviceRefused(*reasons)
+
+
+def _refuse_without_root() -> None:
+    from bedplate.executor.preparation import is_root  # noqa: PLC0415
+
     if not is_root():
         raise RequirementMissing(
             "measuring formats and mounts, which needs root: give the same command with sudo",
@@ -194,49 +274,50 @@ def _check_before_touching(found: Prospect, erase: tuple[str, ...]) -> None:
         )
 
 
-def _measure(
-    found: Prospect,
-    store: StudyStore,
-    display: Display,
-    *,
-    erase: tuple[str, ...],
-    erase_foreign: bool,
-    retry_failed: bool,
-    yes: bool,
-) -> int:
+def _absolute(study: Path) -> Path:
+    """A visit is another process and stands elsewhere; StudyError for a name that records cannot hold."""
+    path = study.absolute()
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError:
+        raise StudyError(f"{os.fsencode(path)!r} is no UTF-8; name another directory with --study") from None
+    return path
+
+
+def _cells(found: Prospect) -> list[Cell]:
+    canary = (found.expansion.canary,) if found.expansion.canary else ()
+    return [planned.cell for planned in (*found.expansion.cells, *canary)]
+
+
+def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: bool) -> int:
+    """The due visits of a study whose scratch device is held."""
+    from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
     from bedplate.executor.local import LocalExecutor  # noqa: PLC0415
-    from bedplate.executor.orphans import free_what_was_left  # noqa: PLC0415
     from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
     from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
 
     due = store.due(found.schedule, retry_failed=retry_failed)
-    if not due:
-        display.note(f"{store.layout.directory} is complete: {len(found.schedule.visits)} visits")
-        return EXIT_DONE
-    free_what_was_left(display)
-    planned = (*found.expansion.cells, *((found.expansion.canary,) if found.expansion.canary else ()))
-    cells = [item.cell for item in planned]
-    ensure_packages(cells, display, yes=yes)
-    grounds = Grounds(
-        plan=found.plan,
-        expansion=found.expansion,
-        builds=prepare_builds(cells, display),
-        native_drivers=prepare_drivers(),
-        erase=erase,
-        erase_foreign=erase_foreign,
-    )
-    tally = StudyRun(store, grounds, LocalExecutor(), display).run(due)
-    display.note(
-        f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}"
-    )
-    return EXIT_SOME_RUNS_FAILED if tally.failed else EXIT_DONE
-
-
-def _with_repetitions(text: str, repetitions: int) -> str:
-    """The plan's text with another number of repetitions; everything else stays as it was written."""
-    line = f"repetitions = {repetitions}"
-    changed, count = re.subn(r"(?m)^repetitions\s*=\s*\d+", line, text, count=1)
-    if count:
-        return changed
-    # Keys before the first table belong to the top; a plan that is silent gets the line there.
-    return f"{line}\n{text}"
+    if due:
+        ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+        with display_for_terminal() as display:
+            grounds = Grounds(
+                plan=found.plan,
+                expansion=found.expansion,
+                builds=prepare_builds(_cells(found), display),
+                native_drivers=prepare_drivers(),
+                erase=leave.erase,
+                erase_foreign=leave.erase_foreign,
+            )
+            tally = StudyRun(store, grounds, LocalExecutor(), display).run(due)
+        print(
+            f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}"
+        )
+    else:
+        print(f"{store.layout.directory} is complete: {len(found.schedule.visits)} visits")
+    failed = store.unsuccessful(found.schedule)
+    if failed:
+        print(
+            f"{failed} of {len(found.schedule.visits)} visits failed: `bedplate status` says why, "
+            "`bedplate run … --retry-failed` does them again"
+        )
+    return EXIT_SOME_RUNS_FAILED if failed else EXIT_DONE

@@ -40,10 +40,15 @@ class LocalExecutor:
         """Start the visit, pass its events on, wait for its end."""
         request_file = directory / "request.json"
         codec.write(request_file, request)
-        errors = directory / "run-visit.err"
+        logs = directory / "logs"
+        logs.mkdir(exist_ok=True)
+        errors = logs / "run-visit.err"
         with errors.open("wb") as stderr:
             visit = subprocess.Popen(
-                [sys.executable, "-S", "-m", "bedplate.visit.command", str(request_file), str(directory)],
+                [
+                    *(sys.executable, "-S", "-m", "bedplate.visit.command"),
+                    *("--parent", str(os.getpid()), "--", str(request_file), str(directory)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -83,7 +88,9 @@ def _end(visit: subprocess.Popen[bytes]) -> None:
     """Ask the visit to end, and wait: nothing may be left mounted behind our back."""
     if visit.poll() is not None:
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A second Ctrl-C must not leave the visit alone with what it holds.
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in asked}
     try:
         visit.send_signal(signal.SIGTERM)
         visit.communicate(timeout=_LEAVING_LIMIT_S)
@@ -91,4 +98,5 @@ def _end(visit: subprocess.Popen[bytes]) -> None:
         os.killpg(visit.pid, signal.SIGKILL)
         visit.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.executor.labels import Labels
 from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
@@ -63,6 +64,7 @@ class StudyRun:
         self._grounds = grounds
         self._executor = executor
         self._display = display
+        self._labels = Labels(grounds.expansion)
         # Estimated seconds are wrong on every machine, but wrong by much the same factor.
         self._estimated_s = 0.0
         self._taken_s = 0.0
@@ -81,31 +83,45 @@ class StudyRun:
         self, visit: ScheduledVisit, *, number: int, of: int, left: Sequence[ScheduledVisit]
     ) -> Outcome:
         cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
-        label = (
-            f"canary {visit.repetition}"
-            if visit.canary
-            else f"{cell.variant} · repetition {visit.repetition}"
-        )
+        label = self._labels.of(cell, load, visit)
         self._display.visit_begins(label, number=number, of=of, seconds_left=self._seconds_left(left))
         started = time.monotonic()
-        with self._store.attempt(visit) as attempt:
-            request = self._request(visit, attempt.number, cell, load)
-            try:
-                self._executor.run_visit(request, attempt.directory, self._display.event)
-            except BedplateError as error:
-                codec.write(
-                    attempt.directory / "visit.json", _lost(request, error, time.monotonic() - started)
-                )
-            record = codec.read(VisitRecord, attempt.directory / "visit.json")
-            figures = [
-                make_figures(attempt.directory, attempt.directory / "runs" / name) for name in record.runs
-            ]
-            attempt.finish()
+        try:
+            record, figures = self._live(visit, cell, load)
+        except OSError as error:
+            raise RequirementMissing(
+                f"{error.filename or self._store.layout.directory}: {error.strerror or error}; the visit under "
+                "way is not in the study, everything before it is. Mend that, and give the same command again"
+            ) from error
         seconds = time.monotonic() - started
         self._taken_s += seconds
         self._estimated_s += self._estimate(visit)
         self._display.visit_ends(record.outcome.value, seconds, _summary(record, figures))
         return record.outcome
+
+    def _live(self, visit: ScheduledVisit, cell: Cell, load: Load) -> tuple[VisitRecord, list[RunFigures]]:
+        """The visit as it stands in the store; OSError where the study cannot be written."""
+        started = time.monotonic()
+        with self._store.attempt(visit) as attempt:
+            request = self._request(visit, attempt.number, cell, load)
+            file = attempt.directory / "visit.json"
+            try:
+                self._executor.run_visit(request, attempt.directory, self._display.event)
+                record = codec.read(VisitRecord, file)
+            except BedplateError as error:
+                record = _lost(request, error, self._executor.name, time.monotonic() - started)
+                codec.write(file, record)
+            figures, problems = _make_figures(attempt.directory, record)
+            if problems:
+                record = replace(
+                    record,
+                    outcome=Outcome.FAILED,
+                    reasons=(*record.reasons, *problems),
+                    failed_step=record.failed_step or "figures",
+                )
+                codec.write(file, record)
+            attempt.finish()
+        return record, figures
 
     def _request(self, visit: ScheduledVisit, attempt: int, cell: Cell, load: Load) -> VisitRequest:
         grounds = self._grounds
@@ -143,7 +159,26 @@ class StudyRun:
         return correction * sum(self._estimate(visit) for visit in left)
 
 
-def _lost(request: VisitRequest, error: BedplateError, seconds: float) -> VisitRecord:
+def _make_figures(directory: Path, record: VisitRecord) -> tuple[list[RunFigures], list[str]]:
+    """The figures of every run that left a record, and why some could not be made."""
+    figures: list[RunFigures] = []
+    problems: list[str] = []
+    for name in record.runs:
+        run = directory / "runs" / name
+        if not (run / "record.json").exists():
+            continue  # the visit ended within it, and says why
+        try:
+            figures.append(make_figures(directory, run))
+        except OSError:
+            raise
+        except BedplateError as error:
+            problems += [f"{name}: {reason}" for reason in error.reasons]
+        except Exception as error:  # noqa: BLE001 -- the raw record stays, and a bug must not cost the study
+            problems.append(f"{name}: its figures could not be made, please report: {error!r}")
+    return figures, problems
+
+
+def _lost(request: VisitRequest, error: BedplateError, executor: str, seconds: float) -> VisitRecord:
     """The record of a visit that left none: what is known is why."""
     return VisitRecord(
         format_version=FORMAT_VERSION,
@@ -156,15 +191,17 @@ def _lost(request: VisitRequest, error: BedplateError, seconds: float) -> VisitR
         started_wall_s=time.time() - seconds,
         seconds=seconds,
         boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        executor="local",
+        executor=executor,
         build_digest=request.build.digest,
+        provenance=request.provenance,
     )
 
 
 def _summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
     """What a person wants to see of a visit that has just ended."""
     if record.outcome is not Outcome.COMPLETED:
-        return "; ".join(record.reasons)[:_SHOWN_REASON_CHARACTERS]
+        text = "; ".join(record.reasons)
+        return text if len(text) <= _SHOWN_REASON_CHARACTERS else f"{text[: _SHOWN_REASON_CHARACTERS - 1]}…"
     parts = []
     for run in figures:
         tps = next((row.value for row in run.figures if row.metric == "tps" and row.phase == "measure"), None)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# Root's, which everybody may read.
+SYSTEM_CACHE = Path("/var/cache/bedplate")
+
 
 def cache_directory() -> Path:
     """`$BEDPLATE_CACHE`; else /var/cache/bedplate for root, else the XDG cache of the user.
@@ -16,7 +19,7 @@ def cache_directory() -> Path:
     if asked:
         return Path(asked).absolute()
     if os.geteuid() == 0:
-        return Path("/var/cache/bedplate")
+        return SYSTEM_CACHE
     # The XDG base directory specification: a relative path is invalid and to be ignored.
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(xdg) if xdg.startswith("/") else Path.home() / ".cache"

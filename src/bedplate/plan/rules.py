@@ -64,7 +64,8 @@ def traits(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001
 
 def kernel_takes_it(cell: Cell, around: Surroundings) -> Iterator[str]:
     """What this kernel refuses: as trying has shown, else as far as its version tells."""
-    tried = around.refusals.get(cell.filesystem)
+    # Trying speaks of the running kernel only.
+    tried = around.refusals.get(cell.filesystem) if cell.kernel.release is None else None
     if tried is not None:
         yield from tried
         return

@@ -85,3 +85,8 @@ class StudyLayout:
     def attempt(self, visit: ScheduledVisit, number: int) -> Path:
         """The directory of one attempt."""
         return self.place_of(visit) / f"{visit.repetition}.{number}"
+
+
+def is_study(directory: Path) -> bool:
+    """Whether a directory holds a study."""
+    return (directory / "study.json").exists()

@@ -10,9 +10,9 @@ from statistics import fmean
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
-from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
-from bedplate.study.store import is_study, writer_of
+from bedplate.study.writer import writer_of
 
 
 @dataclass(frozen=True)

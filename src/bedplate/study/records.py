@@ -33,7 +33,10 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class StudySchedule:
-    """`schedule.json`: what there is to visit, and in which order; `runs` are by dataset."""
+    """`schedule.json`: what there is to visit, and in which order.
+
+    `runs` are by dataset. A canary's stand apart in `canary_runs`: a plan may load the same dataset.
+    """
 
     format_version: int
     seed: int
@@ -43,3 +46,4 @@ class StudySchedule:
     runs: Mapping[str, tuple[RunSpec, ...]]
     pruned: tuple[Pruned, ...]
     visits: tuple[ScheduledVisit, ...]
+    canary_runs: tuple[RunSpec, ...] = ()

@@ -7,7 +7,6 @@ visit is complete or absent whatever happens. One process at a time writes; a se
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from dataclasses import dataclass, replace
@@ -20,7 +19,9 @@ from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
+from bedplate.study.schedule import schedule_record
 from bedplate.study.version import require_known_format
+from bedplate.study.writer import take_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,7 +56,7 @@ class StudyStore:
 
     def __init__(self, directory: Path) -> None:
         self.layout = StudyLayout(directory)
-        self._lock = _take_lock(self.layout)
+        self._lock = take_lock(self.layout)
         self._sweep()
 
     @classmethod
@@ -71,9 +72,11 @@ class StudyStore:
         schedule: Schedule,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else."""
-        if directory.exists() and not _is_empty_or_begun(StudyLayout(directory)):
-            raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
-        directory.mkdir(parents=True, exist_ok=True)
+        refuse_unless_new(directory)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"{directory} cannot be made: {error.strerror}") from error
         store = cls(directory)
         layout = store.layout
         now = _now()
@@ -106,8 +109,7 @@ class StudyStore:
     def open(cls, directory: Path) -> StudyStore:
         """An existing study; StudyError if there is none, or one of another format."""
         require_known_format(StudyLayout(directory))
-        store = cls(directory)
-        return store
+        return cls(directory)
 
     @property
     def facts(self) -> StudyFacts:
@@ -115,10 +117,22 @@ class StudyStore:
         return codec.read(StudyFacts, self.layout.facts)
 
     @property
+    def schedule(self) -> StudySchedule:
+        """`schedule.json` as it stands."""
+        return codec.read(StudySchedule, self.layout.schedule)
+
+    @property
     def scratch_directory(self) -> Path:
         """Where an image file may stand while a visit uses it."""
         self.layout.scratch.mkdir(exist_ok=True)
         return self.layout.scratch
+
+    def unsuccessful(self, schedule: Schedule) -> int:
+        """How many visits there are whose last attempt did not complete."""
+        return sum(
+            bool(self.layout.attempts_at(visit)) and not self._is_done(visit, retry_failed=True)
+            for visit in schedule.visits
+        )
 
     def due(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
         """Visits that have no finished attempt, in order; with `retry_failed` also those that failed."""
@@ -132,6 +146,8 @@ class StudyStore:
         number = max(self.layout.attempts_at(visit), default=0) + 1
         final = self.layout.attempt(visit, number)
         directory = final.with_name(f"{final.name}{UNFINISHED}")
+        # The visit of a start that was killed may have gone on for a moment after the sweep.
+        shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         try:
             yield Attempt(number, directory, final)
@@ -234,63 +250,27 @@ class StudyStore:
             path.unlink(missing_ok=True)
 
 
+def refuse_unless_new(directory: Path) -> None:
+    """StudyError unless a study can be made there: nothing is, or only what a killed start left."""
+    if not os.path.lexists(directory):
+        return
+    if not directory.is_dir():
+        raise StudyError(f"{directory} is there and no directory; name another with --study")
+    try:
+        fit = _is_empty_or_begun(StudyLayout(directory))
+    except OSError as error:
+        raise StudyError(f"{directory} cannot be read: {error.strerror}") from error
+    if not fit:
+        raise StudyError(f"{directory} is not empty and no study; name another directory with --study")
+
+
 def _is_empty_or_begun(layout: StudyLayout) -> bool:
     """Whether a study may be made here: nothing is there, or only what a killed `create` left."""
     if layout.facts.exists() or any(layout.visits.glob("*")):
         return False
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
+    own.add(layout.scratch)
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
-
-
-def is_study(directory: Path) -> bool:
-    """Whether a directory holds a study."""
-    return (directory / "study.json").exists()
-
-
-def writer_of(layout: StudyLayout) -> str | None:
-    """The process that writes a study now, None if nobody does; changes nothing."""
-    try:
-        lock = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return os.pread(lock, 100, 0).decode(errors="replace").strip() or "unknown"
-    finally:
-        os.close(lock)
-    return None
-
-
-def schedule_record(expansion: Expansion, schedule: Schedule) -> StudySchedule:
-    """What `schedule.json` holds of an expansion and its order."""
-    planned = (*expansion.cells, *((expansion.canary,) if expansion.canary else ()))
-    loads = {load.dataset.id: load for cell in planned for load in cell.loads}
-    return StudySchedule(
-        format_version=FORMAT_VERSION,
-        seed=schedule.seed,
-        repetitions=schedule.repetitions,
-        cells={cell.cell.id: cell.cell for cell in planned},
-        datasets={identity: load.dataset for identity, load in loads.items()},
-        runs={identity: load.runs for identity, load in loads.items()},
-        pruned=expansion.pruned,
-        visits=schedule.visits,
-    )
-
-
-def _take_lock(layout: StudyLayout) -> int:
-    lock = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.pread(lock, 100, 0).decode(errors="replace").strip() or "unknown"
-        os.close(lock)
-        raise StudyError(
-            f"{layout.directory} is being written by process {holder}; wait for it, or end it"
-        ) from None
-    os.truncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    return lock
 
 
 def _sync(path: Path) -> None:

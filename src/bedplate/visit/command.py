@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("request", type=Path, help="the request, a JSON document")
     parser.add_argument("directory", type=Path, help="where the record goes; must exist and be empty")
     parser.add_argument("--executor", default="local", help="who runs this visit, for the record")
+    parser.add_argument("--parent", type=int, help="the process that started it; the visit ends with it")
     given = parser.parse_args(arguments)
     try:
         request = codec.read(VisitRequest, given.request)
@@ -47,7 +48,8 @@ def main(arguments: list[str]) -> int:
             print(f"error: {reason}", file=sys.stderr)
         return EXIT_PLAN_OR_CALL_WRONG
     _abandon_on_signals()
-    _end_with_the_parent()
+    if not _end_with_the_parent(given.parent):
+        return EXIT_INTERRUPTED
     events = EventStream(sys.stdout)
     try:
         record = live(request, given.directory, executor=given.executor, emit=events.emit)
@@ -71,9 +73,13 @@ def _abandon_on_signals() -> None:
 _PR_SET_PDEATHSIG = 1  # include/uapi/linux/prctl.h
 
 
-def _end_with_the_parent() -> None:
-    """A visit whose executor was killed ends too, cleanly, instead of going on unseen."""
+def _end_with_the_parent(parent: int | None) -> bool:
+    """A visit whose executor was killed ends too, cleanly, instead of going on unseen.
+
+    False if it was killed already, before the kernel could be asked to tell.
+    """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    return parent is None or os.getppid() == parent
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.cgroup import Group, drop_page_cache
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.lock import device_lock
+from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.mount import unmount
 from bedplate.host.scratch_device import prepare, release_device
 from bedplate.host.tunables import queue_settings, restore_all
@@ -132,7 +132,7 @@ class Stand:
         scratch = request.scratch_device
         self._undo.enter_context(
             device_lock(
-                Path(request.state_directory), scratch.device or "image file", study=str(self._directory)
+                Path(request.state_directory), scratch.device or IMAGE_FILES, study=str(self._directory)
             )
         )
         device = prepare(
