@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 HOSTILE = '</script><script>window.__pwned=1</script><img src=x onerror="window.__pwned=1">\'"&{{7*7}}'
 START_WALL_S = 1_700_000_000.0
 _WARMUP_S = 10
-_CANARY = Dataset("pgbench", Levels(scale=5))
+_DATASET = Dataset("pgbench", Levels(scale=30))
 _CANARY_RUN = RunSpec("canary", "pgbench", Levels(script="read-write", clients=1))
 _MACHINE = Machine(
     hostname="bench",
@@ -122,7 +122,7 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
     made = recipe or Recipe()
     directory.mkdir(parents=True)
     cells = cells_of(made)
-    dataset = Dataset("pgbench", Levels(scale=30))
+    dataset = _DATASET
     specs = tuple(
         RunSpec(name, "pgbench", Levels(script=name, clients=4, duration_s=float(made.course_s)))
         for name in ((*made.runs[:-1], HOSTILE) if made.hostile else made.runs)
@@ -141,8 +141,8 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
         seed=made.seed,
         repetitions=made.repetitions,
         cells={cell.id: cell for cell in cells},
-        datasets={dataset.id: dataset, _CANARY.id: _CANARY},
-        runs={dataset.id: specs, _CANARY.id: (_CANARY_RUN,)},
+        datasets={dataset.id: dataset},
+        runs={dataset.id: (_CANARY_RUN, *specs) if made.canaries else specs},
         pruned=tuple(pruned),
         visits=visits,
     )
@@ -156,7 +156,7 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
                 directory,
                 made,
                 cells[number],
-                dataset=_CANARY,
+                dataset=dataset,
                 specs=(_CANARY_RUN,),
                 visit=visit,
                 number=number,
@@ -190,7 +190,7 @@ def _schedule(recipe: Recipe, cells: tuple[Cell, ...], dataset: Dataset) -> tupl
         place = round(number * len(order) / max(recipe.canaries - 1, 1))
         order.insert(place, (cells[0], number + 1, True))
     return tuple(
-        ScheduledVisit(index, cell.id, (_CANARY if canary else dataset).id, repetition, canary)
+        ScheduledVisit(index, cell.id, dataset.id, repetition, canary)
         for index, (cell, repetition, canary) in enumerate(order)
     )
 

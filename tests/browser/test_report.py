@@ -196,6 +196,23 @@ def test_cells_are_chosen_for_the_courses(browser: Browser, report: Path) -> Non
         assert [] == found.complaints
 
 
+def test_a_study_of_failures_alone_still_explains_itself(browser: Browser, tmp_path: Path) -> None:
+    recipe = Recipe(
+        filesystem_blocks=(None,),
+        database_blocks=(8192,),
+        repetitions=1,
+        canaries=0,
+        failed=((0, 1),),
+        missing=((1, 1), (2, 1), (3, 1)),
+    )
+    build_report([write_study(tmp_path / "study", recipe)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        squares = found.page.locator("#heat-list td.empty").all_inner_texts()
+        assert {"failed", "not run", "pruned"} == set(squares)
+        assert "Nothing has been measured yet." in found.page.locator("#summary").inner_text()
+        assert [] == found.complaints
+
+
 def test_a_hostile_study_executes_nothing(browser: Browser, hostile: Path) -> None:
     with opened(browser, hostile) as found:
         page = found.page

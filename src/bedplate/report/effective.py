@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.visit import Outcome
+from bedplate.report.courses import rounded
 
 if TYPE_CHECKING:
     from bedplate.model.visit import Comparison, VisitRecord
@@ -51,7 +52,9 @@ def _row(item: Comparison) -> Row:
 
 
 def _shown(value: object) -> object:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return rounded(value) if isinstance(value, float) else value
 
 
 def _cell(record: VisitRecord, rows: list[list[Any]]) -> dict[str, Any]:

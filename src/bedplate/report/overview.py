@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bedplate.study.frames import StoredVisit, Study
 
 NOT_YET = "not run yet"
+# What room `plan` calls the run of a canary visit.
+CANARY_RUN = "canary"
 
 
 @dataclass(frozen=True)
@@ -191,17 +193,40 @@ def _measurements(study: Study) -> Iterator[Measurement]:
     for visit in sorted(study.visits, key=lambda visit: visit.record.key.attempt):
         key = visit.record.key
         latest[key.cell, key.dataset, key.repetition, key.canary] = visit
+    due = _due(study)
     for scheduled in study.schedule.visits:
         key_of = (scheduled.cell_id, scheduled.dataset_id, scheduled.repetition, scheduled.canary)
-        yield from _of_visit(study, scheduled, latest.get(key_of))
+        yield from _of_visit(scheduled, latest.get(key_of), due.get(scheduled.dataset_id, ()))
 
 
-def _of_visit(study: Study, scheduled: ScheduledVisit, stored: StoredVisit | None) -> Iterator[Measurement]:
-    names = [spec.name for spec in study.schedule.runs.get(scheduled.dataset_id, ())]
+def _due(study: Study) -> dict[str, tuple[str, ...]]:
+    """The names of the runs that every plain visit makes, by dataset.
+
+    The schedule keeps the canary's run with the others of its dataset. It is due in canary visits only,
+    unless a plan gave the same name to a run of its own, which plain visits then have made.
+    """
+    made = {
+        (visit.record.key.dataset, run.run)
+        for visit in study.visits
+        if not visit.record.key.canary
+        for run in visit.runs
+    }
+    canaries = {visit.dataset_id for visit in study.schedule.visits if visit.canary}
+    return {
+        dataset: tuple(
+            spec.name
+            for spec in specs
+            if spec.name != CANARY_RUN or dataset not in canaries or (dataset, spec.name) in made
+        )
+        for dataset, specs in study.schedule.runs.items()
+    }
+
+
+def _of_visit(
+    scheduled: ScheduledVisit, stored: StoredVisit | None, due: tuple[str, ...]
+) -> Iterator[Measurement]:
     found = _runs_of(stored) if stored else {}
-    for name in [name for name in names if not scheduled.canary or name in found] + [
-        name for name in found if name not in names
-    ]:
+    for name in dict.fromkeys((*(() if scheduled.canary else due), *found)):
         run, directory = found.get(name, (None, None))
         outcome, reasons = _outcome(stored, run)
         yield Measurement(

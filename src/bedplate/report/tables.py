@@ -99,7 +99,7 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
     notes = _Notes()
     several = len({dataset for dataset, _ in found.runs}) > 1
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
-    table.add_column("cell", overflow="fold", min_width=12, max_width=36)
+    table.add_column("cell", overflow="fold", min_width=14, max_width=36)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
     for dataset, run in runs:
         title = f"{run} ({dataset})" if several else run

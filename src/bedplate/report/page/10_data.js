@@ -22,6 +22,7 @@ bedplate.data = (() => {
   // Metrics that no run has a value for are explained where they are missed, and not offered.
   const valued = new Set(s.metric.filter((_, i) => s.n[i] > 0));
   const offered = page.metrics.map((_, index) => index).filter((index) => valued.has(index));
+  if (!offered.length) offered.push(metricOf.get("tps"));
   const several = page.studies.length > 1;
   const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
   return {
@@ -41,6 +42,7 @@ bedplate.data = (() => {
     runName: (index) => {
       if (index < 0) return "canary";
       const run = page.runs[index];
+      if (!run) return "no run";
       return datasets ? `${run.run} (${run.dataset})` : run.run;
     },
   };
