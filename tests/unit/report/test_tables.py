@@ -49,6 +49,12 @@ def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
     assert "not run yet" in text
 
 
+def test_no_footnote_is_cut_off_its_mark(study: Path) -> None:
+    table, notes = printed(show_tables([study])).split("Median of n")
+    marks = set("⁰¹²³⁴⁵⁶⁷⁸⁹") & set(table)
+    assert {"¹²³⁴⁵⁶⁷⁸⁹"[int(line[0]) - 1] for line in notes.splitlines() if line[:1].isdigit()} == marks
+
+
 def test_a_workload_and_a_metric_can_be_chosen(study: Path) -> None:
     text = printed(show_tables([study], workload="read-only", metric="latency_ms_p50"))
     assert "read-write" not in text
