@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import platform
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +38,14 @@ _TUNABLES = {
     "vm.swappiness": "/proc/sys/vm/swappiness",
     "vm.overcommit_memory": "/proc/sys/vm/overcommit_memory",
     "vm.nr_hugepages": "/proc/sys/vm/nr_hugepages",
+    "kernel.io_uring_disabled": "/proc/sys/kernel/io_uring_disabled",
 }
 # Words of the kernel's command line that decide figures. The others stay: some hold secrets.
 _COMMAND_LINE = ("mitigations", "isolcpus", "nohz_full", "idle", "intel_pstate", "amd_pstate", "nosmt", "mem")
+# Options of the kernel's build that decide what can be made, where nothing else tells without root.
+_CONFIG_OPTIONS = ("XFS_SUPPORT_V4",)
+# Modules that bring a scheduler: writing its name to a queue loads them.
+_SCHEDULER_MODULES = {"bfq": "bfq", "kyber-iosched": "kyber", "mq-deadline": "mq-deadline"}
 # A program and the option that makes it say its version; where several lines come, the first counts.
 _TOOLS = {
     "losetup": "--version",
@@ -91,7 +98,7 @@ def read_machine(root: Path = Path("/")) -> Machine:
         virtualisation=_virtualisation(root),
         boot_id=boot_id(proc),
         is_root=os.geteuid() == 0,
-        tunables=_tunables(root),
+        tunables=_tunables(root, release),
     )
 
 
@@ -124,18 +131,20 @@ def _filesystems(root: Path, release: str) -> tuple[str, ...]:
     """Types that the kernel has, and those that a module of the running kernel would bring."""
     lines = _text(root / "proc/filesystems").splitlines()
     found = {line.split()[-1] for line in lines if line.strip()}
-    modules = next(
+    # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
+    return tuple(sorted(found | _modules(root, release, "kernel/fs/")))
+
+
+def _modules(root: Path, release: str, folder: str) -> set[str]:
+    """Modules of the running kernel in a folder of its tree, built in or to be loaded."""
+    place = next(
         (path for prefix in ("lib", "usr/lib") if (path := root / prefix / "modules" / release).is_dir()),
         None,
     )
-    if modules is not None:
-        for name in ("modules.builtin", "modules.dep"):
-            for line in _text(modules / name).splitlines():
-                module = line.partition(":")[0]
-                # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
-                if module.startswith("kernel/fs/"):
-                    found.add(Path(module).name.split(".ko")[0])
-    return tuple(sorted(found))
+    if place is None:
+        return set()
+    lines = [line for name in ("modules.builtin", "modules.dep") for line in _text(place / name).splitlines()]
+    return {Path(line.partition(":")[0]).name.split(".ko")[0] for line in lines if line.startswith(folder)}
 
 
 def _virtualisation(root: Path) -> str | None:
@@ -173,11 +182,40 @@ def _memory_bytes(meminfo: str) -> int:
     return int(found[1]) * 1024 if found else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _tunables(root: Path) -> Mapping[str, str]:
+def _tunables(root: Path, release: str) -> Mapping[str, str]:
     values = {name: _text(root / path.lstrip("/")) for name, path in _TUNABLES.items()}
     found = {name: _selected(value) for name, value in values.items() if value}
     words = [word for word in _text(root / "proc/cmdline").split() if word.partition("=")[0] in _COMMAND_LINE]
-    return {**found, **({"kernel.command_line": " ".join(words)} if words else {})}
+    if words:
+        found["kernel.command_line"] = " ".join(words)
+    schedulers = _schedulers(root, release)
+    if schedulers:
+        found["block.schedulers"] = " ".join(sorted(schedulers))
+    return {**found, **_build_options(root, release)}
+
+
+def _schedulers(root: Path, release: str) -> set[str]:
+    """Every scheduler that some queue offers or a module would bring; empty where no queue says any."""
+    queues = (root / "sys/class/block").glob("*/queue/scheduler")
+    offered = {word.strip("[]") for queue in queues for word in _text(queue).split()}
+    if not offered:
+        return set()
+    modules = _modules(root, release, "kernel/block/")
+    return offered | {name for module, name in _SCHEDULER_MODULES.items() if module in modules}
+
+
+def _build_options(root: Path, release: str) -> Mapping[str, str]:
+    """`kernel.config.NAME` to y, m or n, from the kernel's own configuration where it can be read."""
+    text = ""
+    with contextlib.suppress(OSError, EOFError, zlib.error):
+        text = gzip.decompress((root / "proc/config.gz").read_bytes()).decode(errors="replace")
+    text = text or _text(root / f"boot/config-{release}")
+    found = {}
+    for option in _CONFIG_OPTIONS:
+        line = re.search(rf"^(?:# CONFIG_{option} is not set|CONFIG_{option}=([ym]))$", text, re.MULTILINE)
+        if line is not None:
+            found[f"kernel.config.{option}"] = line[1] or "n"
+    return found
 
 
 def _selected(text: str) -> str:
