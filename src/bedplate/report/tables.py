@@ -108,7 +108,7 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
         table.add_column(head, justify="right", overflow="fold", min_width=13)
     table.add_column("", no_wrap=True, width=_BAR_CELLS)
     table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
-    table.add_column("n", overflow="fold", min_width=6)
+    table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
     largest = max((found.summary(cell, last, metric).median or 0.0 for cell in found.cells), default=0.0)
     for cell in found.cells.values():
@@ -148,7 +148,9 @@ def _row(
     counts = [found.summary(cell.id, run, metric).n for run in runs]
     state = Text("/".join(str(count) for count in dict.fromkeys(counts)))
     state.append(f" {sign}", style=_STYLES[sign])
-    state.append(", ".join(notes.number(reason) for reason in _reasons(measurements)), style="dim")
+    # A line of their own: rich would cut off what does not fit behind the mark.
+    numbers = [notes.number(reason) for reason in _reasons(measurements)]
+    state.append("".join(f"\n{','.join(numbers[i : i + 3])}" for i in range(0, len(numbers), 3)), style="dim")
     return [
         name,
         survives,
