@@ -18,12 +18,11 @@ import time
 from pathlib import Path
 from statistics import median
 
-from machine import print_machine
-
 from bedplate.engine.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.study.progress import read_progress
+from machine import print_machine
 
 HERE = Path(__file__).resolve().parent
 CELLS, RUNS_PER_CELL = 3, 2

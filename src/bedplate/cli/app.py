@@ -138,15 +138,16 @@ def status(study: StudyDirectory, as_json: AsJson = False) -> None:  # noqa: FBT
 def show(
     studies: StudyDirectories,
     workload: Annotated[str | None, typer.Option("--workload", help="only this workload's runs")] = None,
+    metric: Annotated[str, typer.Option("--metric", help="the metric to show (docs/METHOD.md)")] = "tps",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
     """Tables of a study's results."""
     from bedplate.report import tables  # noqa: PLC0415
 
     if as_json:
-        print_json(tables.show_document(studies, workload=workload))
+        print_json(tables.show_document(studies, workload=workload, metric=metric))
         return
-    print_tables(tables.show_tables(studies, workload=workload))
+    print_tables(tables.show_tables(studies, workload=workload, metric=metric))
 
 
 @app.command()

@@ -60,7 +60,7 @@ def _one(rules: OptionRules, word: str, shown: set[str]) -> Comparison:
         ("x-systemd.automount", None),
     ],
 )
-def test_words_of_ext4_against_its_real_list(repository: Path, word: str, matches: bool | None) -> None:  # noqa: FBT001
+def test_words_of_ext4_against_its_real_list(repository: Path, word: str, matches: bool | None) -> None:
     shown = _ext4(repository, "ext4-options.txt") | {"rw", "relatime"}
     assert matches is _one(ext._COMPLETE, word, shown).matches
 
@@ -104,7 +104,7 @@ def test_an_option_that_ext2_silently_ignores_is_caught(repository: Path) -> Non
         ("lazytime", {"rw"}, False),
     ],
 )
-def test_words_of_the_vfs(word: str, shown: set[str], matches: bool) -> None:  # noqa: FBT001
+def test_words_of_the_vfs(word: str, shown: set[str], matches: bool) -> None:
     assert matches is _one(OptionRules(), word, shown).matches
 
 
@@ -125,7 +125,7 @@ def test_words_of_the_vfs(word: str, shown: set[str], matches: bool) -> None:  #
         ("dax=inode", {"dax=always"}, False),
     ],
 )
-def test_words_of_xfs(word: str, shown: set[str], matches: bool) -> None:  # noqa: FBT001
+def test_words_of_xfs(word: str, shown: set[str], matches: bool) -> None:
     assert matches is _one(xfs._RULES, word, shown).matches
 
 
@@ -154,7 +154,7 @@ def test_words_of_xfs(word: str, shown: set[str], matches: bool) -> None:  # noq
         ("nodatacow", {"compress=zstd:3"}, False),
     ],
 )
-def test_words_of_btrfs(word: str, shown: set[str], matches: bool | None) -> None:  # noqa: FBT001
+def test_words_of_btrfs(word: str, shown: set[str], matches: bool | None) -> None:
     assert matches is _one(btrfs._rules(2), word, shown).matches
 
 

@@ -81,7 +81,7 @@ def test_one_disk_that_does_not_count_makes_the_sum_unknown(tmp_path: Path) -> N
 )
 def test_flushes_are_judged_only_against_what_was_asked(
     counts: tuple[FlushCount, ...],
-    barrier: bool | None,  # noqa: FBT001
+    barrier: bool | None,
     reasons: int,
 ) -> None:
     assert reasons == len(judge(counts, barrier))

@@ -16,6 +16,8 @@ RELEASE = "6.12.1-test"
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     place(tmp_path, "proc/sys/kernel/osrelease", RELEASE)
+    place(tmp_path, "proc/sys/kernel/random/boot_id", "abc")
+    place(tmp_path, "proc/self/mountinfo", "30 23 0:26 / /cg rw - cgroup cgroup rw,memory\n")
     return tmp_path
 
 
