@@ -50,8 +50,12 @@ def _loads(plan: Plan, cell: Cell, machine: Machine | None) -> tuple[Load, ...]:
     for workload in plan.workloads:
         for scale in workload.scales:
             memory = _memory_bytes(cell, machine) if scale.times_memory is not None else 0
-            dataset = Dataset(workload.type, Levels(scale=scale_units(scale, memory)))
-            if dataset in found:
+            levels = Levels(scale=scale_units(scale, memory))
+            if scale.times_memory is not None:
+                # The rule "the database must not fit the cache" needs to know what was meant.
+                levels = levels.updated(scale_asked=f"{scale.times_memory:g}x memory")
+            dataset = Dataset(workload.type, levels)
+            if any(dataset.levels["scale"] == other.levels["scale"] for other in found):
                 raise PlanError(
                     f"workload.scale: two scales come to {dataset.levels['scale']} at "
                     f"{format_size(memory)} of memory; take one out"

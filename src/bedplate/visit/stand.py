@@ -251,6 +251,9 @@ class Stand:
 
     def _rig(self, device: AttachedDevice, cluster: Cluster, group: Group) -> Rig:
         return Rig(
+            dataset=self._request.dataset,
+            memory_bytes=self._request.cell.device.memory_bytes
+            or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
             mount_point=self._mount_point,
             account=self._account,
             commands=self._commands,

@@ -130,7 +130,12 @@ class _Measurement:
             "duration_s_asked": self._settings.duration_s,
             "cpu_count": os.cpu_count() or 1,
             "block_size_bytes": rig.cluster.build.block_size_bytes,
+            "memory_bytes": rig.memory_bytes,
+            "scale": rig.dataset.levels.integer("scale") or 1,
         }
+        scale_asked = rig.dataset.levels.text("scale_asked")
+        if scale_asked is not None:
+            self._facts["scale_asked"] = scale_asked
         if self._settings.rate_tps is not None:
             self._facts["rate_tps"] = self._settings.rate_tps
         self._commands: list[tuple[str, ...]] = []

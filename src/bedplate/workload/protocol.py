@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 class Rig:
     """Everything that a workload stands on in one visit.
 
+    `memory_bytes` is the limit of the server's group, else the machine's memory.
     `probes` are those of the machine and the device; a workload adds its engine's and its client's.
     `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
     there and never to the scratch device. `emit` tells the caller of the visit what happens now.
     """
 
+    dataset: Dataset
+    memory_bytes: int
     mount_point: Path
     account: Account
     commands: Commands
