@@ -31,7 +31,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     study = directory / "study"
     print(
         f"{found.plan.title}: {len(found.schedule.visits)} visits, about "
-        f"{format_duration(found.estimate.seconds)} and at most {format_duration(found.estimate.build_seconds)} "
+        f"{format_duration(found.estimate.seconds)} and {format_duration(found.estimate.build_seconds)} "
         f"more if PostgreSQL has to be built. Everything goes to {directory}; no device is erased."
     )
     page = directory / "report.html"

@@ -23,8 +23,8 @@ VISIT_OVERHEAD_S = 6.0
 LOAD_S_PER_SCALE = 0.12
 # The CHECKPOINT before a run, and the second in which the server reports its statistics.
 RUN_OVERHEAD_S = 1.5
-# One PostgreSQL per version and block size, about 280 CPU seconds on two cores; then it is cached.
-BUILD_S = 150.0
+# One PostgreSQL per version and block size, about 515 CPU seconds on two cores; then it is cached.
+BUILD_S = 260.0
 # `pgbench -i` writes each row twice: to the table and to the WAL.
 _LOAD_WRITE_FACTOR = 2.0
 # What the page cache merges sequential writes into, at least.
