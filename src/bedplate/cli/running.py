@@ -54,7 +54,6 @@ def run(plan: Path, study: Path, *, leave: Leave, retry_failed: bool = False) ->
         if is_study(study):
             found, store = _go_on(found, study)
             stack.enter_context(store)
-            _refuse_without_root()
             print(f"going on with {study}", flush=True)
             if store.due(found.schedule, retry_failed=retry_failed):
                 stack.enter_context(_claim(found, study, leave, LineDisplay()))
@@ -194,6 +193,7 @@ def _go_on(found: Prospect, study: Path) -> tuple[Prospect, StudyStore]:
             *(f"{study} was begun with another plan: {change}" for change in changed),
             "give the same plan, another --study, or add to this one with `bedplate extend`",
         )
+    _refuse_without_root()
     store = StudyStore.open(study)
     try:
         _refuse_another_machine(found, store)
