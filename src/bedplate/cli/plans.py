@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.cli.planning import Prospect, prospect
-from bedplate.units import format_duration, format_size
+from bedplate.units import KIB, format_duration, format_size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from bedplate.model.cell import Cell
 
 # A schedule of hundreds of visits is not read on a terminal; --json has all of it.
 _SHOWN_VISITS = 12
-_SHOWN_CELLS = 40
 
 
 def show_plan(path: Path, *, as_json: bool) -> None:
@@ -45,7 +48,7 @@ def _print_summary(found: Prospect) -> None:
     print(f"  scratch device   {where}")
     print(
         f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
-        f"{plan.repetitions} repetitions, {visits} visits with canaries"
+        f"{plan.repetitions} {'repetition' if plan.repetitions == 1 else 'repetitions'}, {visits} visits with canaries"
     )
     print(f"  time             about {format_duration(found.estimate.seconds)}")
     print(
@@ -59,26 +62,39 @@ def _print_cells(found: Prospect) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
+    by_variant: dict[str, list[Cell]] = defaultdict(list)
+    for planned in found.expansion.cells:
+        by_variant[planned.cell.variant].append(planned.cell)
     table = Table(box=None, pad_edge=False)
-    for heading in ("file system", "fs block", "db block", "workloads"):
+    for heading in ("file system", "fs blocks", "db blocks"):
         table.add_column(heading)
-    for planned in found.expansion.cells[:_SHOWN_CELLS]:
-        cell = planned.cell
-        block = cell.filesystem.block_size_bytes
+    table.add_column("cells", justify="right")
+    for variant, cells in by_variant.items():
         table.add_row(
-            cell.variant,
-            "default" if block is None else format_size(block),
-            format_size(cell.build.block_size_bytes),
-            "; ".join(
-                f"{load.dataset.workload}: {', '.join(run.name for run in load.runs)}"
-                for load in planned.loads
-            ),
+            variant,
+            _sizes(cell.filesystem.block_size_bytes for cell in cells),
+            _sizes(cell.build.block_size_bytes for cell in cells),
+            str(len(cells)),
         )
     Console(highlight=False, markup=False).print(table)
-    hidden = len(found.expansion.cells) - _SHOWN_CELLS
-    if hidden > 0:
-        print(f"… and {hidden} more; --json lists all")
     print()
+    loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
+    for load in loads:
+        levels = ", ".join(f"{name} {value}" for name, value in load.dataset.levels.items())
+        print(
+            f"each visit: {load.dataset.workload} ({levels}): {', then '.join(run.name for run in load.runs)}"
+        )
+    print()
+
+
+def _sizes(sizes: Iterable[int | None]) -> str:
+    """`1, 2, 4 KiB`; sizes that a plan leaves to mkfs are `default`."""
+    known = sorted({size for size in sizes if size is not None})
+    if not known:
+        return "default"
+    if all(size % KIB == 0 for size in known):
+        return f"{', '.join(str(size // KIB) for size in known)} KiB"
+    return ", ".join(format_size(size) for size in known)
 
 
 def _print_pruned(found: Prospect) -> None:

@@ -121,19 +121,14 @@ class Cell:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
         if self.filesystem.journal is not None:
             parts.append(f"journal-{self.filesystem.journal}")
-        parts += [
-            (name if value is True else f"{name}-{value}") for name, value in self.filesystem.features.items()
-        ]
+        parts += [_feature(name, value, "-") for name, value in self.filesystem.features.items()]
         return _fit_for_file_name("-".join(parts))
 
     @property
     def variant(self) -> str:
         """The file system without its block size, as a heat map's title: `ext4 data=journal nobarrier`."""
         parts = [self.filesystem.type]
-        parts += [
-            (name if value is True else f"no {name}" if value is False else f"{name}={value}")
-            for name, value in self.filesystem.features.items()
-        ]
+        parts += [_feature(name, value, "=") for name, value in self.filesystem.features.items()]
         if self.filesystem.journal is not None:
             parts.append(f"journal={self.filesystem.journal}")
         if self.filesystem.barrier is not None:
@@ -176,6 +171,15 @@ def digest(value: Any, *, length: int = 16) -> str:
     """A short SHA-256 of a record's canonical JSON."""
     canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def _feature(name: str, value: Scalar, equals: str) -> str:
+    """`data=journal`; a switch by its name, `nodatacow` and its opposite `datacow`."""
+    if value is True:
+        return name
+    if value is False:
+        return name.removeprefix("no") if name.startswith("no") else f"no{name}"
+    return f"{name}{equals}{value}"
 
 
 def _hash(content: Any) -> str:
