@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.study_lab import Lab, study_lab
 
 from bedplate.engine.native import ensure_driver
 from bedplate.engine.postgresql.build import BuildSpec, ensure_build
@@ -218,3 +219,18 @@ def bench() -> Iterator[Bench]:
                 visit.stdout.close()
         release_orphans(place.state, Commands())
         shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """A place for whole studies that is swept afterwards."""
+    with study_lab() as place:
+        yield place
+
+
+@pytest.fixture(scope="session")
+def finished() -> Iterator[Path]:
+    """A study of one visit that is complete, to be copied."""
+    with study_lab() as place:
+        place.run(place.plan())
+        yield place.study

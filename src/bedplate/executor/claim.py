@@ -33,7 +33,7 @@ def claimed(scratch: ScratchDevice, *, study: Path, display: Display) -> Iterato
     name = scratch.device or IMAGE_FILES
 
     def tell(holder: str) -> None:
-        display.note(f"waiting for {holder}: it was left by a killed start and is giving everything back")
+        display.note(f"waiting for {holder}: a visit on the same device, which its start no longer watches")
 
     with study_lock(state_directory(), name, study=str(study)):
         wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)

@@ -103,7 +103,7 @@ def display_for_terminal() -> AbstractContextManager[Display]:
 
 def printable(text: str) -> str:
     """One line of text without what a terminal would obey; tools' messages come from outside."""
-    return "".join(c if c.isprintable() else " " for c in text.rstrip())
+    return "".join(c if c.isprintable() else " " for c in text).rstrip()
 
 
 def silence_standard_output() -> None:

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -43,6 +43,7 @@ _STEPS = {
     "load": "loading the data",
     "stop": "stopping the server",
     "unmount": "unmounting",
+    "leave": "interrupted: giving everything back",
     "check": "checking the file system (fsck)",
 }
 _STYLES = {"completed": ("✓", "green"), "failed": ("✗", "red")}
@@ -54,9 +55,6 @@ class LiveDisplay:
     def __init__(self, *, clock: Callable[[], float], console: Console | None = None) -> None:
         self._clock = clock
         self._console = console or Console(highlight=False)
-        self._live = Live(
-            console=self._console, get_renderable=self.draw, refresh_per_second=4, transient=True
-        )
         self._lock = threading.Lock()
         self._started_s = clock()
         self._label = ""
@@ -66,6 +64,10 @@ class LiveDisplay:
         self._latency = ""
         self._fraction: float | None = None
         self._begin_step("")
+        # Last, as it draws at once.
+        self._live = Live(
+            console=self._console, get_renderable=self.draw, refresh_per_second=4, transient=True
+        )
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -126,13 +128,13 @@ class LiveDisplay:
         line.append(printable(summary), style="default" if outcome == "completed" else style)
         self._console.print(line)
 
-    def draw(self) -> Text:
+    def draw(self) -> Group:
         """What stands at the bottom now; no line of it is longer than the terminal is wide."""
         with self._lock:
             lines = [*self._draw_study(), *self._draw_step(), *self._draw_course()]
-        text = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
-        text.no_wrap, text.overflow = True, "ellipsis"
-        return text
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ellipsis"
+        return Group(*lines)
 
     def _begin_step(self, what: str) -> None:
         self._what = printable(what)
@@ -174,7 +176,8 @@ class LiveDisplay:
             done = spent_s / (spent_s + until_s - now_s)
             left = f"about {format_duration(until_s - now_s)} left"
         line.append(bar(done), style="cyan").append(f"  {left}")
-        return [line, Text(self._label, style="bold")]
+        # Apart from the visits that stand above.
+        return [Text(), line, Text(self._label, style="bold")]
 
     def _draw_step(self) -> list[Text]:
         if not self._what:

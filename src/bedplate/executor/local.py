@@ -61,6 +61,7 @@ class LocalExecutor:
             _follow(visit, on_event)
             status = visit.wait()
         except BaseException:
+            on_event({"event": "step", "step": "leave"})
             _end(visit)
             raise
         said = errors.read_text(encoding="utf-8", errors="replace").strip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
@@ -79,7 +78,7 @@ def read_progress(directory: Path) -> Progress:
         measured_s=measured_s,
         visits_s=visits_s,
         measured_share=measured_s / visits_s if visits_s else None,
-        seconds_left=left * fmean(record.seconds for record in records) if records else None,
+        seconds_left=left * visits_s / len(records) if records else None,
         steps=_mean_steps(records),
         failures=tuple(
             _failure(path, record) for path, record in done if record.outcome is not Outcome.COMPLETED
@@ -104,7 +103,7 @@ def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
         for timing in record.timings:
             if not timing.step.startswith("run "):
                 seconds[timing.step].append(timing.seconds)
-    means = [Timing(step, fmean(values)) for step, values in seconds.items()]
+    means = [Timing(step, sum(values) / len(values)) for step, values in seconds.items()]
     return tuple(sorted(means, key=lambda timing: -timing.seconds))
 
 

@@ -1,0 +1,207 @@
+"""The command line: what it says of itself, how it fails, and how little it loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLAN = """
+title = "t"
+[scratch_device]
+image_size = "1 GB"
+[[filesystem]]
+type = "ext4"
+block_size = { vary = ["4 kB", "8 kB"] }
+[postgresql]
+version = "18"
+[[workload]]
+type = "pgbench"
+scale = 5
+[[workload.run]]
+script = "read-only"
+clients = 1
+duration = "60 s"
+"""
+
+COMMANDS = (
+    "quickstart",
+    "setup",
+    "doctor",
+    "plan",
+    "run",
+    "extend",
+    "status",
+    "show",
+    "report",
+    "export",
+    "release",
+)
+# Each costs a tenth of a second or more, and none is needed to say what the commands are.
+HEAVY = ("polars", "pydantic", "scipy", "numpy", "plotly", "jinja2", "rich.progress", "rich.live")
+
+
+def call(
+    *words: str | Path, python: tuple[str, ...] = (), **changes: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *python, "-m", "bedplate", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), "COLUMNS": "200"},
+        **changes,
+    )
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_help_names_every_command_and_every_exit_code() -> None:
+    done = call("--help")
+    assert 0 == done.returncode
+    words = " ".join(done.stdout.split())
+    for command in COMMANDS:
+        assert f" {command} " in words
+    assert "0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing" in words
+    assert "130 interrupted" in words
+    assert "run-visit" not in words
+
+
+def test_help_is_what_a_bare_call_prints() -> None:
+    assert call("--help").stdout.split() == (call().stdout or call().stderr).split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_every_option_of_it(command: str) -> None:
+    done = call(command, "--help")
+    assert 0 == done.returncode
+    for line in re.findall(r"^ {2}(-.+)$", done.stdout, re.MULTILINE):
+        assert re.search(r"\s{2,}\S", line), f"{command}: {line.strip()} is not explained"
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed"),
+    # Typer itself loads pydantic for the arguments of a command, not for its own help.
+    [(("--help",), ""), (("plan", "--help"), "pydantic"), (("status", "/nowhere"), "pydantic")],
+)
+def test_a_start_loads_nothing_heavy(words: tuple[str, ...], allowed: str) -> None:
+    done = call(*words, python=("-X", "importtime"))
+    loaded = {
+        line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")
+    }
+    assert "bedplate.cli.app" in loaded
+    heavy = [name for name in HEAVY if name != allowed]
+    assert [] == [name for name in loaded if any(name == h or name.startswith(f"{h}.") for h in heavy)]
+
+
+def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> None:
+    done = call("plan", plan, "--json", cwd=plan.parent)
+    found = json.loads(done.stdout)
+    assert ["filesystem.block_size_bytes"] == [
+        name for name in found["cells"][0]["levels"] if name.endswith("block_size_bytes")
+    ]
+    assert 4096 == found["cells"][0]["levels"]["filesystem.block_size_bytes"]
+    assert all(pruned["reasons"] for pruned in found["pruned"])
+    assert 2 == len(found["cells"]) + len(found["pruned"])
+    assert [plan] == list(plan.parent.iterdir())
+
+
+def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None:
+    plan.write_text(PLAN.replace('"ext4"', '"ext5"').replace("scale = 5", "scale = 0"))
+    done = call("plan", plan)
+    assert 2 == done.returncode
+    assert "" == done.stdout
+    lines = done.stderr.splitlines()
+    assert all(line.startswith(f"error: {plan}: ") for line in lines)
+    assert ["filesystem[0].type", "workload[0].scale"] == [line.split(": ")[2] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "expected"),
+    [
+        (("status", "/nowhere"), 2, "/nowhere is not a study: it has no study.json"),
+        (("show", "/nowhere"), 2, "/nowhere"),
+        (("report", "/nowhere"), 2, "/nowhere"),
+        (("export", "/nowhere", "-o", "x.csv"), 2, "/nowhere"),
+        (("extend", "/nowhere"), 2, "either --repetitions N or --plan PLAN"),
+        (("extend", "/nowhere", "--repetitions", "3"), 2, "/nowhere is not a study"),
+        (("extend", "/nowhere", "--repetitions", "0"), 2, "--repetitions"),
+        (("plan", "/nowhere.toml"), 2, "ready plans: plans/"),
+        (("run", "/nowhere.toml"), 2, "--study"),
+        (("fly",), 2, "fly"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(
+    tmp_path: Path, words: tuple[str, ...], status: int, expected: str
+) -> None:
+    done = call(*words, cwd=tmp_path)
+    assert (status, "") == (done.returncode, done.stdout)
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_device_must_be_named_twice_and_an_image_not_at_all(plan: Path) -> None:
+    study = plan.parent / "study"
+    done = call("run", plan, "--study", study, "--erase", "/dev/disk/by-id/x")
+    assert (2, True) == (done.returncode, "uses an image file and erases no device" in done.stderr)
+    plan.write_text(PLAN.replace('image_size = "1 GB"', 'device = "/dev/disk/by-id/x"'))
+    for erased in ((), ("--erase", "/dev/disk/by-id/y")):
+        done = call("run", plan, "--study", study, *erased)
+        assert (2, True) == (done.returncode, "--erase /dev/disk/by-id/x" in done.stderr)
+    assert not study.exists()
+
+
+def test_a_plan_without_a_cell_to_run_says_why(plan: Path) -> None:
+    plan.write_text(PLAN.replace('block_size = { vary = ["4 kB", "8 kB"] }', "block_size = 512"))
+    done = call("run", plan, "--study", plan.parent / "study")
+    assert 2 == done.returncode
+    assert "no cell of this plan can run here" in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(plan: Path) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "bedplate", "plan", str(plan)],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+    )
+    os.close(theirs)
+    assert (0, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_end_from_outside_is_an_interrupt(tmp_path: Path, number: signal.Signals) -> None:
+    # A plan that never ends to be read stands for a study that is being measured.
+    endless = tmp_path / "plan.toml"
+    os.mkfifo(endless)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bedplate", "plan", str(endless)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+    )
+    # Opening the other end waits until the command has come to reading it.
+    writer = os.open(endless, os.O_WRONLY)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    os.close(writer)
+    assert 130 == process.returncode
+    assert "interrupted; what was finished is kept" in said

@@ -1,0 +1,293 @@
+"""A study with an executor that only pretends: order, failures, lost visits, what is kept."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.executor import study_run
+from bedplate.executor.study_run import Grounds, StudyRun
+from bedplate.host.facts import read_machine
+from bedplate.model import codec
+from bedplate.model.levels import Scalar
+from bedplate.model.plan import Plan, ScheduledVisit
+from bedplate.model.visit import EngineBuild, Outcome, VisitRecord, VisitRequest
+from bedplate.plan.estimate import visit_seconds
+from bedplate.plan.expand import expand
+from bedplate.plan.load import load_plan
+from bedplate.plan.order import order
+from bedplate.study.schedule import recorded_expansion
+from bedplate.study.store import StudyStore
+
+PLAN = """
+title = "t"
+repetitions = 2
+seed = 5
+[scratch_device]
+image_size = "1 GB"
+[[filesystem]]
+type = "ext4"
+barrier = { vary = [true, false] }
+[postgresql]
+version = "18"
+[[workload]]
+type = "pgbench"
+scale = 5
+[[workload.run]]
+script = "read-only"
+clients = 1
+duration = "60 s"
+"""
+
+OnEvent = Callable[[Mapping[str, Scalar]], None]
+
+
+class Pretender:
+    """Lives through nothing; `deeds` say what becomes of the n-th visit."""
+
+    name = "pretender"
+
+    def __init__(self, **deeds: Callable[[VisitRequest, Path], VisitRecord | None]) -> None:
+        self.requests: list[VisitRequest] = []
+        self._deeds = deeds
+
+    def run_visit(self, request: VisitRequest, directory: Path, on_event: OnEvent) -> None:
+        self.requests.append(request)
+        on_event({"event": "step", "step": "mkfs"})
+        deed = self._deeds.get(f"visit_{len(self.requests)}", complete)
+        record = deed(request, directory)
+        if record is not None:
+            codec.write(directory / "visit.json", record)
+
+
+def record_of(
+    request: VisitRequest, outcome: Outcome, *reasons: str, runs: tuple[str, ...] = ()
+) -> VisitRecord:
+    return VisitRecord(
+        format_version=1,
+        key=request.key,
+        cell=request.cell,
+        dataset=request.dataset,
+        outcome=outcome,
+        reasons=reasons,
+        failed_step=None if outcome is Outcome.COMPLETED else "load",
+        started_wall_s=0.0,
+        seconds=1.0,
+        boot_id="b",
+        executor="pretender",
+        runs=runs,
+    )
+
+
+def complete(request: VisitRequest, _directory: Path) -> VisitRecord:
+    return record_of(request, Outcome.COMPLETED)
+
+
+def fail(request: VisitRequest, _directory: Path) -> VisitRecord:
+    return record_of(request, Outcome.FAILED, "the disk is full")
+
+
+def vanish(_request: VisitRequest, _directory: Path) -> VisitRecord | None:
+    raise BedplateError("the visit was killed by signal 9")
+
+
+class Watcher:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.labels: list[str] = []
+        self.left: list[float] = []
+        self.ends: list[tuple[str, str]] = []
+
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        raise AssertionError(what)
+
+    def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
+        self.labels.append(f"{number}/{of} {label}")
+        self.left.append(seconds_left)
+
+    def event(self, event: Mapping[str, Scalar]) -> None:
+        assert {"event": "step", "step": "mkfs"} == event
+
+    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+        self.ends.append((outcome, summary))
+
+
+class Laboratory:
+    def __init__(self, directory: Path, text: str = PLAN) -> None:
+        self.plan: Plan = load_plan(text, source="plan.toml", directory=directory)
+        self.expansion = expand(self.plan, None)
+        self.schedule = order(self.plan, self.expansion)
+        self.store = StudyStore.create(
+            directory / "study",
+            plan=self.plan,
+            plan_text=text,
+            plan_files={},
+            machine=read_machine(),
+            expansion=self.expansion,
+            schedule=self.schedule,
+        )
+        self.watcher = Watcher()
+        builds = {
+            build: EngineBuild("/p", build.version, build.block_size_bytes, 8192, "", "", "", (), "d")
+            for build in self.plan.builds
+        }
+        self.grounds = Grounds(self.plan, self.expansion, builds, {}, (), erase_foreign=False)
+
+    def run(self, executor: Pretender, due: tuple[ScheduledVisit, ...] | None = None) -> study_run.Tally:
+        due = self.store.due(self.schedule) if due is None else due
+        return StudyRun(self.store, self.grounds, executor, self.watcher).run(due)
+
+    def outcomes(self) -> list[tuple[int, str, tuple[str, ...]]]:
+        found = []
+        for visit in self.schedule.visits:
+            for number, path in self.store.layout.attempts_at(visit).items():
+                record = codec.read(VisitRecord, path / "visit.json")
+                assert number == record.key.attempt
+                found.append((visit.index, record.outcome.value, record.reasons))
+        return found
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Laboratory:
+    return Laboratory(tmp_path)
+
+
+def test_visits_come_in_the_order_of_the_schedule_and_a_failure_stops_none(lab: Laboratory) -> None:
+    executor = Pretender(visit_2=fail)
+    tally = lab.run(executor)
+    assert [(v.cell_id, v.repetition, v.canary) for v in lab.schedule.visits] == [
+        (r.key.cell, r.key.repetition, r.key.canary) for r in executor.requests
+    ]
+    assert (5, 1) == (tally.completed, tally.failed)
+    assert [1] == [index for index, outcome, _ in lab.outcomes() if outcome == "failed"]
+    assert ("failed", "the disk is full") == lab.watcher.ends[1]
+    assert () == lab.store.due(lab.schedule)
+    assert 1 == lab.store.unsuccessful(lab.schedule)
+
+
+def test_a_lost_visit_is_recorded_with_what_is_known_and_can_be_done_again(lab: Laboratory) -> None:
+    lab.run(Pretender(visit_3=vanish))
+    assert (2, "failed", ("the visit was killed by signal 9",)) in lab.outcomes()
+    place = lab.store.layout.attempt(lab.schedule.visits[2], 1)
+    record = codec.read(VisitRecord, place / "visit.json")
+    assert ("pretender", "visit process") == (record.executor, record.failed_step)
+    again = lab.store.due(lab.schedule, retry_failed=True)
+    assert [2] == [visit.index for visit in again]
+    executor = Pretender()
+    lab.run(executor, again)
+    assert [2] == [request.key.attempt for request in executor.requests]
+    assert 0 == lab.store.unsuccessful(lab.schedule)
+
+
+def test_a_record_that_is_damaged_or_missing_is_a_lost_visit(lab: Laboratory) -> None:
+    def scribble(_request: VisitRequest, directory: Path) -> None:
+        (directory / "visit.json").write_text("{")
+
+    tally = lab.run(Pretender(visit_1=scribble, visit_2=lambda *_: None))
+    assert 2 == tally.failed
+    reasons = [" ".join(reasons) for _, outcome, reasons in lab.outcomes() if outcome == "failed"]
+    assert "is not JSON" in reasons[0]
+    assert "cannot be read" in reasons[1]
+
+
+def test_an_interrupted_visit_leaves_nothing_and_is_due_again(lab: Laboratory) -> None:
+    def interrupted(_request: VisitRequest, _directory: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.run(Pretender(visit_2=interrupted))
+    assert [0] == [index for index, _, _ in lab.outcomes()]
+    assert [] == list(lab.store.layout.visits.rglob("*.unfinished"))
+    assert lab.schedule.visits[1:] == lab.store.due(lab.schedule)
+
+
+def test_a_study_that_cannot_be_written_stops_with_the_reason(lab: Laboratory) -> None:
+    def full(_request: VisitRequest, directory: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(directory / "visit.json"))
+
+    with pytest.raises(RequirementMissing, match=r"visit\.json: No space left on device.*same command again"):
+        lab.run(Pretender(visit_2=full))
+    assert [0] == [index for index, _, _ in lab.outcomes()]
+
+
+def test_a_bug_in_a_figure_costs_the_visit_its_success_and_nothing_else(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_runs(request: VisitRequest, directory: Path) -> VisitRecord:
+        (directory / "runs" / "01-a").mkdir(parents=True)
+        (directory / "runs" / "01-a" / "record.json").write_text("{}")
+        (directory / "runs" / "02-b").mkdir()
+        return record_of(request, Outcome.COMPLETED, runs=("01-a", "02-b"))
+
+    def broken(_visit: Path, run: Path) -> None:
+        # The second left no record, as its visit ended within it: it must not be asked for.
+        assert "01-a" == run.name
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(study_run, "make_figures", broken)
+    tally = lab.run(Pretender(visit_1=with_runs))
+    assert (5, 1) == (tally.completed, tally.failed)
+    (reasons,) = [reasons for _, outcome, reasons in lab.outcomes() if outcome == "failed"]
+    assert "01-a: its figures could not be made, please report: ZeroDivisionError" in reasons[0]
+
+
+def test_the_time_left_is_corrected_by_what_visits_took(
+    lab: Laboratory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    estimates = [
+        visit_seconds(
+            lab.plan, *lab.expansion.find(v.cell_id, v.dataset_id, canary=v.canary), canary=v.canary
+        )
+        for v in lab.schedule.visits
+    ]
+
+    def slow(request: VisitRequest, _directory: Path) -> VisitRecord:
+        # Each takes three times what was reckoned.
+        clock[0] += 3 * estimates[len(lab.watcher.left) - 1]
+        return record_of(request, Outcome.COMPLETED)
+
+    lab.run(Pretender(**{f"visit_{n}": slow for n in range(1, 7)}))
+    assert sum(estimates) == pytest.approx(lab.watcher.left[0])
+    for number in range(1, 6):
+        assert 3 * sum(estimates[number:]) == pytest.approx(lab.watcher.left[number])
+
+
+def test_a_label_names_what_differs_and_the_repetition(tmp_path: Path) -> None:
+    text = PLAN.replace('version = "18"', 'version = "18"\nblock_size = { vary = ["8 kB", "16 kB"] }')
+    lab = Laboratory(tmp_path, text + '\n[canary]\nfilesystem = "ext4"\n')
+    lab.run(Pretender())
+    assert "1/10 canary 1" == lab.watcher.labels[0]
+    labels = {label.partition(" ")[2] for label in lab.watcher.labels}
+    assert "ext4 nobarrier · db block 16 KiB · repetition 2" in labels
+    assert 10 == len(labels)
+
+
+def test_every_repetition_has_its_own_load_and_every_cell_of_it_the_same(lab: Laboratory) -> None:
+    executor = Pretender()
+    lab.run(executor)
+    seeds: dict[int, set[int]] = {}
+    for request in executor.requests:
+        if not request.key.canary:
+            seeds.setdefault(request.key.repetition, set()).add(request.seed)
+    assert [1, 1] == [len(found) for found in seeds.values()]
+    assert seeds[1] != seeds[2]
+
+
+def test_what_is_recorded_of_a_schedule_gives_it_back(lab: Laboratory) -> None:
+    # The canary loads the same dataset (scale 5) with other runs: neither may take the other's.
+    expansion, schedule = recorded_expansion(lab.store.schedule)
+    assert lab.schedule == schedule
+    assert lab.expansion.by_visit == expansion.by_visit
+    assert lab.expansion.canary == expansion.canary
+    assert lab.expansion.pruned == expansion.pruned
