@@ -109,11 +109,13 @@ def _print_pruned(found: Prospect) -> None:
 
 
 def _print_schedule(found: Prospect) -> None:
-    variants = {planned.cell.id: planned.cell.variant for planned in found.expansion.cells}
+    from bedplate.executor.labels import Labels  # noqa: PLC0415
+
+    labels = Labels(found.expansion)
     visits = found.schedule.visits
     print(f"order (seed {found.schedule.seed}):")
     for visit in visits[:_SHOWN_VISITS]:
-        what = "canary" if visit.canary else f"repetition {visit.repetition}: {variants[visit.cell_id]}"
-        print(f"  {visit.index + 1:>4}  {what}")
+        cell, load = found.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        print(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}")
     if len(visits) > _SHOWN_VISITS:
         print(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")
