@@ -30,7 +30,8 @@ class Labels:
         self._varied = tuple(
             name
             for name in names
-            if (name in _SIZES or not name.startswith(_IN_VARIANT))
+            # A throttle is called by its name, not by its limits.
+            if (name in _SIZES or not name.startswith((_IN_VARIANT, "device.throttle.")))
             and len({found.get(name) for found in levels}) > 1
         )
         self._several_loads = any(len(planned.loads) > 1 for planned in expansion.cells)
