@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.planning import own_plans
-from bedplate.errors import EXIT_DONE, PlanError, RequirementMissing
+from bedplate.errors import PlanError, RequirementMissing
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -46,18 +47,18 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     finally:
         for path in made:
             give_to_caller(path)
-    if status == EXIT_DONE:
-        print(f"for verdicts: sudo ./bedplate extend {study} --repetitions 5")
     return status
 
 
 def _present(study: Path, page: Path) -> None:
     from bedplate.cli.app import print_tables  # noqa: PLC0415
     from bedplate.report.build import build_report  # noqa: PLC0415
-    from bedplate.report.tables import show_tables  # noqa: PLC0415
+    from bedplate.report.tables import show_tables, two_repetitions_sentence  # noqa: PLC0415
 
     print()
     print_tables(show_tables([study]))
+    print()
+    print(textwrap.fill(two_repetitions_sentence(study), width=96))
     build_report([study], page)
     print()
     print(f"report: {page}")
