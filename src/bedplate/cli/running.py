@@ -20,12 +20,14 @@ from bedplate.errors import (
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from bedplate.cli.planning import Tell
     from bedplate.executor.display import Display
     from bedplate.model.cell import Cell
+    from bedplate.model.plan import ScheduledVisit
     from bedplate.model.visit import ScratchDevice
     from bedplate.study.store import StudyStore
 
@@ -290,28 +292,10 @@ def _cells(found: Prospect) -> list[Cell]:
 
 
 def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: bool) -> int:
-    """The due visits of a study whose scratch device is held."""
-    from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
-    from bedplate.executor.local import LocalExecutor  # noqa: PLC0415
-    from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
-    from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
-
+    """The due visits of a study whose scratch device is held; the exit code speaks of the whole study."""
     due = store.due(found.schedule, retry_failed=retry_failed)
     if due:
-        ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
-        with display_for_terminal() as display:
-            grounds = Grounds(
-                plan=found.plan,
-                expansion=found.expansion,
-                builds=prepare_builds(_cells(found), display),
-                native_drivers=prepare_drivers(),
-                erase=leave.erase,
-                erase_foreign=leave.erase_foreign,
-            )
-            tally = StudyRun(store, grounds, LocalExecutor(), display).run(due)
-        print(
-            f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}"
-        )
+        _live_through(due, found, store, leave)
     else:
         print(f"{store.layout.directory} is complete: {len(found.schedule.visits)} visits")
     failed = store.unsuccessful(found.schedule)
@@ -321,3 +305,23 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
             "`bedplate run … --retry-failed` does them again"
         )
     return EXIT_SOME_RUNS_FAILED if failed else EXIT_DONE
+
+
+def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> None:
+    from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
+    from bedplate.executor.local import LocalExecutor  # noqa: PLC0415
+    from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
+    from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
+
+    ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+    with display_for_terminal() as display:
+        grounds = Grounds(
+            plan=found.plan,
+            expansion=found.expansion,
+            builds=prepare_builds(_cells(found), display),
+            native_drivers=prepare_drivers(),
+            erase=leave.erase,
+            erase_foreign=leave.erase_foreign,
+        )
+        tally = StudyRun(store, grounds, LocalExecutor(), display).run(due)
+    print(f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}")
