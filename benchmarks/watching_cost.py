@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import resource
 import subprocess
 import tempfile
 from pathlib import Path
@@ -46,6 +47,7 @@ from bedplate.model.visit import (
     VisitKey,
     VisitRequest,
 )
+from bedplate.probe.sampler import read_all
 from bedplate.units import GIB
 from bedplate.visit import life
 from bedplate.workload import registry
@@ -72,8 +74,11 @@ class BarePgbench:
         """CHECKPOINT, warm-up, measurement: what bedplate does, without watching."""
         with rig.cluster.session() as session:
             session.execute("CHECKPOINT")
+        before = after = read_all(rig.probes, phase="warmup")
+        client_s = 0.0
         for phase, seconds in (("warmup", spec.levels["warmup_s"]), ("pgbench", spec.levels["duration_s"])):
             argv = pgbench_options(spec, rig, duration_s=float(seconds), seed=rig.seed)
+            before, used_s = after, _children_cpu_s()
             with (directory / "logs" / f"{phase}.out").open("wb") as out:
                 subprocess.run(
                     argv,
@@ -86,7 +91,14 @@ class BarePgbench:
                     group=rig.account.gid,
                     extra_groups=[],
                 )
-        return RunRecord(spec, Outcome.COMPLETED)
+            after, client_s = read_all(rig.probes, phase=phase), _children_cpu_s() - used_s
+        facts = {"measure_client_cpu_s": client_s}
+        return RunRecord(spec, Outcome.COMPLETED, before=before, after=after, facts=facts)
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -156,27 +168,38 @@ def _show(event: object) -> None:
 
 def _report(directories: list[Path], seconds: float) -> None:
     tps: dict[str, list[float]] = {"pgbench": [], BARE: []}
+    cpu_us: dict[str, list[float]] = {"pgbench": [], BARE: []}
     cores: list[float] = []
     for directory in directories:
         record = codec.read(RunRecord, directory / "record.json")
         found = re.search(r"^tps = ([0-9.]+)", (directory / "logs" / "pgbench.out").read_text(), re.MULTILINE)
-        if found is None:
-            raise SystemExit(f"{directory}: pgbench printed no tps")
-        tps[record.spec.workload].append(float(found[1]))
-        if record.before is not None and record.after is not None:
-            used = record.after.values["watching.cpu_s"] - record.before.values["watching.cpu_s"]
+        if found is None or record.before is None or record.after is None:
+            raise SystemExit(f"{directory}: no tps, or no counters")
+        name, rate = record.spec.workload, float(found[1])
+        before, after = record.before.values, record.after.values
+        cpu_s = after["server.cpu_s"] - before["server.cpu_s"] + float(record.facts["measure_client_cpu_s"])
+        tps[name].append(rate)
+        cpu_us[name].append(cpu_s / (rate * seconds) * 1e6)
+        if "watching.cpu_s" in after:
+            used = after["watching.cpu_s"] - before["watching.cpu_s"]
             cores.append(used / (record.after.monotonic_s - record.before.monotonic_s))
-    logs = np.log(np.array(tps["pgbench"]) / np.array(tps[BARE]))
-    mean, error = float(logs.mean()), float(stats.sem(logs))
-    low, high = stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error)
     print()
     for watched, bare in zip(tps["pgbench"], tps[BARE], strict=True):
         print(f"  watched {watched:>10.0f}   bare {bare:>10.0f}   ratio {watched / bare:.3f}")
-    print(f"{len(logs)} pairs of {seconds:g} s")
+    print(f"{len(tps[BARE])} pairs of {seconds:g} s")
+    print(f"tps, watched / bare              {_ratio(tps['pgbench'], tps[BARE])}")
+    # A neighbour takes time from a run, not CPU seconds: the companion that noise leaves alone.
+    print(f"CPU per transaction, the same    {_ratio(cpu_us['pgbench'], cpu_us[BARE])}  (server and client)")
     print(
-        f"tps watched / bare   {math.exp(mean):.4f}   95 % interval {math.exp(low):.4f} to {math.exp(high):.4f}"
+        f"CPU of watching itself           median {np.median(cores):.2%} of one core, largest {max(cores):.2%}"
     )
-    print(f"CPU of watching      median {np.median(cores):.2%} of one core, largest {max(cores):.2%}")
+
+
+def _ratio(watched: list[float], bare: list[float]) -> str:
+    logs = np.log(np.array(watched) / np.array(bare))
+    mean, error = float(logs.mean()), float(stats.sem(logs))
+    low, high = stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error)
+    return f"{math.exp(mean):.4f}   95 % interval {math.exp(low):.4f} to {math.exp(high):.4f}"
 
 
 if __name__ == "__main__":
