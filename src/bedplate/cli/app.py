@@ -107,7 +107,7 @@ def run(
 
 
 @app.command()
-def extend(
+def extend(  # noqa: PLR0917 -- typer passes them by name
     study: StudyDirectory,
     repetitions: Annotated[
         int | None, typer.Option("--repetitions", min=1, help="how many there shall be in all")
@@ -117,13 +117,16 @@ def extend(
     ] = None,
     erase: Erase = None,
     erase_foreign: EraseForeign = False,  # noqa: FBT002
+    retry_failed: RetryFailed = False,  # noqa: FBT002
 ) -> None:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
     from bedplate.cli.running import Leave  # noqa: PLC0415
     from bedplate.cli.running import extend as enlarge  # noqa: PLC0415
 
     leave = Leave(tuple(erase or ()), erase_foreign)
-    raise typer.Exit(enlarge(study, repetitions=repetitions, plan=plan, leave=leave))
+    raise typer.Exit(
+        enlarge(study, repetitions=repetitions, plan=plan, leave=leave, retry_failed=retry_failed)
+    )
 
 
 @app.command()

@@ -70,7 +70,9 @@ def run(plan: Path, study: Path, *, leave: Leave, retry_failed: bool = False) ->
         return _measure(found, store, leave=leave, retry_failed=retry_failed)
 
 
-def extend(study: Path, *, repetitions: int | None, plan: Path | None, leave: Leave) -> int:
+def extend(
+    study: Path, *, repetitions: int | None, plan: Path | None, leave: Leave, retry_failed: bool = False
+) -> int:
     """Add repetitions or cells, write that down, and run what is due."""
     from bedplate.executor.display import LineDisplay  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
@@ -101,7 +103,7 @@ def extend(study: Path, *, repetitions: int | None, plan: Path | None, leave: Le
                 schedule=found.schedule,
                 what=what,
             )
-        return _measure(found, store, leave=leave, retry_failed=False)
+        return _measure(found, store, leave=leave, retry_failed=retry_failed)
 
 
 def frozen(study: Path) -> Prospect:
@@ -302,7 +304,7 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
     if failed:
         print(
             f"{failed} of {len(found.schedule.visits)} visits failed: `bedplate status` says why, "
-            "`bedplate run … --retry-failed` does them again"
+            "the same command with --retry-failed does them again"
         )
     return EXIT_SOME_RUNS_FAILED if failed else EXIT_DONE
 

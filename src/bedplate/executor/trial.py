@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 # A tenth of a second each. A plan with more is judged by the rules, and by its visits.
 MOST_TRIALS = 200
-# What a loop device lacks and a real one may have; a trial on one would refuse it for the other.
-_OF_THE_DEVICE = re.compile(r"dax(=|$)|discard(=|$)|stripe=|sunit=|swidth=")
+# What a loop device lacks and a real one may have, or what fits a large device and not a small image.
+_OF_THE_DEVICE = re.compile(
+    r"(?:^|,)(?:dax|discard|(?:su|sw|sunit|swidth|stride|stripe|stripe[-_]width|ag\w+|size|maxpct)=)"
+)
 # What says more of this moment than of the kernel: such an answer is not an answer.
 _PASSING = re.compile(r"No space left|Input/output error|Cannot allocate|out of memory|quota", re.IGNORECASE)
 _LOOP = re.compile(r"(?:/dev/)?\bloop\d+\b")
@@ -78,7 +80,9 @@ def find_refusals(
                 reasons = probe_refusals(trial.levels, commands=commands, ledger=ledger)
             except BedplateError:
                 continue
-            if any(_PASSING.search(reason) for reason in reasons):
+            if any(_PASSING.search(reason) for reason in reasons) or _is_about_the_size(
+                trial.levels, reasons
+            ):
                 continue
             answer = tuple(_LOOP.sub("a trial image", reason) for reason in reasons)
             found[trial.levels] = answer
@@ -110,6 +114,11 @@ def _asks_of_the_device(levels: FilesystemLevels) -> bool:
     return any(
         _OF_THE_DEVICE.search(word) is not None for word in (*levels.mount_options, *levels.mkfs_options)
     )
+
+
+def _is_about_the_size(levels: FilesystemLevels, reasons: tuple[str, ...]) -> bool:
+    """Whether mkfs refused options of the plan's own, which it may take on a device of another size."""
+    return bool(levels.mkfs_options) and any(reason.startswith(("mkfs", "mke2fs")) for reason in reasons)
 
 
 def _versions(kind: str) -> Mapping[str, str] | None:

@@ -89,12 +89,21 @@ def test_what_says_nothing_of_the_kernel_is_no_answer(
     assert {PLAIN: ()} == kernel.known(ODD, PLAIN)
 
 
+def test_what_mkfs_refuses_on_a_small_image_it_may_take_on_a_large_device(kernel: Kernel) -> None:
+    own = FilesystemLevels("ext4", mkfs_options=("-N", "2"))
+    for levels in (own, PLAIN):
+        kernel.answers[levels] = ("mkfs.ext4 -N 2 refuses: too small",)
+    assert {PLAIN: ("mkfs.ext4 -N 2 refuses: too small",)} == kernel.find(own, PLAIN)
+
+
 @pytest.mark.parametrize(
     "levels",
     [
         FilesystemLevels("xfs"),  # the kernel has none
         FilesystemLevels("ext4", mount_options=("dax",)),  # a loop device has none, a real one may
-        FilesystemLevels("ext4", mkfs_options=("-E", "stripe=8")),
+        FilesystemLevels("ext4", mount_options=("discard=async",)),
+        FilesystemLevels("ext4", mkfs_options=("-E", "stride=16,stripe-width=128")),
+        FilesystemLevels("ext4", mkfs_options=("-d", "su=512k,sw=1")),
         FilesystemLevels("ext2", journal="none"),  # no kernel has that
     ],
 )
