@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,8 @@ def test_an_end_from_outside_is_an_interrupt(tmp_path: Path, number: signal.Sign
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+        # Under nohup, or in the background of a shell, the tests themselves run with it ignored.
+        preexec_fn=partial(signal.signal, number, signal.SIG_DFL),  # noqa: PLW1509 -- no threads here
     )
     # Opening the other end waits until the command has come to reading it.
     writer = os.open(endless, os.O_WRONLY)
