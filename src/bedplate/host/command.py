@@ -6,6 +6,7 @@ what it did, and so that tests can put a double in its place.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed
+from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,34 +91,14 @@ class Commands:
             raise ValueError(f"not an argument list: {argv!r}")
         self.record.append(tuple(argv))
         started = time.monotonic()
+        process: subprocess.Popen[str] | None = None
         try:
-            process = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                cwd=directory or "/",
-                env=environment(extra_environment),
-                start_new_session=True,
-                user=account.uid if account else None,
-                group=account.gid if account else None,
-                extra_groups=[] if account else None,
-            )
-        except (FileNotFoundError, PermissionError) as error:
-            raise CommandFailed(
-                f"{argv[0]} cannot be started: {error.strerror}; is its package installed? "
-                f"`bedplate doctor` lists what is missing",
-                argv=argv,
-                status=None,
-                output="",
-            ) from error
-        try:
+            # An interruption waits until the process is known, so that it can be ended.
+            with held():
+                process = _start(argv, account, extra_environment, directory, has_stdin=stdin is not None)
             stdout, stderr = process.communicate(stdin, timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            stdout, stderr = process.communicate()
+            stdout, stderr = _end(process)
             raise CommandFailed(
                 f"{argv[0]} did not end within {timeout_s:g} s and was killed: {' '.join(argv)}",
                 argv=argv,
@@ -124,8 +106,7 @@ class Commands:
                 output=_tail(stdout, stderr),
             ) from None
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+            _end(process)
             raise
         done = Completed(tuple(argv), process.returncode, stdout, stderr, time.monotonic() - started)
         if check and done.status != 0:
@@ -136,6 +117,48 @@ class Commands:
                 output=done.output,
             )
         return done
+
+
+def _start(
+    argv: Sequence[str],
+    account: Account | None,
+    extra_environment: Mapping[str, str] | None,
+    directory: Path | None,
+    *,
+    has_stdin: bool,
+) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=directory or "/",
+            env=environment(extra_environment),
+            start_new_session=True,
+            user=account.uid if account else None,
+            group=account.gid if account else None,
+            extra_groups=[] if account else None,
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise CommandFailed(
+            f"{argv[0]} cannot be started: {error.strerror}; is its package installed? "
+            f"`bedplate doctor` lists what is missing",
+            argv=argv,
+            status=None,
+            output="",
+        ) from error
+
+
+def _end(process: subprocess.Popen[str] | None) -> tuple[str, str]:
+    """Kill a command's whole process group, and wait for it: a mount under way has ended then."""
+    if process is None:
+        return "", ""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()
 
 
 def _tail(stdout: str, stderr: str, lines: int = 12) -> str:

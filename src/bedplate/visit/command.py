@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PLAN_OR_CALL_WRONG, BedplateError, StudyError
+from bedplate.host.interruption import arrive
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, VisitRequest
 from bedplate.visit.events import EventStream
@@ -64,7 +65,7 @@ def _abandon_on_signals() -> None:
         # A second signal must not interrupt the giving back.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        raise Abandoned
+        arrive(Abandoned())
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, abandon)

@@ -7,13 +7,14 @@ ledger, and the next start gives it back.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import __version__
-from bedplate.errors import VisitFailed
+from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.command import Commands
 from bedplate.host.kernel_log import KernelLog
 from bedplate.host.ledger import Ledger
@@ -119,8 +120,10 @@ def _live(
         try:
             stand.measure()
         finally:
-            # Also on a signal: give back in order, then whatever the ledger still lists.
-            stand.leave()
+            # Also on a signal: give back in order, then whatever the ledger still lists. It tries again
+            # what could not be given back here, and has the last word on why.
+            with contextlib.suppress(BedplateError):
+                stand.leave()
     finally:
         problems = ledger.release(commands)
         ledger.close()

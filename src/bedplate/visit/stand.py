@@ -168,8 +168,9 @@ class Stand:
 
     def _mount(self, device: AttachedDevice) -> None:
         self._ledger.note(Holding("mount", str(self._mount_point), device.path))
-        self._filesystem.mount(self._levels, device.path, self._mount_point, commands=self._commands)
+        # Before it: a signal ends mount(8), which may have mounted by then.
         self._undo.callback(self._unmount)
+        self._filesystem.mount(self._levels, device.path, self._mount_point, commands=self._commands)
 
     def _unmount(self) -> None:
         unmount(self._mount_point, commands=self._commands)

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import environment
+from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +81,10 @@ class PgbenchProcess:
 
     def start(self) -> None:
         """Start the reader, then pgbench."""
+        with held():
+            self._start()
+
+    def _start(self) -> None:
         self._reader = subprocess.Popen(
             [
                 *self._log_reader,

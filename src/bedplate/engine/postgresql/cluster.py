@@ -20,6 +20,7 @@ from bedplate.engine.postgresql import configuration
 from bedplate.engine.postgresql.session import Session, SessionFailed
 from bedplate.errors import BedplateError, OutputNotUnderstood
 from bedplate.host.command import Account, Commands, environment
+from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import Comparison, EngineBuild
 
@@ -108,7 +109,7 @@ class Cluster:
         """Start the server and wait until it accepts connections."""
         self._ledger.note(Holding("server", str(self.data_directory), self.build.prefix))
         program = str(self.connection.program("postgres"))
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, held():
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data_directory)],
                 stdin=subprocess.DEVNULL,
