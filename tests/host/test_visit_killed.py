@@ -72,6 +72,6 @@ def test_a_signal_ends_a_visit_cleanly(bench: Bench, step: str, number: signal.S
     _wait_for(visit, step)
     visit.send_signal(number)
     visit.communicate(timeout=60)
-    assert EXIT_INTERRUPTED == visit.returncode, (bench.base / "errors").read_text()
+    assert (EXIT_INTERRUPTED, "") == (visit.returncode, (bench.base / "errors").read_text())
     assert [] == bench.left_behind()
     assert not (bench.directory / "visit.json").exists()

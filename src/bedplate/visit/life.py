@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,6 +128,8 @@ def _live(
     finally:
         problems = ledger.release(commands)
         ledger.close()
+        # An abandoned visit has no record to say so.
+        print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
     if problems:
         raise VisitFailed("clean-up", *problems)
 
