@@ -27,18 +27,8 @@ _PRIVATE = {
     re.compile("(?<!no-emit-)index-" + "url"): "leave package addresses to pip's configuration",
     re.compile("(?<!no-emit-)find-" + "links"): "leave package addresses to pip's configuration",
 }
-# The same for everybody, so they tell nothing about whose machine a file was written on.
-_PUBLIC_HOSTS = frozenset(
-    {
-        "deb.debian.org",
-        "security.debian.org",
-        "archive.ubuntu.com",
-        "security.ubuntu.com",
-        "ports.ubuntu.com",
-        "pypi.org",
-        "localhost",
-    }
-)
+# Every machine's own, so it tells nothing about whose machine a file was written on.
+_PUBLIC_HOSTS = frozenset({"localhost"})
 _CONFIGURATION = (
     "/etc/apt/sources.list",
     "/etc/apt/sources.list.d/*",
@@ -193,7 +183,7 @@ def test_an_innocent_name_passes(text: str) -> None:
 def test_hosts_are_read_from_configuration_without_comments_and_public_ones() -> None:
     texts = [
         "URIs: https://mirror.example/debian\n# http://comment.example/x\n",
-        "deb http://user:secret@Other.Example:8080/ubuntu noble main\ndeb http://deb.debian.org/debian x\n",
+        "deb http://user:secret@Other.Example:8080/ubuntu noble main\ndeb http://localhost/debian x\n",
     ]
     assert {"mirror.example", "other.example"} == configured_hosts(texts)
 
