@@ -23,12 +23,17 @@ def test_outside_of_a_block_it_is_raised_at_once() -> None:
 
 
 def test_inside_it_waits_for_the_end_of_the_outermost_block() -> None:
-    reached = []
-    with pytest.raises(Stop), interruption.held():
+    reached: list[str] = []
+
+    def nested() -> None:
         with interruption.held():
-            interruption.arrive(Stop())
-            reached.append("inner")
-        reached.append("outer")
+            with interruption.held():
+                interruption.arrive(Stop())
+                reached.append("inner")
+            reached.append("outer")
+
+    with pytest.raises(Stop):
+        nested()
     assert ["inner", "outer"] == reached
 
 
