@@ -123,7 +123,7 @@ def test_every_section_is_there_and_drawn(browser: Browser, report: Path) -> Non
             "distribution-plot",
             "order-plot",
         ):
-            assert page.locator(f"#{plot} svg.main-svg").count() >= 1, plot
+            expect(page.locator(f"#{plot} svg.main-svg")).not_to_have_count(0)
         assert 5 == page.locator("#heat-list figure").count()
         assert "tps" in page.locator("#heat-definition").inner_text()
 
