@@ -49,14 +49,22 @@ def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
     return _PREFERRED_FILESYSTEM if _PREFERRED_FILESYSTEM in types else next(iter(types), None)
 
 
-def canary(plan: Plan, kept: Sequence[Cell]) -> PlannedCell | None:
-    """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs."""
+def canary_kernel(kept: Sequence[Cell], kind: str | None) -> KernelLevels:
+    """The kernel of a canary in a guest: that of the first cell of its type, so that none is fetched for it."""
+    return next((cell.kernel for cell in kept if cell.filesystem.type == kind), KernelLevels())
+
+
+def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> PlannedCell | None:
+    """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
+
+    Without guests it asks for no kernel: a canary that made the machine boot would cost too much.
+    """
     kind = canary_filesystem(plan, kept)
     if not plan.canary.enabled or kind is None or not kept:
         return None
     cell = Cell(
         DeviceLevels(),
-        KernelLevels(),
+        canary_kernel(kept, kind) if in_guests else KernelLevels(),
         FilesystemLevels(kind),
         _build([cell.build for cell in kept]),
         # 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.

@@ -9,7 +9,8 @@ from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan, Workload
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.canary import canary_filesystem
+from bedplate.plan.canary import canary_filesystem, canary_kernel
+from bedplate.plan.platforms import LOCAL
 from bedplate.plan.words import shown
 from bedplate.units import format_duration, format_size
 
@@ -37,6 +38,12 @@ def obstacles_to_extend(old: Plan, new: Plan) -> tuple[str, ...]:
         if before != after:
             found.append(
                 f'the canary would move from {before} to {after}; write filesystem = "{before}" in [canary]'
+            )
+        kernels = tuple(canary_kernel(list(plan.cells()), before).release for plan in (old, new))
+        if new.executor != LOCAL and kernels[0] != kernels[1]:
+            found.append(
+                f"the canary would move from kernel {_word(kernels[0])} to {_word(kernels[1])}; "
+                "list the kernels that are new last"
             )
     return tuple(found)
 
@@ -66,6 +73,13 @@ def _the_rest(old: Plan, new: Plan) -> Iterator[str]:
     yield from _changed("seed", old.seed, new.seed)
     yield from _changed("executor", old.executor, new.executor)
     yield from _changed("scratch_device", _device(old.scratch_device), _device(new.scratch_device))
+    # With the first cell that has one, or the last, the cells are the difference.
+    if old.journal_device is not None and new.journal_device is not None:
+        before, after = old.journal_device, new.journal_device
+        yield from _changed("journal_device.device", before.device, after.device)
+        yield from _changed("journal_device.ram_size", _size(before.image_bytes), _size(after.image_bytes))
+    yield from _changed("guest.visits_per_boot", old.guest.visits_per_boot, new.guest.visits_per_boot)
+    yield from _changed("guest.memory", *(_size(plan.guest.memory_bytes) for plan in (old, new)))
     yield from _changed("canary.enabled", old.canary.enabled, new.canary.enabled)
     yield from _changed(
         "canary.every", format_duration(old.canary.every_s), format_duration(new.canary.every_s)
@@ -89,6 +103,10 @@ def _word(value: object) -> str:
 
 def _device(device: ScratchDevice) -> str | None:
     return device.device if device.image_bytes is None else f"an image of {format_size(device.image_bytes)}"
+
+
+def _size(size_bytes: int | None) -> str | None:
+    return None if size_bytes is None else format_size(size_bytes)
 
 
 def _workloads(old: Plan, new: Plan) -> Iterator[str]:

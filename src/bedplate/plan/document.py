@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.plan import VISITS_PER_BOOT
 from bedplate.plan.fields import (
+    FEATURES,
     CanaryEvery,
     Configuration,
     Count,
-    Data,
     DatabaseBlock,
     DeviceName,
     Duration,
@@ -26,6 +36,9 @@ from bedplate.plan.fields import (
     Flag,
     ImageSize,
     Journal,
+    JournalDevice,
+    JournalSize,
+    Kernel,
     Memory,
     MkfsOptions,
     MountOptions,
@@ -43,12 +56,17 @@ from bedplate.plan.fields import (
     ThrottleLevel,
     Title,
     Version,
+    VisitsPerBoot,
     WalBlock,
     WarmUp,
     WorkloadType,
 )
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import refused_mkfs_options, shown
+
+
+def _types_with(feature: str) -> tuple[str, ...]:
+    return tuple(kind for kind, traits in TRAITS.items() if feature in traits.features)
 
 
 class Table(BaseModel):
@@ -79,25 +97,64 @@ class MachineTable(Table):
     """`[machine]`: the machine around the device."""
 
     memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
+    kernel: Factor[Kernel] = Field(default=(), description='version of the kernel, such as "6.12", or a path')
 
 
-class FilesystemTable(Table):
-    """`[[filesystem]]`: one or more variants of a file system."""
+class JournalDeviceTable(Table):
+    """`[journal_device]`: what external journals stand on."""
+
+    device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
+    ram_size: JournalSize | None = Field(
+        default=None, description='size of a journal in RAM, such as "256 MB"'
+    )
+
+    @model_validator(mode="after")
+    def _one_or_both(self) -> JournalDeviceTable:
+        if self.device is None and self.ram_size is None:
+            raise ValueError('allowed is device = "/dev/disk/by-id/…", ram_size = "256 MB", or both')
+        return self
+
+
+class GuestTable(Table):
+    """`[guest]`: the guests of an executor that has them."""
+
+    visits_per_boot: VisitsPerBoot = Field(default=VISITS_PER_BOOT, description="a whole number from 1")
+    memory: Memory | None = Field(default=None, description='memory of a guest, such as "2 GB"')
+
+
+# The factors that only some types have become keys by standing in the types' traits.
+_feature_fields: dict[str, Any] = {
+    name: (
+        Factor[level],  # type: ignore[valid-type]
+        Field(default=(), description=f"{', '.join(_types_with(name))} only"),
+    )
+    for name, level in FEATURES.items()
+}
+_Features: Any = create_model("_Features", __base__=Table, **_feature_fields)
+
+
+class FilesystemTable(_Features):  # type: ignore[misc]
+    """`[[filesystem]]`: one or more variants of a file system; a type's own factors are keys as well."""
 
     type: Factor[FilesystemType] = Field(description="type of the file system")
     block_size: Factor[FilesystemBlock] = Field(default=(), description="block size (btrfs: sector size)")
+    recordsize: Factor[FilesystemBlock] = Field(default=(), description="what ZFS calls its block size")
     mount_options: Factor[MountOptions] = Field(default=(), description="list of mount options")
     mkfs_options: Factor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
     barrier: Factor[Flag] = Field(
         default=(), description="true or false: whether fsync flushes the device's cache"
     )
-    data: Factor[Data] = Field(default=(), description="data mode of ext3 and ext4")
-    journal: Factor[Journal] = Field(default=(), description="internal, or none (ext4)")
-    nodatacow: Factor[Flag] = Field(default=(), description="true or false: Btrfs without copy on write")
+    journal: Factor[Journal] = Field(default=(), description="internal, external, or none")
+    journal_device: Factor[JournalDevice] = Field(default=(), description="ram, or device")
 
     @model_validator(mode="after")
-    def _mkfs_takes_the_options(self) -> FilesystemTable:
-        reasons = [
+    def _fits_together(self) -> FilesystemTable:
+        reasons = []
+        if self.recordsize and (self.block_size or set(self.type) != {"zfs"}):
+            reasons.append("recordsize is the block_size of zfs; write one of them, in a table of its own")
+        if self.journal_device and "external" not in self.journal:
+            reasons.append('journal_device is for journal = "external" only')
+        reasons += [
             reason
             for kind in self.type
             for words in self.mkfs_options
@@ -201,6 +258,10 @@ class Document(Table):
     executor: Executor = Field(default="local", description="who runs the visits")
     scratch_device: ScratchDeviceTable = Field(description='a table with image_size = "6 GB" or device')
     machine: MachineTable = Field(default=MachineTable(), description="a table")
+    journal_device: JournalDeviceTable | None = Field(
+        default=None, description='a table with device, or ram_size = "256 MB"'
+    )
+    guest: GuestTable = Field(default=GuestTable(), description="a table")
     filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(_at_least_one)] = Field(
         description="one or more [[filesystem]] tables"
     )
@@ -216,6 +277,8 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     (): Document,
     ("scratch_device",): ScratchDeviceTable,
     ("machine",): MachineTable,
+    ("journal_device",): JournalDeviceTable,
+    ("guest",): GuestTable,
     ("filesystem",): FilesystemTable,
     ("postgresql",): PostgresqlTable,
     ("workload",): WorkloadTable,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bedplate.errors import PlanError
-from bedplate.model.cell import Cell, Dataset, FilesystemLevels
+from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned
 from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
+from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
 from bedplate.plan.rules import Surroundings, reasons
 from bedplate.plan.scale import scale_units
 from bedplate.units import GIB, format_size
@@ -21,35 +22,48 @@ def expand(
     machine: Machine | None,
     *,
     refusals: Mapping[FilesystemLevels, tuple[str, ...]] | None = None,
+    platform: Platform | None = None,
 ) -> Expansion:
     """Every cell that can exist, with its loads; the rest as pruned.
 
     Without a machine only the rules that hold everywhere apply. `refusals` are what trying file
-    systems on this machine has shown, by their levels (empty: it works). PlanError where a scale is
-    a multiple of a memory that is not known.
+    systems on this machine has shown, by their levels (empty: it works). `platform` says where the
+    cells would run, on this machine by default. PlanError where a scale is a multiple of a memory
+    that is not known.
     """
-    around = Surroundings(machine, plan.scratch_device, refusals or {})
+    platform = platform or Platform()
+    around: dict[KernelLevels, Surroundings] = {}
     kept: list[PlannedCell] = []
     pruned: list[Pruned] = []
-    for cell in plan.cells():
-        found = reasons(cell, around)
+    for asked in plan.cells():
+        cell = platform.settled(asked)
+        if cell.kernel not in around:
+            around[cell.kernel] = platform.surroundings(
+                cell.kernel, machine, plan.scratch_device, refusals or {}
+            )
+        found = reasons(cell, around[cell.kernel])
         if found:
             pruned.append(Pruned(cell, found))
         else:
-            kept.append(PlannedCell(cell, _loads(plan, cell, machine)))
+            kept.append(PlannedCell(cell, _loads(plan, _memory_bytes(plan, cell, machine, platform))))
     return Expansion(
         cells=tuple(kept),
         pruned=tuple(pruned),
-        canary=canary(plan, [planned.cell for planned in kept]),
+        canary=canary(plan, [planned.cell for planned in kept], in_guests=platform.has_guests),
         warnings=(*plan.warnings, *_warnings(plan, kept, pruned)),
     )
 
 
-def _loads(plan: Plan, cell: Cell, machine: Machine | None) -> tuple[Load, ...]:
+def _loads(plan: Plan, known_memory_bytes: int | None) -> tuple[Load, ...]:
     found: dict[Dataset, Load] = {}
     for workload in plan.workloads:
         for scale in workload.scales:
-            memory = _memory_bytes(cell, machine) if scale.times_memory is not None else 0
+            if scale.times_memory is not None and known_memory_bytes is None:
+                raise PlanError(
+                    'workload.scale is a multiple of the memory, and neither [machine] memory = "2 GB" nor a '
+                    "machine says how much that is"
+                )
+            memory = known_memory_bytes or 0
             levels = Levels(scale=scale_units(scale, memory))
             if scale.times_memory is not None:
                 # The rule "the database must not fit the cache" needs to know what was meant.
@@ -64,14 +78,14 @@ def _loads(plan: Plan, cell: Cell, machine: Machine | None) -> tuple[Load, ...]:
     return tuple(found.values())
 
 
-def _memory_bytes(cell: Cell, machine: Machine | None) -> int:
+def _memory_bytes(plan: Plan, cell: Cell, machine: Machine | None, platform: Platform) -> int | None:
+    """The memory around a cell; None where nobody knows."""
     if cell.device.memory_bytes is not None:
         return cell.device.memory_bytes
+    if platform.has_guests:
+        return plan.guest.memory_bytes or GUEST_MEMORY_BYTES
     if machine is None:
-        raise PlanError(
-            'workload.scale is a multiple of the memory, and neither [machine] memory = "2 GB" nor a machine '
-            "says how much that is"
-        )
+        return None
     # Kernels reserve differing slivers; the dataset must not change with an update.
     return max(1, round(machine.memory_bytes / GIB)) * GIB
 

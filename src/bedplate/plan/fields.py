@@ -6,13 +6,13 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
-from bedplate.model.cell import Throttle
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, Throttle
+from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.plan import Scale
 from bedplate.plan import settings, values, words
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.words import shown
-from bedplate.units import KIB, TIB
+from bedplate.units import GIB, KIB, TIB
 
 
 def _levels(value: Any) -> tuple[Any, ...]:
@@ -55,11 +55,19 @@ DeviceName: TypeAlias = Annotated[str, PlainValidator(values.device)]
 ReadAhead: TypeAlias = Annotated[int, PlainValidator(values.read_ahead_kb)]
 Scheduler: TypeAlias = Annotated[str, _within(values.one_of, words.SCHEDULERS)]
 FilesystemType: TypeAlias = Annotated[str, _within(values.one_of, tuple(TRAITS))]
-FilesystemBlock: TypeAlias = Annotated[int, _within(values.power_of_two, tuple(2**n for n in range(9, 17)))]
+_FILESYSTEM_BLOCKS = tuple(sorted({size for traits in TRAITS.values() for size in traits.block_sizes}))
+FilesystemBlock: TypeAlias = Annotated[int, _within(values.power_of_two, _FILESYSTEM_BLOCKS)]
 MountOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mount_options)]
 MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mkfs_options)]
-Data: TypeAlias = Annotated[str, _within(values.one_of, ("ordered", "writeback", "journal"))]
-Journal: TypeAlias = Annotated[str, _within(values.one_of, ("internal", "none"))]
+# What only some types know, by the name of the key.
+FEATURES = {
+    name: Annotated[str | bool, _within(values.feature, levels)] for name, levels in feature_levels().items()
+}
+Journal: TypeAlias = Annotated[str, _within(values.one_of, ("internal", "external", "none"))]
+JournalDevice: TypeAlias = Annotated[str, _within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]
+JournalSize: TypeAlias = Annotated[int, _within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)]
+Kernel: TypeAlias = Annotated[str, PlainValidator(values.kernel)]
+VisitsPerBoot: TypeAlias = Annotated[int, _within(values.whole_number, 1, 1000)]
 Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
 DatabaseBlock: TypeAlias = Annotated[int, _within(values.power_of_two, DATABASE_BLOCK_SIZES)]
 WalBlock: TypeAlias = Annotated[int, _within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]

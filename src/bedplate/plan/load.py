@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -11,14 +12,24 @@ from typing import Any
 from pydantic import ValidationError
 
 from bedplate.errors import PlanError
-from bedplate.model.cell import BuildLevels, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.cell import (
+    JOURNAL_IN_RAM,
+    JOURNAL_ON_DEVICE,
+    BuildLevels,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Canary, Plan, Workload
+from bedplate.model.plan import Canary, Guest, Plan, Workload
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable, WorkloadTable
+from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, sentences
 from bedplate.plan.runs import run_count, run_specs
+from bedplate.plan.values import JOURNAL_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
 
@@ -26,6 +37,10 @@ MOST_CHARACTERS = 1_000_000
 MOST_CELLS = 100_000
 MOST_RUNS_PER_VISIT = 1000
 MOST_VISITS = 1_000_000
+
+_UNUSED_JOURNAL_DEVICE = (
+    'journal_device: no file system asks for journal = "external", so nothing is done with it'
+)
 
 
 def load_plan(text: str, *, source: str, directory: Path) -> Plan:
@@ -70,7 +85,7 @@ def _document(values: dict[str, Any], directory: Path, files: dict[str, str]) ->
 def _refuse_too_many(document: Document) -> None:
     """Counts before anything is multiplied out, so that a short text cannot fill the memory."""
     reasons = []
-    devices = prod(map(len, _device_factors(document)))
+    devices = prod(map(len, (*_device_factors(document), _asked(document.machine.kernel))))
     filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
     engine = prod(map(len, (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))))
     cells = devices * filesystems * engine
@@ -102,17 +117,20 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
             device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
         ),
         devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
-        kernels=(KernelLevels(),),
-        filesystems=_filesystems(document.filesystem, reasons),
+        kernels=tuple(map(KernelLevels, _asked(document.machine.kernel))),
+        filesystems=_filesystems(document, reasons),
         builds=tuple(BuildLevels("postgresql", *levels) for levels in product(*_build_factors(settings))),
         clusters=tuple(_cluster(settings, levels) for levels in product(*_cluster_factors(settings))),
         workloads=_workloads(document.workload, reasons),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
+        journal_device=_journal_device(document, reasons),
+        guest=Guest(document.guest.visits_per_boot, document.guest.memory),
     )
     if reasons:
         raise PlanError(*at_most(reasons, 100))
-    return Plan(**{**vars(plan), "warnings": warnings(plan)})
+    unused = document.journal_device is not None and plan.journal_device is None
+    return replace(plan, warnings=warnings(plan) + ((_UNUSED_JOURNAL_DEVICE,) if unused else ()))
 
 
 def _asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -129,8 +147,10 @@ def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
 
 def _filesystem_factors(table: FilesystemTable) -> tuple[tuple[Any, ...], ...]:
     """The block size last, so that the variants of one heat map stand together."""
-    names = ("type", "mkfs_options", "mount_options", "journal", "data", "nodatacow", "barrier", "block_size")
-    return tuple(_asked(getattr(table, name)) for name in names)
+    names = ("type", "mkfs_options", "mount_options", "journal", "journal_device", *FEATURES, "barrier")
+    return tuple(
+        map(_asked, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
+    )
 
 
 def _build_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
@@ -153,12 +173,48 @@ def _cluster(table: PostgresqlTable, levels: tuple[Any, ...]) -> ClusterLevels:
     )
 
 
-def _filesystems(tables: tuple[FilesystemTable, ...], reasons: list[str]) -> tuple[FilesystemLevels, ...]:
+def _journal_device(document: Document, reasons: list[str]) -> ScratchDevice | None:
+    """What external journals stand on, None where no variant has one; RAM if the plan does not say."""
+    if not any("external" in filesystem.journal for filesystem in document.filesystem):
+        return None
+    table = document.journal_device
+    if table is None:
+        return ScratchDevice(image_bytes=JOURNAL_BYTES)
+    if table.device is not None and table.device == document.scratch_device.device:
+        reasons.append("journal_device.device: it is the scratch device; a journal needs another one")
+    return ScratchDevice(device=table.device, image_bytes=table.ram_size)
+
+
+def _journal_places(document: Document) -> tuple[str, ...]:
+    """Where external journals can stand; the first one is where they do unless a variant says otherwise."""
+    table = document.journal_device
+    if table is None:
+        return (JOURNAL_IN_RAM,)
+    known = ((JOURNAL_ON_DEVICE, table.device), (JOURNAL_IN_RAM, table.ram_size))
+    return tuple(name for name, value in known if value is not None)
+
+
+def _filesystems(document: Document, reasons: list[str]) -> tuple[FilesystemLevels, ...]:
+    places = _journal_places(document)
     found: dict[FilesystemLevels, int] = {}
-    for index, table in enumerate(tables):
+    for index, table in enumerate(document.filesystem):
         for levels in product(*_filesystem_factors(table)):
-            kind, mkfs, mount, journal, data, nodatacow, barrier, block_size = levels
-            features = {"data": data, "nodatacow": nodatacow}
+            kind, mkfs, mount, journal, place, *features, barrier, block_size = levels
+            if journal == "external" and place is None:
+                if len(places) > 1:
+                    reasons.append(
+                        f"filesystem[{index}].journal_device: [journal_device] names a device and RAM; "
+                        'write which: "ram" or "device"'
+                    )
+                    break
+                (place,) = places
+            elif place is not None and place not in places:
+                key = "device" if place == JOURNAL_ON_DEVICE else "ram_size"
+                reasons.append(
+                    f"filesystem[{index}].journal_device: {place!r} needs {key} in [journal_device]"
+                )
+                break
+            asked = zip(FEATURES, features, strict=True)
             filesystem = FilesystemLevels(
                 type=kind,
                 block_size_bytes=block_size,
@@ -166,8 +222,11 @@ def _filesystems(tables: tuple[FilesystemTable, ...], reasons: list[str]) -> tup
                 mount_options=mount or (),
                 barrier=barrier,
                 journal=journal,
-                features=Levels({name: level for name, level in features.items() if level is not None}),
+                features=Levels({name: level for name, level in asked if level is not None}),
+                journal_device=place if journal == "external" else None,
             )
+            if found.get(filesystem) == index:
+                continue  # the place of a journal that is not external: no difference
             if filesystem in found:
                 reasons.append(
                     f"filesystem[{index}]: makes the same variant as filesystem[{found[filesystem]}]; "

@@ -1,6 +1,7 @@
 """Mount options that a kernel is known to refuse, to ignore, or to let contradict one another.
 
-Tried on kernel 6.18 where no other source is named.
+Tried on kernel 6.18, and on 6.12 what 6.18 lacks (JFS, ReiserFS, NILFS2, F2FS, NTFS), where no other
+source is named.
 """
 
 from __future__ import annotations
@@ -15,12 +16,22 @@ _EXT = ("ext2", "ext3", "ext4")
 
 @dataclass(frozen=True)
 class RefusedOption:
-    """An option (or, with a trailing `=`, any of its values) that a type does not take."""
+    """An option (or, with a trailing `=`, any of its values) that a type does not take.
+
+    `since` and `until` are the first and the last kernel of which that is known.
+    """
 
     types: tuple[str, ...]
     options: tuple[str, ...]
     reason: str
     since: tuple[int, int] | None = None
+    until: tuple[int, int] | None = None
+
+    def holds_for(self, kernel: tuple[int, int] | None) -> bool:
+        """Whether that kernel is one of them; of an unknown one only what holds for all is said."""
+        if kernel is None:
+            return self.since is None and self.until is None
+        return (self.since or kernel) <= kernel <= (self.until or kernel)
 
 
 REFUSED: tuple[RefusedOption, ...] = (
@@ -35,6 +46,40 @@ REFUSED: tuple[RefusedOption, ...] = (
     RefusedOption(("jfs",), ("barrier", "nobarrier", "barrier="), "jfs has no such option and never flushes"),
     RefusedOption(("ext2",), ("data=",), "ext2 has no journal, and the ext4 driver refuses it"),
     RefusedOption(("ext2", "ext3"), ("delalloc",), "the ext4 driver refuses it for ext2 and ext3"),
+    RefusedOption(
+        ("reiserfs",),
+        ("barrier", "nobarrier", "barrier=0", "barrier=1"),
+        "reiserfs refuses it; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("nilfs2", "f2fs"), ("barrier=",), "the kernel refuses it; write barrier = true or false instead"
+    ),
+    # Tried: 6.1 refuses it, 6.12 takes it.
+    RefusedOption(
+        ("f2fs",),
+        ("barrier",),
+        "f2fs of this kernel knows nobarrier alone; write barrier = true instead",
+        until=(6, 1),
+    ),
+    RefusedOption(
+        ("ntfs3",),
+        ("barrier", "nobarrier", "barrier="),
+        "ntfs3 has no such option; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("ntfs-3g",),
+        ("barrier", "nobarrier", "barrier="),
+        "ntfs-3g ignores it silently; write barrier = true or false instead",
+    ),
+    RefusedOption(
+        ("ntfs-3g",),
+        ("uid=", "gid=", "umask=", "fmask=", "dmask=", "usermapping="),
+        "it gives all files one owner or mode, and the server's account must own its directory",
+    ),
+    RefusedOption(("jfs", "nilfs2", "f2fs", "ntfs3"), ("data=",), "it has no data modes"),
+    RefusedOption(("jfs", "nilfs2", "f2fs", "ntfs3"), ("commit=",), "the kernel refuses it"),
+    RefusedOption(("reiserfs",), ("discard", "nodiscard"), "reiserfs refuses it: it never discards"),
+    RefusedOption(("ntfs3",), ("nodiscard",), "ntfs3 refuses it: it discards only if asked"),
     RefusedOption(_EXT, ("xip",), "the kernel refuses it; execute in place became dax"),
     RefusedOption(_EXT, ("nobh", "bh"), "the kernel ignores it silently"),
 )
@@ -46,15 +91,14 @@ _BARRIERS = {
     "nobarrier": False,
     "barrier=0": False,
     "barrier=none": False,
+    "fsync_mode=nobarrier": False,  # f2fs
 }
 
 
 def refused_mount_options(filesystem: FilesystemLevels, kernel: tuple[int, int] | None) -> Iterator[str]:
     """Why the kernel will not take the asked mount options, as far as that is known without trying."""
     for refused in REFUSED:
-        if filesystem.type in refused.types and (
-            refused.since is None or (kernel is not None and kernel >= refused.since)
-        ):
+        if filesystem.type in refused.types and refused.holds_for(kernel):
             for word in filesystem.mount_options:
                 if _is_one_of(word, refused.options):
                     yield f"mount option {word}: {refused.reason}"
@@ -97,5 +141,10 @@ def contradicting_mount_options(filesystem: FilesystemLevels) -> Iterator[str]:
                     yield f"mount option {word}: compression and nodatacow switch each other off"
         if nodatacow is False and "nodatacow" in words:
             yield "nodatacow = false and mount option nodatacow contradict each other"
+    if filesystem.type == "reiserfs":
+        asked = filesystem.features.text("data")
+        for word in words:
+            if asked and word.startswith("data=") and word != f"data={asked}":
+                yield f"data = {asked} and mount option {word} contradict each other"
     if len(set(words)) < len(words):
         yield "a mount option is listed twice"

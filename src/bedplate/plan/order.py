@@ -6,62 +6,132 @@ random permutation like a shuffle would, and besides
 - it is the same in every version of Python and of bedplate;
 - a cell that is added later takes a random place and moves no other cell past another;
 - added repetitions leave the earlier blocks alone.
+
+Where visits are lived under several kernels, room `boots` says what of this holds, and how.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
+from bedplate.plan.boots import Boot, Ranked, by_kernel, drawn_boots
 from bedplate.plan.estimate import visit_seconds
+from bedplate.plan.platforms import LOCAL, QEMU
 
 
-def order(plan: Plan, expansion: Expansion, seed: int | None = None) -> Schedule:
+@dataclass(frozen=True)
+class _Stretch:
+    """Visits between which no canary comes. `boot` is None where the running system is not left."""
+
+    visits: tuple[ScheduledVisit, ...]
+    boot: int | None
+
+
+def order(
+    plan: Plan,
+    expansion: Expansion,
+    seed: int | None = None,
+    *,
+    executor: str = LOCAL,
+    standing: Schedule | None = None,
+) -> Schedule:
     """The schedule of all repetitions; `seed` None takes the plan's.
 
     A canary visit opens and closes the study, and comes back whenever `canary.every` of estimated
-    time has passed since the last, within a block as well: blocks may take days. It belongs to no
-    block; its `repetition` counts canaries.
+    time has passed since the last, within a block as well (but not within a boot): blocks may take
+    days. It belongs to no block; its `repetition` counts canaries.
+
+    With an executor that has guests, visits are drawn into boots. `standing` is the schedule of a
+    study that is extended: its boots stay as they are, in their order.
     """
     chosen = plan.seed if seed is None else seed
+    keys = {key[:2]: cell for key, (cell, _) in expansion.by_visit.items() if not key[2]}
     seconds = {
-        (cell_id, dataset_id): visit_seconds(plan, cell, load)
-        for (cell_id, dataset_id, canary), (cell, load) in expansion.by_visit.items()
-        if not canary
+        key[:2]: visit_seconds(plan, cell, load, executor=executor)
+        for key, (cell, load) in expansion.by_visit.items()
+        if not key[2]
     }
-    blocks = (
-        (repetition, key)
+    ranked = {
+        repetition: [
+            Ranked(rank(chosen, repetition, *key), *key, cell.kernel.release, cell.device.memory_bytes)
+            for key, cell in keys.items()
+        ]
         for repetition in range(1, plan.repetitions + 1)
-        for key in sorted(seconds, key=lambda key: _rank(chosen, repetition, *key))
-    )
-    visits = tuple(_with_canaries(plan, expansion, blocks, seconds))
+    }
+    if executor == QEMU:
+        blocks = drawn_boots(ranked, plan.guest.visits_per_boot, seed=chosen, standing=standing)
+    elif any(cell.kernel.release is not None for cell in keys.values()):
+        blocks = by_kernel(ranked, seed=chosen)
+    else:
+        blocks = ((repetition, (Boot(None, tuple(sorted(found))),)) for repetition, found in ranked.items())
+    stretches = _stretches(blocks, in_one_piece=executor == QEMU)
+    visits = tuple(_with_canaries(plan, expansion, stretches, seconds))
+    if executor == QEMU:
+        visits = _canaries_booted(visits, standing)
     return Schedule(chosen, plan.repetitions, visits)
 
 
-def _rank(seed: int, repetition: int, cell_id: str, dataset_id: str) -> bytes:
+def rank(seed: int, repetition: int, cell_id: str, dataset_id: str) -> bytes:
+    """A visit's place in its repetition: what sorts lower comes first."""
     return hashlib.sha256(f"{seed}\0{repetition}\0{cell_id}\0{dataset_id}".encode()).digest()
+
+
+def _stretches(blocks: Iterator[tuple[int, Sequence[Boot]]], *, in_one_piece: bool) -> Iterator[_Stretch]:
+    for repetition, boots in blocks:
+        for boot in boots:
+            visits = tuple(
+                ScheduledVisit(0, entry.cell_id, entry.dataset_id, repetition, boot=boot.number)
+                for entry in boot.visits
+            )
+            if in_one_piece:
+                yield _Stretch(visits, boot.number)
+            else:
+                yield from (_Stretch((visit,), boot.number) for visit in visits)
 
 
 def _with_canaries(
     plan: Plan,
     expansion: Expansion,
-    blocks: Iterator[tuple[int, tuple[str, str]]],
-    seconds: dict[tuple[str, str], float],
+    stretches: Iterator[_Stretch],
+    seconds: Mapping[tuple[str, str], float],
 ) -> Iterator[ScheduledVisit]:
     canary = None
     if expansion.canary is not None and seconds:
         canary = next(key[:2] for key in expansion.by_visit if key[2])
     index = canaries = 0
     since_canary_s = 0.0
-    for position, (repetition, key) in enumerate(blocks):
+    for position, stretch in enumerate(stretches):
         if canary and (position == 0 or since_canary_s >= plan.canary.every_s):
             canaries += 1
             yield ScheduledVisit(index, *canary, repetition=canaries, canary=True)
             index += 1
             since_canary_s = 0.0
-        yield ScheduledVisit(index, *key, repetition=repetition)
-        index += 1
-        since_canary_s += seconds[key]
+        for visit in stretch.visits:
+            yield replace(visit, index=index)
+            index += 1
+            since_canary_s += seconds[visit.cell_id, visit.dataset_id]
     if canary:
         yield ScheduledVisit(index, *canary, repetition=canaries + 1, canary=True)
+
+
+def _canaries_booted(
+    visits: tuple[ScheduledVisit, ...], standing: Schedule | None
+) -> tuple[ScheduledVisit, ...]:
+    """Each canary in a boot of its own, with the number that it had."""
+    had = {visit.repetition: visit.boot for visit in (standing.visits if standing else ()) if visit.canary}
+    taken = [visit.boot for visit in visits if visit.boot is not None]
+    taken += [boot for boot in had.values() if boot is not None]
+    free = max(taken, default=0)
+    made = []
+    for visit in visits:
+        if visit.canary:
+            boot = had.get(visit.repetition)
+            if boot is None:
+                boot = free = free + 1
+            made.append(replace(visit, boot=boot))
+        else:
+            made.append(visit)
+    return tuple(made)

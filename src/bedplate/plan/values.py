@@ -19,7 +19,7 @@ from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
 
-EXECUTORS = ("local",)
+EXECUTORS = ("local", "qemu", "auto")
 VERSIONS = ("15", "17", "18")
 SCRIPTS = ("read-only", "read-write", "simple-update")
 PROTOCOLS = ("simple", "extended", "prepared")
@@ -29,6 +29,8 @@ UNLIMITED = "unlimited"
 MAX_FILE_BYTES = MIB
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
 SMALLEST_MEMORY_BYTES = 256 * MIB
+SMALLEST_JOURNAL_BYTES = 64 * MIB  # mkfs.xfs may ask for 64 MB of log, ReiserFS for 33
+JOURNAL_BYTES = 256 * MIB
 LONGEST_S = 30 * 86400.0
 
 # In the order of the record's fields, each with its abbreviation in a made-up throttle's name.
@@ -42,6 +44,7 @@ THROTTLE_KEYS = {
 _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._=-]{0,59}")
+_KERNEL = re.compile(r"\d{1,3}\.\d{1,3}[A-Za-z0-9.+~_-]{0,80}", re.ASCII)
 _PGBENCH_SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
 
 
@@ -80,6 +83,37 @@ def one_of(allowed: tuple[str, ...], value: Any) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     raise ValueError(f"allowed: {', '.join(allowed)}")
+
+
+def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
+    """One of the levels that some type of file system has; which one has it is a matter of pruning."""
+    # 1 equals true, and is none of its spellings.
+    if isinstance(value, (str, bool)) and value in allowed:
+        return value
+    shown_levels = (str(item).lower() if isinstance(item, bool) else item for item in allowed)
+    raise ValueError(f"allowed: {', '.join(shown_levels)}")
+
+
+def kernel(value: Any) -> str:
+    """A version, a release, or the absolute path of a kernel of the user's own."""
+    allowed = 'allowed is a version or a release as text ("6.12", "6.12.95+deb12-amd64"), or an absolute path'
+    if isinstance(value, float):
+        raise ValueError(f"put it in quotes, as 6.10 and 6.1 are one number and two kernels; {allowed}")
+    if not isinstance(value, str):
+        raise ValueError(allowed)
+    if value.startswith("/"):
+        # Commas and colons divide what QEMU and overlay mounts are told.
+        if (
+            not value.isprintable()
+            or len(value) > 500
+            or ".." in value.split("/")
+            or set(value) & set(",:\\")
+        ):
+            raise ValueError("a kernel's path has no comma, colon, backslash or `..`")
+        return value
+    if _KERNEL.fullmatch(value) is None:
+        raise ValueError(allowed)
+    return value
 
 
 def size(lowest: int, highest: int, value: Any) -> int:

@@ -58,6 +58,8 @@ _BLOCK_SIZE = "write block_size instead"
 _MAKES_NOTHING = "it makes no file system, or not all of it"
 _READS_A_FILE = "it names a file or a directory"
 _BAD_BLOCKS = "it reads the whole device for bad blocks"
+_OTHER_DEVICES = "it names further devices"
+_LABEL = "the label is how bedplate knows its own file systems again"
 _EXT = {
     "-b": _BLOCK_SIZE,
     "-n": _MAKES_NOTHING,
@@ -66,6 +68,14 @@ _EXT = {
     "-z": _READS_A_FILE,
     "-l": _READS_A_FILE,
     "-c": _BAD_BLOCKS,
+}
+_NTFS = {
+    "-c": _BLOCK_SIZE,
+    "--cluster-size": _BLOCK_SIZE,
+    "-n": _MAKES_NOTHING,
+    "--no-action": _MAKES_NOTHING,
+    "-l": _MAKES_NOTHING,
+    "--license": _MAKES_NOTHING,
 }
 # What each mkfs must not be told, by the option's first two characters or its long name.
 _MKFS_REFUSED: Mapping[str, Mapping[str, str]] = {
@@ -80,8 +90,17 @@ _MKFS_REFUSED: Mapping[str, Mapping[str, str]] = {
         "--rootdir": _READS_A_FILE,
     },
     "jfs": {"-c": _BAD_BLOCKS, "-j": _READS_A_FILE},
-    "reiserfs": {"-b": _BLOCK_SIZE, "-j": _READS_A_FILE},
+    "reiserfs": {"-b": _BLOCK_SIZE, "-j": _READS_A_FILE, "-l": _LABEL},
     "nilfs2": {"-b": _BLOCK_SIZE, "-n": _MAKES_NOTHING, "-c": _BAD_BLOCKS},
+    "f2fs": {"-b": _BLOCK_SIZE, "-c": _OTHER_DEVICES, "-l": _LABEL},
+    "ntfs3": _NTFS,
+    "ntfs-3g": _NTFS,
+    "zfs": {
+        "-n": _MAKES_NOTHING,
+        "-m": "bedplate decides where it is mounted",
+        "-R": "bedplate decides where it is mounted",
+        "-t": _LABEL,
+    },
 }
 _MKFS_REFUSED_EVERYWHERE = {"-V": _MAKES_NOTHING, "--version": _MAKES_NOTHING, "--help": _MAKES_NOTHING}
 

@@ -138,7 +138,7 @@ executor = "slurm"
 [scratch_device]
 device = "/dev/sda"
 [[filesystem]]
-type = { vary = ["ext4", "zfs"] }
+type = { vary = ["ext4", "reiser4"] }
 mount_option = []
 [[workload]]
 type = "pgbench"
@@ -152,7 +152,7 @@ script = "read-only"
         "p.toml: repetitions: found 0; allowed is a whole number from 1 to 1000",
         "p.toml: executor: found 'slurm'; allowed: local",
         "p.toml: scratch_device.device: found '/dev/sda'; '/dev/sda' may be another disk after the next boot; ",
-        "p.toml: filesystem[0].type.vary[1]: found 'zfs'; allowed: ext2, ext3, ext4, xfs, btrfs, jfs, ",
+        "p.toml: filesystem[0].type.vary[1]: found 'reiser4'; allowed: ext2, ext3, ext4, xfs, btrfs, jfs, ",
         "p.toml: filesystem[0].mount_option: unknown key; did you mean mount_options?",
         "p.toml: workload[0].scale: found '4x ram'; allowed is a whole number from 1 to 1000000, or a multiple",
         'p.toml: workload[0].run[0].duration: missing; expected time that is measured, such as "5 min"',
@@ -192,7 +192,7 @@ script = "read-only"
         ),
         ("filesystem", 'barrier = "off"', "filesystem[0].barrier", "true and false"),
         ("filesystem", "barrier = 1", "filesystem[0].barrier", "true and false"),
-        ("filesystem", 'journal = "external"', "filesystem[0].journal", "internal, none"),
+        ("filesystem", 'journal = "outside"', "filesystem[0].journal", "internal, external, none"),
         ("filesystem", 'mount_options = "noatime"', "filesystem[0].mount_options", "list of texts"),
         (
             "filesystem",

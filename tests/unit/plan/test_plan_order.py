@@ -16,7 +16,7 @@ from bedplate.model.codec import dumps, loads
 from bedplate.model.plan import Canary, Expansion, Plan, Schedule, ScheduledVisit
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
-from bedplate.plan.order import _rank, order
+from bedplate.plan.order import order, rank
 
 ROOT = Path(__file__).parents[3]
 
@@ -100,7 +100,7 @@ def test_the_place_of_a_cell_in_its_block_is_random() -> None:
 
 def test_the_order_is_the_same_in_every_process_and_version() -> None:
     # Written down: were these to change, a study begun yesterday could not go on today.
-    ranks = [_rank(1, repetition, cell, "d").hex()[:8] for repetition in (1, 2) for cell in "abc"]
+    ranks = [rank(1, repetition, cell, "d").hex()[:8] for repetition in (1, 2) for cell in "abc"]
     assert ["38e6076d", "55bce2dc", "de0346ec", "48db11bc", "cd333d7f", "edf7430c"] == ranks
 
 

@@ -85,11 +85,48 @@ MakeMachine = Callable[..., Machine]
         (a_cell(barrier=True, mount_options=("nobarrier",)), {}, "barrier = true and mount option nobarrier"),
         (a_cell(barrier=False, mount_options=("barrier=1",)), {}, "contradict each other"),
         (a_cell("jfs", barrier=True), {"filesystems": ("jfs",)}, "never flushes"),
+        (
+            a_cell("reiserfs", mount_options=("nobarrier",)),
+            {"filesystems": ("reiserfs",)},
+            "write barrier = true or false",
+        ),
+        (
+            a_cell("reiserfs", data="journal", mount_options=("data=ordered",)),
+            {"filesystems": ("reiserfs",)},
+            "contradict each other",
+        ),
+        (a_cell("nilfs2", mount_options=("barrier=1",)), {"filesystems": ("nilfs2",)}, "refuses it"),
+        (
+            a_cell("f2fs", barrier=True, mount_options=("fsync_mode=nobarrier",)),
+            {"filesystems": ("f2fs",)},
+            "contradict each other",
+        ),
+        (a_cell("f2fs", mount_options=("data=ordered",)), {"filesystems": ("f2fs",)}, "no data modes"),
+        (
+            a_cell("f2fs", mount_options=("barrier",)),
+            {"filesystems": ("f2fs",), "kernel_release": "6.1.0-56-amd64"},
+            "knows nobarrier alone",
+        ),
+        (a_cell("ntfs3", mount_options=("nobarrier",)), {"filesystems": ("ntfs3",)}, "no such option"),
+        (a_cell("ntfs-3g", mount_options=("nobarrier",)), {"filesystems": ("fuseblk",)}, "ignores it"),
+        (a_cell("ntfs-3g", mount_options=("uid=33",)), {"filesystems": ("fuse",)}, "one owner or mode"),
+        (a_cell("ntfs-3g"), {}, "has no fuseblk or fuse"),
+        (a_cell("bcachefs"), {}, "has no bcachefs"),
         (a_cell(mount_options=("noatime", "discard")), {}, "name a real device"),
         (a_cell(mount_options=("noatime", "noatime")), {}, "listed twice"),
         (a_cell(memory_bytes=GIB), {"cgroup_version": None}, "needs a cgroup that limits memory"),
         (a_cell(memory_bytes=24 * GIB), {}, "cannot be emulated on a machine with 24 GiB"),
         (a_cell(throttle=Throttle("hdd-7200", 150)), {"cgroup_version": None}, "needs a cgroup"),
+        (
+            a_cell("zfs", memory_bytes=GIB),
+            {"filesystems": ("zfs",), "cgroup_version": 1},
+            "does not hold zfs's own cache",
+        ),
+        (
+            a_cell("zfs", throttle=Throttle("hdd-7200", 150)),
+            {"filesystems": ("zfs",), "cgroup_version": 2},
+            "zfs writes by kernel threads",
+        ),
         (
             a_cell(scheduler="bfq"),
             {"tunables": {SCHEDULERS_AVAILABLE: "[none] mq-deadline"}},
@@ -130,6 +167,15 @@ def test_a_cell_that_cannot_exist_has_its_one_reason(
         (a_cell("btrfs", nodatacow=False, mount_options=("compress=zstd",)), {}),
         (a_cell(mount_options=("nodiscard",)), {}),
         (a_cell(memory_bytes=GIB), {"cgroup_version": 2}),
+        (a_cell("zfs", throttle=Throttle("hdd-7200", 150)), {"filesystems": ("zfs",), "cgroup_version": 1}),
+        (a_cell("zfs", block_size_bytes=1024 * KB), {"filesystems": ("zfs",)}),
+        (a_cell("ntfs3", block_size_bytes=64 * KB), {"filesystems": ("ntfs3",)}),
+        (a_cell("reiserfs", mount_options=("barrier=flush", "commit=30")), {"filesystems": ("reiserfs",)}),
+        (a_cell("nilfs2", mount_options=("nogc", "nobarrier")), {"filesystems": ("nilfs2",)}),
+        (a_cell("f2fs", mount_options=("nobarrier", "mode=lfs")), {"filesystems": ("f2fs",)}),
+        (a_cell("f2fs", mount_options=("barrier",)), {"filesystems": ("f2fs",), "kernel_release": "6.12.1"}),
+        (a_cell("f2fs", mount_options=("barrier",)), {"filesystems": ("f2fs",), "kernel_release": "mine"}),
+        (a_cell("ntfs-3g", mount_options=("permissions", "big_writes")), {"filesystems": ("fuse",)}),
         (a_cell(scheduler="bfq"), {}),
         (a_cell(scheduler="none"), {"tunables": {SCHEDULERS_AVAILABLE: "[none] mq-deadline"}}),
         (a_cell(settings={"io_method": "io_uring"}), {"tunables": {IO_URING_DISABLED: "0"}}),
@@ -139,6 +185,12 @@ def test_a_cell_that_cannot_exist_has_its_one_reason(
 )
 def test_a_cell_that_can_exist_is_kept(machine: MakeMachine, cell: Cell, facts: dict[str, Any]) -> None:
     assert reasons(cell, Surroundings(machine(**facts), IMAGE)) == ()
+
+
+def test_a_guest_is_as_small_as_the_memory_asked_for_zfs(machine: MakeMachine) -> None:
+    guest = machine(filesystems=("zfs",), cgroup_version=2)
+    cell = a_cell("zfs", memory_bytes=GIB)
+    assert reasons(cell, Surroundings(guest, IMAGE, host=machine(memory_bytes=8 * GIB))) == ()
 
 
 def test_discard_is_kept_on_a_real_device(machine: MakeMachine) -> None:
