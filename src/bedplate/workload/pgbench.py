@@ -228,7 +228,7 @@ class _Measurement:
                 self._facts["warmup_ended"] = "steady" if stopped else "limit"
             self._facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
             self._facts[f"{phase}_pgbench_status"] = ended.status
-            if ended.problem is not None and not stopped:
+            if ended.problem is not None:
                 raise BedplateError(ended.problem, *_why_the_server_is_gone(self._rig))
         finally:
             process.abandon()
@@ -315,7 +315,8 @@ def _script_options(spec: RunSpec, rig: Rig) -> list[str]:
     path = rig.log_directory / f"{spec.id}.sql"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
-    return [f"--file={path}"]
+    # pgbench finds the scale of its own scripts only; an own script's :scale would be 1.
+    return [f"--file={path}", f"--scale={rig.dataset.levels.integer('scale') or 1}"]
 
 
 def _fillfactor(dataset: Dataset) -> list[str]:

@@ -152,10 +152,14 @@ class PgbenchProcess:
             os.close(ended)
 
     def stop_early(self) -> None:
-        """End a warm-up that has done its work."""
+        """End a warm-up that has done its work.
+
+        pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm): each client finishes
+        its transaction and leaves. A kill would leave the server complaining of lost connections.
+        """
         pgbench = _started(self._pgbench)
         if pgbench.returncode is None:
-            pgbench.send_signal(signal.SIGTERM)
+            pgbench.send_signal(signal.SIGALRM)
 
     def finish(self) -> PgbenchEnded:
         """Wait for both, and say how pgbench ended."""

@@ -1,0 +1,77 @@
+"""What makes two plans of a query the same plan: a hash of the structure that EXPLAIN (FORMAT JSON) shows.
+
+Costs, rows, widths and everything that was counted while the query ran differ between two runs of one and
+the same plan, and filters are printed in an order that follows their cost, so they are left out. Read
+from PostgreSQL 18's explain.c; a hash is compared within one version of PostgreSQL, as subplans are named
+differently in others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from bedplate.errors import OutputNotUnderstood
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STRUCTURE = (
+    "Node Type",
+    "Join Type",
+    "Strategy",
+    "Partial Mode",
+    "Relation Name",
+    "Alias",
+    "Index Name",
+    "Scan Direction",
+    "Parent Relationship",
+    "Subplan Name",
+    "Operation",
+    "Command",
+    "Workers Planned",
+)
+_CHILDREN = "Plans"
+_TOOL = "EXPLAIN (FORMAT JSON)"
+
+
+def plan_structure(explained: str) -> dict[str, Any]:
+    """The nodes of a plan with what decides its kind, nested in `Plans` as EXPLAIN nests them.
+
+    `explained` is the whole output of EXPLAIN (FORMAT JSON) of one statement. OutputNotUnderstood where it
+    is anything else.
+    """
+    try:
+        statements = json.loads(explained)
+    except ValueError as error:
+        raise OutputNotUnderstood(_TOOL, expected="JSON", found=explained) from error
+    if not (isinstance(statements, list) and len(statements) == 1 and isinstance(statements[0], dict)):
+        raise OutputNotUnderstood(_TOOL, expected="a list of one statement's plan", found=explained)
+    return _node(statements[0].get("Plan"))
+
+
+def plan_hash(explained: str) -> str:
+    """SHA-256 of the structure, in hexadecimal: equal where two plans do the same in the same order."""
+    text = json.dumps(plan_structure(explained), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _node(node: object) -> dict[str, Any]:
+    if not isinstance(node, dict) or "Node Type" not in node:
+        raise OutputNotUnderstood(_TOOL, expected="a node with its `Node Type`", found=str(node))
+    kept: dict[str, Any] = _kept(node)
+    children = node.get(_CHILDREN, [])
+    if not isinstance(children, list):
+        raise OutputNotUnderstood(_TOOL, expected=f"a list of `{_CHILDREN}`", found=str(children))
+    if children:
+        kept[_CHILDREN] = [_node(child) for child in children]
+    return kept
+
+
+def _kept(node: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: node[key] for key in _STRUCTURE if key in node}
+    # False stands at every node even where parallel query is off.
+    if node.get("Parallel Aware") is True:
+        kept["Parallel Aware"] = True
+    return kept
