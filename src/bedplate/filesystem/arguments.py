@@ -65,13 +65,16 @@ def joined(own: Iterable[Argument], asked: Iterable[Argument], *, lists: Iterabl
     return tuple(words)
 
 
-def refuse(levels: FilesystemLevels) -> None:
-    """Raise PlanError, with every reason, for levels that are unsafe or that no kernel could have."""
+def refuse(levels: FilesystemLevels, journal_path: str | None = None) -> None:
+    """Raise PlanError, with every reason, for levels that are unsafe or that no kernel could have.
+
+    That an external journal has its device, and no other journal has one, is one of them.
+    """
     reasons = (*unsafe_options(levels), *contradictions(levels))
-    if levels.journal == "external":
-        reasons += (
-            f"{levels.type}: journal = 'external' needs a journal device, which no plan can name yet",
-        )
+    if levels.journal == "external" and journal_path is None:
+        reasons += (f"{levels.type}: journal = 'external' needs a journal device; set journal_device",)
+    if levels.journal != "external" and journal_path is not None:
+        reasons += (f"{levels.type}: {journal_path} is given for a journal that is not external",)
     if reasons:
         raise PlanError(*reasons)
 

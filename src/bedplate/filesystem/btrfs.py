@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.options import OptionRules, factor_words, plan_words
 from bedplate.filesystem.protocol import LABEL, CheckResult
-from bedplate.host.mount import mount, mount_entry
+from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
-from bedplate.model.filesystem import TRAITS, option_words
+from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
@@ -118,9 +118,16 @@ class Btrfs:
             raise OutputNotUnderstood("mkfs.btrfs --version", expected="a version", found=said)
         return {"btrfs-progs": found[1]}
 
-    def mkfs(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> tuple[str, ...]:
+    def mkfs(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> tuple[str, ...]:
         """Sectors other than the page's are only warned of, with status 0: the mount will tell."""
-        refuse(levels)
+        refuse(levels, journal_path)
         own = list(_OWN)
         if levels.block_size_bytes is not None:
             own.append(Argument("-s", str(levels.block_size_bytes)))
@@ -129,27 +136,39 @@ class Btrfs:
 
     def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
         """No discard of its own, barrier and copy-on-write as asked, then the plan's own words."""
-        asked = option_words(levels.mount_options, separator=",")
+        asked = plan_words(levels)
         words = []
         if not any(word.partition("=")[0] in ("discard", "nodiscard") for word in asked):
             words.append("nodiscard")
-        if levels.barrier is not None:
-            word = self.traits.barrier_on_option if levels.barrier else self.traits.barrier_off_option
-            words.append(str(word))
+        words += factor_words(levels)
         if "nodatacow" in levels.features:
             words.append("nodatacow" if levels.features.flag("nodatacow") else "datacow")
         return (*words, *asked)
 
     def mount(
-        self, levels: FilesystemLevels, device_path: str, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        target: Path,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
     ) -> MountEntry:
         """Plain."""
+        del journal_path
         return mount(device_path, target, "btrfs", self.mount_options(levels), commands=commands)
 
     def read_back(
-        self, levels: FilesystemLevels, device: AttachedDevice, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device: AttachedDevice,
+        target: Path,
+        *,
+        commands: Commands,
+        journal: AttachedDevice | None = None,
     ) -> tuple[Comparison, ...]:
         """From statvfs, the mount table, the superblock and sysfs."""
+        del journal
         entry = mount_entry(target)
         argv = ["btrfs", "inspect-internal", "dump-super", device.path]
         superblock = parse_superblock(commands.run(argv).stdout)
@@ -162,7 +181,7 @@ class Btrfs:
         plain = "nodatacow" in shown
         datasum = "nodatasum" not in shown
         own = () if "nodiscard" not in self.mount_options(levels) else ("nodiscard",)
-        words = tuple(dict.fromkeys((*own, *option_words(levels.mount_options, separator=","))))
+        words = tuple(dict.fromkeys((*own, *plan_words(levels))))
         return (
             compared("filesystem.type", levels.type, entry.type, "mountinfo"),
             compared("filesystem.block_size_bytes", asked, size, "statvfs"),
@@ -177,9 +196,21 @@ class Btrfs:
             fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
         )
 
-    def check(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> CheckResult:
+    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+        """Plain."""
+        del journal_path
+        return unmount(target, commands=commands)
+
+    def check(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> CheckResult:
         """`btrfs check --readonly`; status 0 is clean."""
-        del levels
+        del levels, journal_path
         argv = ["btrfs", "check", "--readonly", device_path]
         done = commands.run(argv, timeout_s=3600, check=False)
         return CheckResult(done.status == 0, done.output)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.journal import decoded_number, journal_comparisons, without_device
+from bedplate.filesystem.options import OptionRules, factor_words, plan_words
 from bedplate.filesystem.protocol import LABEL, CheckResult
-from bedplate.host.mount import mount, mount_entry
+from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
-from bedplate.model.filesystem import TRAITS, option_words
+from bedplate.model.filesystem import TRAITS
 from bedplate.model.visit import Comparison
 from bedplate.units import MIB, parse_size
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 PROC = Path("/proc/fs/ext4")
+JBD2 = Path("/proc/fs/jbd2")
+# What mke2fs takes by itself from 512 MiB on (mke2fs.conf(5)); a journal must have the same.
+_USUAL_BLOCK_BYTES = 4096
 
 # getopt string of mke2fs 1.47 (misc/mke2fs.c): the letters followed by a colon.
 _VALUED = "bCdeEgGiIJlLmMNoOrRstTUz"
@@ -98,38 +102,56 @@ class Ext:
             raise OutputNotUnderstood("mke2fs -V", expected="a version", found=said)
         return {"e2fsprogs": found[1]}
 
-    def mkfs(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> tuple[str, ...]:
+    def mkfs(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> tuple[str, ...]:
         """A block above the page size is only warned of, with status 0: the mount will tell."""
-        refuse(levels)
+        refuse(levels, journal_path)
         own = list(_OWN)
+        asked = parse_arguments(levels.mkfs_options, valued=_VALUED)
         if levels.block_size_bytes is not None:
             own.append(Argument("-b", str(levels.block_size_bytes)))
         if levels.journal == "none":
             own.append(Argument("-O", "^has_journal"))
-        words = joined(own, parse_arguments(levels.mkfs_options, valued=_VALUED), lists=("-E", "-O"))
+        if journal_path is not None:
+            commands.run(_journal_argv(levels, asked, journal_path), timeout_s=3600)
+            own.append(Argument("-J", f"device={journal_path}"))
+        words = joined(own, asked, lists=("-E", "-O"))
         argv = ["mke2fs", "-q", "-F", "-t", self.traits.type, *words, device_path]
         return warnings_in(commands.run(argv, timeout_s=3600).output)
 
     def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
         """Barrier and data mode, then the plan's own words."""
-        words = []
-        if levels.barrier is not None:
-            word = self.traits.barrier_on_option if levels.barrier else self.traits.barrier_off_option
-            words.append(str(word))
-        if "data" in levels.features:
-            words.append(f"data={levels.features['data']}")
-        return (*words, *option_words(levels.mount_options, separator=","))
+        return (*factor_words(levels), *plan_words(levels))
 
     def mount(
-        self, levels: FilesystemLevels, device_path: str, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        target: Path,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
     ) -> MountEntry:
-        """Mount by the type's own name, whichever driver answers to it."""
+        """Mount by the type's own name, whichever driver answers to it; the superblock names the journal."""
+        del journal_path
         return mount(device_path, target, self.traits.type, self.mount_options(levels), commands=commands)
 
     def read_back(
-        self, levels: FilesystemLevels, device: AttachedDevice, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device: AttachedDevice,
+        target: Path,
+        *,
+        commands: Commands,
+        journal: AttachedDevice | None = None,
     ) -> tuple[Comparison, ...]:
-        """From statvfs, the kernel's list of options and the superblock."""
+        """From statvfs, the kernel's list of options, the superblock, and the journal's own statistics."""
         entry = mount_entry(target)
         superblock = parse_superblock(commands.run(["dumpe2fs", "-h", device.path]).stdout)
         table = {*entry.options, *entry.super_options}
@@ -138,7 +160,7 @@ class Ext:
         source = "mountinfo" if listed is None else f"/proc/fs/ext4/{device.name}/options and mountinfo"
         rules = _DEVIATIONS if listed is None else _COMPLETE
         data = next((word.partition("=")[2] for word in shown if word.startswith("data=")), None)
-        journal = journal_of(superblock)
+        on_device = journal_device_of(superblock, journal)
         prefix = "filesystem"
         return (
             compared(f"{prefix}.type", levels.type, entry.type, "mountinfo"),
@@ -152,19 +174,34 @@ class Ext:
                 "dumpe2fs",
             ),
             compared(f"{prefix}.barrier", levels.barrier, "nobarrier" not in shown, source),
-            compared(f"{prefix}.journal", levels.journal, journal, "dumpe2fs"),
+            *journal_comparisons(
+                levels, journal_of(superblock), on_device, journal, "dumpe2fs and /proc/fs/jbd2"
+            ),
             compared(f"{prefix}.data", levels.features.get("data"), data, source),
-            *rules.compare(option_words(levels.mount_options, separator=","), shown, source),
+            *rules.compare(plan_words(levels), shown, source),
             *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock),
             *_facts(superblock),
             fact(f"{prefix}.label", superblock.get("Filesystem volume name"), "dumpe2fs"),
-            fact(f"{prefix}.mount_options", ",".join(sorted(shown)), source),
+            fact(f"{prefix}.mount_options", ",".join(without_device(shown)), source),
         )
 
-    def check(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> CheckResult:
+    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+        """Plain."""
+        del journal_path
+        return unmount(target, commands=commands)
+
+    def check(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> CheckResult:
         """`e2fsck -f -n`: everything, opened read-only; status 0 is clean (e2fsck(8))."""
         del levels
-        done = commands.run(["e2fsck", "-f", "-n", device_path], timeout_s=3600, check=False)
+        journal = () if journal_path is None else ("-j", journal_path)
+        done = commands.run(["e2fsck", "-f", "-n", *journal, device_path], timeout_s=3600, check=False)
         return CheckResult(done.status == 0, done.output)
 
 
@@ -190,6 +227,27 @@ def journal_of(superblock: Mapping[str, str]) -> str:
     if "has_journal" not in superblock.get("Filesystem features", "").split():
         return "none"
     return "internal" if "Journal inode" in superblock else "external"
+
+
+def journal_device_of(
+    superblock: Mapping[str, str], journal: AttachedDevice | None, *, jbd2: Path = JBD2
+) -> str | None:
+    """`major:minor` of the device with the journal, if the kernel too has its journal on that device.
+
+    jbd2 names its statistics after the journal's device alone if that is another one than the data's.
+    """
+    code = superblock.get("Journal device", "")
+    if journal is None or not (jbd2 / journal.name).exists():
+        return None
+    return decoded_number(int(code, 16)) if code else None
+
+
+def _journal_argv(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> tuple[str, ...]:
+    """Its blocks must be as large as the file system's (mke2fs(8), -J device)."""
+    in_options = next((item.value for item in asked if item.flag == "-b" and item.value), None)
+    block = levels.block_size_bytes or in_options or _USUAL_BLOCK_BYTES
+    own = joined((*_OWN, Argument("-O", "journal_dev"), Argument("-b", str(block))), (), lists=("-E", "-O"))
+    return ("mke2fs", "-q", "-F", *own, path)
 
 
 def _facts(superblock: Mapping[str, str]) -> Iterator[Comparison]:

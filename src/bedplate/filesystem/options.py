@@ -1,4 +1,4 @@
-"""Compares the words of `mount -o` with the words that a kernel shows as in force.
+"""The words of `mount -o`: what bedplate's own factors make of them, and what a kernel then shows.
 
 A kernel spells options in its own way: it shows `nobarrier` for `barrier=0`, `64k` for `65536`,
 `zstd:3` for `zstd`, and hides some defaults. `OptionRules` holds one type's spelling. A word that is
@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.filesystem.comparison import MOUNT_OPTION, not_verifiable
+from bedplate.model.filesystem import TRAITS, option_words
 from bedplate.model.visit import Comparison
 from bedplate.units import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
+
+    from bedplate.model.cell import FilesystemLevels
 
 # Words of the VFS that it shows only by not showing the opposite (proc_pid_mountinfo(5), mount(8)).
 _VFS_HIDDEN: Mapping[str, tuple[str, ...]] = {
@@ -73,6 +76,24 @@ class OptionRules:
         if against is None and (wanted in self.unseen or (equals and f"{key}=" in self.unseen)):
             return not_verifiable(name, word, "the driver shows it nowhere")
         return Comparison(name, word, against, source, False)
+
+
+def factor_words(levels: FilesystemLevels) -> tuple[str, ...]:
+    """The words for the factors barrier and data, where the type has a word for what is asked."""
+    traits = TRAITS[levels.type]
+    words = []
+    if levels.barrier is not None:
+        word = traits.barrier_on_option if levels.barrier else traits.barrier_off_option
+        if word is not None:
+            words.append(word)
+    if "data" in levels.features:
+        words.append(f"data={levels.features['data']}")
+    return tuple(words)
+
+
+def plan_words(levels: FilesystemLevels) -> tuple[str, ...]:
+    """The plan's own words, one by one."""
+    return option_words(levels.mount_options, separator=",")
 
 
 def _same(wanted: str, shown: str) -> bool:

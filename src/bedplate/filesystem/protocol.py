@@ -1,6 +1,7 @@
-"""What every file system type offers: make, mount, read back, check.
+"""What every file system type offers: make, mount, read back, unmount, check.
 
-A new type is one file with one such class and one entry in `registry.py`.
+A new type is one file with one such class and one entry in `registry.py`. `journal_path` and `journal`
+are the device of an external journal: there if the levels ask for one, else None.
 """
 
 from __future__ import annotations
@@ -54,8 +55,15 @@ class Filesystem(Protocol):
         """The version of each tool, by the name of its package."""
         ...
 
-    def mkfs(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> tuple[str, ...]:
-        """Make the file system, without discarding and without work left for later.
+    def mkfs(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> tuple[str, ...]:
+        """Make the file system and its journal, without discarding and without work left for later.
 
         Returns what mkfs warned of while it ended with status 0. PlanError before anything is
         touched if the levels are unsafe or contradict each other, CommandFailed if mkfs refuses.
@@ -67,17 +75,43 @@ class Filesystem(Protocol):
         ...
 
     def mount(
-        self, levels: FilesystemLevels, device_path: str, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        target: Path,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
     ) -> MountEntry:
         """Mount it; MountRefused with the kernel's words if it will not."""
         ...
 
     def read_back(
-        self, levels: FilesystemLevels, device: AttachedDevice, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device: AttachedDevice,
+        target: Path,
+        *,
+        commands: Commands,
+        journal: AttachedDevice | None = None,
     ) -> tuple[Comparison, ...]:
         """Every asked level and option against what is in force, and the facts that nobody asked for."""
         ...
 
-    def check(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> CheckResult:
-        """Fsck without writing, on the unmounted device."""
+    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+        """Unmount what lies on `target`, and end what served it; False if nothing was mounted there.
+
+        DeviceInUse names who holds it. Safe to repeat. Its devices are free afterwards.
+        """
+        ...
+
+    def check(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> CheckResult:
+        """Fsck without writing, on the unmounted devices."""
         ...

@@ -19,16 +19,21 @@ from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import Holding
-from bedplate.host.mount import unmount
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import contradictions
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bedplate.filesystem.protocol import Filesystem
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
     from bedplate.model.cell import FilesystemLevels
+
+
+# mkfs.xfs wants 64 MiB for a log of its own, mkreiserfs 33 MiB for its usual journal.
+_JOURNAL_BYTES = 72 * MIB
 
 
 def probe_refusals(
@@ -52,15 +57,14 @@ def probe_refusals(
     if not write_back_wanted(levels):
         # The device's switch does it, whatever the file system is.
         levels = replace(levels, barrier=None)
-    with _small_device(
-        filesystem.probe_bytes, commands=commands, directory=directory, ledger=ledger
-    ) as place:
-        device, target = place
+    with _small_place(filesystem, levels, commands=commands, directory=directory, ledger=ledger) as place:
+        device, target, journal = place
+        path = None if journal is None else journal.path
         warnings: tuple[str, ...] = ()
         try:
-            warnings = filesystem.mkfs(levels, device.path, commands=commands)
-            filesystem.mount(levels, device.path, target, commands=commands)
-            verify(filesystem.read_back(levels, device, target, commands=commands))
+            warnings = filesystem.mkfs(levels, device.path, commands=commands, journal_path=path)
+            filesystem.mount(levels, device.path, target, commands=commands, journal_path=path)
+            verify(filesystem.read_back(levels, device, target, commands=commands, journal=journal))
         except PlanError:
             raise
         except BedplateError as failure:
@@ -87,32 +91,46 @@ def probe_key(levels: FilesystemLevels, *, versions: Mapping[str, str]) -> str:
 
 
 @contextmanager
+def _small_place(
+    filesystem: Filesystem,
+    levels: FilesystemLevels,
+    *,
+    commands: Commands,
+    directory: Path | None,
+    ledger: Ledger | None,
+) -> Iterator[tuple[AttachedDevice, Path, AttachedDevice | None]]:
+    """A device, a mount point, and a device for the journal if the levels ask for one."""
+    with tempfile.TemporaryDirectory(prefix="bedplate-probe-", dir=directory) as folder, ExitStack() as undo:
+        target = Path(folder, "mount")
+        # In this order a release gives them back in the other one.
+        for holding in (Holding("directory", folder), Holding("directory", str(target))):
+            _hold(holding, ledger, undo)
+        target.mkdir()
+        device = _small_device(Path(folder, "image"), filesystem.probe_bytes, commands, ledger, undo)
+        journal = None
+        if levels.journal == "external":
+            journal = _small_device(Path(folder, "journal"), _JOURNAL_BYTES, commands, ledger, undo)
+        _hold(Holding("mount", str(target), device.path), ledger, undo)
+        path = None if journal is None else journal.path
+        undo.callback(filesystem.unmount, target, commands=commands, journal_path=path)
+        yield device, target, journal
+
+
 def _small_device(
-    size_bytes: int, *, commands: Commands, directory: Path | None, ledger: Ledger | None
-) -> Iterator[tuple[AttachedDevice, Path]]:
-    with tempfile.TemporaryDirectory(prefix="bedplate-probe-", dir=directory) as folder:
-        image, target = Path(folder, "image"), Path(folder, "mount")
-        with ExitStack() as undo:
-            # In this order a release gives them back in the other one.
-            for holding in (
-                Holding("directory", folder),
-                Holding("directory", str(target)),
-                Holding("image", str(image)),
-                Holding("loop", str(image)),
-            ):
-                if ledger is not None:
-                    ledger.note(holding)
-                    undo.callback(ledger.settled, holding)
-            target.mkdir()
-            with image.open("xb") as file:
-                file.truncate(size_bytes)
-            # Neither direct I/O nor full allocation: nothing is measured here.
-            path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
-            undo.callback(commands.run, ["losetup", "--detach", path])
-            mounted = Holding("mount", str(target), path)
-            if ledger is not None:
-                ledger.note(mounted)
-                undo.callback(ledger.settled, mounted)
-            undo.callback(unmount, target, commands=commands)
-            name = path.rpartition("/")[2]
-            yield AttachedDevice(path, name, name, size_bytes, image), target
+    image: Path, size_bytes: int, commands: Commands, ledger: Ledger | None, undo: ExitStack
+) -> AttachedDevice:
+    """A sparse image on a loop device: neither direct I/O nor full allocation, as nothing is measured."""
+    for kind in ("image", "loop"):
+        _hold(Holding(kind, str(image)), ledger, undo)
+    with image.open("xb") as file:
+        file.truncate(size_bytes)
+    path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
+    undo.callback(commands.run, ["losetup", "--detach", path])
+    name = path.rpartition("/")[2]
+    return AttachedDevice(path, name, name, size_bytes, image)
+
+
+def _hold(holding: Holding, ledger: Ledger | None, undo: ExitStack) -> None:
+    if ledger is not None:
+        ledger.note(holding)
+        undo.callback(ledger.settled, holding)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
+from bedplate.filesystem.bcachefs import Bcachefs
 from bedplate.filesystem.btrfs import Btrfs
 from bedplate.filesystem.ext import Ext
+from bedplate.filesystem.f2fs import F2fs
+from bedplate.filesystem.jfs import Jfs
+from bedplate.filesystem.nilfs2 import Nilfs2
+from bedplate.filesystem.ntfs3 import Ntfs3
+from bedplate.filesystem.ntfs_3g import Ntfs3g
+from bedplate.filesystem.reiserfs import Reiserfs
 from bedplate.filesystem.xfs import Xfs
+from bedplate.filesystem.zfs import Zfs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +24,21 @@ if TYPE_CHECKING:
 
 FILESYSTEMS: Mapping[str, Filesystem] = {
     filesystem.traits.type: filesystem
-    for filesystem in (Ext("ext2"), Ext("ext3"), Ext("ext4"), Xfs(), Btrfs())
+    for filesystem in (
+        Ext("ext2"),
+        Ext("ext3"),
+        Ext("ext4"),
+        Xfs(),
+        Btrfs(),
+        Jfs(),
+        Reiserfs(),
+        Nilfs2(),
+        F2fs(),
+        Ntfs3(),
+        Ntfs3g(),
+        Zfs(),
+        Bcachefs(),
+    )
 }
 
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.journal import journal_comparisons, without_device
+from bedplate.filesystem.options import OptionRules, plan_words
 from bedplate.filesystem.protocol import LABEL, CheckResult
-from bedplate.host.mount import mount, mount_entry
+from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
-from bedplate.model.filesystem import TRAITS, option_words
+from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
 
     from bedplate.host.command import Commands
     from bedplate.host.device import AttachedDevice
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 # getopt string of mkfs.xfs 6.1 (mkfs/xfs_mkfs.c).
 _VALUED = "bcdilLmnprs"
 _OWN = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+
+_LOG_BYTES_MAX = 2**31 - 10 * MIB
+_LOG_BLOCKS_MAX = 2**20
 
 # fs/xfs/xfs_super.c, xfs_fs_show_options.
 _RULES = OptionRules(
@@ -107,13 +111,22 @@ class Xfs:
             raise OutputNotUnderstood("mkfs.xfs -V", expected="a version", found=said)
         return {"xfsprogs": found[1]}
 
-    def mkfs(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> tuple[str, ...]:
+    def mkfs(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> tuple[str, ...]:
         """512-byte blocks need the old format, without checksums, for as long as tools and kernels have it."""
-        refuse(levels)
+        refuse(levels, journal_path)
         own = list(_OWN)
         if levels.block_size_bytes is not None:
             own.append(Argument("-b", f"size={levels.block_size_bytes}"))
         asked = parse_arguments(levels.mkfs_options, valued=_VALUED)
+        if journal_path is not None:
+            own.append(Argument("-l", _log_words(levels, asked, journal_path)))
         if levels.block_size_bytes == 512 and not any(item.flag == "-m" for item in asked):
             own.append(Argument("-m", "crc=0"))
         argv = ["mkfs.xfs", "-q", *joined(own, asked, lists=()), device_path]
@@ -127,16 +140,29 @@ class Xfs:
 
     def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
         """The plan's own words: XFS has no option for a factor."""
-        return option_words(levels.mount_options, separator=",")
+        return plan_words(levels)
 
     def mount(
-        self, levels: FilesystemLevels, device_path: str, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        target: Path,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
     ) -> MountEntry:
-        """Plain."""
-        return mount(device_path, target, "xfs", self.mount_options(levels), commands=commands)
+        """With the log's device, if it has one of its own: the superblock does not name it."""
+        log = () if journal_path is None else (f"logdev={journal_path}",)
+        return mount(device_path, target, "xfs", (*self.mount_options(levels), *log), commands=commands)
 
     def read_back(
-        self, levels: FilesystemLevels, device: AttachedDevice, target: Path, *, commands: Commands
+        self,
+        levels: FilesystemLevels,
+        device: AttachedDevice,
+        target: Path,
+        *,
+        commands: Commands,
+        journal: AttachedDevice | None = None,
     ) -> tuple[Comparison, ...]:
         """From statvfs, the mount table, xfs_info and the device's write-cache switch."""
         entry = mount_entry(target)
@@ -145,7 +171,8 @@ class Xfs:
         size = os.statvfs(target).f_bsize
         tool_size = _number(geometry.get("data.bsize"))
         asked = levels.block_size_bytes
-        journal = "internal" if geometry.get("log", "").startswith("internal") else "external"
+        kind = "internal" if geometry.get("log", "").startswith("internal") else "external"
+        logdev = next((word.partition("=")[2] for word in shown if word.startswith("logdev=")), None)
         # xfs flushes always; whether a flush reaches the device, the switch decides.
         cache = (device.queue / "write_cache").read_text(encoding="ascii").strip()
         return (
@@ -153,18 +180,45 @@ class Xfs:
             compared("filesystem.block_size_bytes", asked, size, "statvfs"),
             compared("filesystem.superblock.block_size_bytes", asked, tool_size, "xfs_info"),
             compared("filesystem.barrier", levels.barrier, cache == "write back", "the queue's write_cache"),
-            compared("filesystem.journal", levels.journal, journal, "xfs_info"),
+            *journal_comparisons(levels, kind, logdev, journal, "xfs_info and mountinfo"),
             *_RULES.compare(self.mount_options(levels), shown, "mountinfo"),
             *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), geometry),
             *_facts(geometry),
-            fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
+            fact("filesystem.mount_options", ",".join(without_device(shown)), "mountinfo"),
         )
 
-    def check(self, levels: FilesystemLevels, device_path: str, *, commands: Commands) -> CheckResult:
+    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+        """Plain."""
+        del journal_path
+        return unmount(target, commands=commands)
+
+    def check(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> CheckResult:
         """`xfs_repair -n`: status 0 is clean, 1 is damaged, 2 a log that was not replayed (xfs_repair(8))."""
         del levels
-        done = commands.run(["xfs_repair", "-n", device_path], timeout_s=3600, check=False)
+        log = () if journal_path is None else ("-l", journal_path)
+        done = commands.run(["xfs_repair", "-n", *log, device_path], timeout_s=3600, check=False)
         return CheckResult(done.status == 0, done.output)
+
+
+def _log_words(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> str:
+    """The log's device, and a size where the whole device would be more than a log can be.
+
+    mkfs.xfs takes the whole device and then refuses it (XFS_MAX_LOG_BYTES and XFS_MAX_LOG_BLOCKS in
+    libxfs/xfs_fs.h).
+    """
+    if any(part == "size" for item in asked if item.flag == "-l" for part, _ in item.parts):
+        return f"logdev={path}"
+    with Path(path).open("rb") as device:
+        size_bytes = device.seek(0, os.SEEK_END)
+    most_bytes = min(_LOG_BYTES_MAX, _LOG_BLOCKS_MAX * (levels.block_size_bytes or 4096))
+    return f"logdev={path}" if size_bytes <= most_bytes else f"logdev={path},size={most_bytes}"
 
 
 def parse_geometry(text: str) -> Mapping[str, str]:

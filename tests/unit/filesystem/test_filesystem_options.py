@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import PlanError, VerifyFailed
-from bedplate.filesystem import btrfs, ext, xfs
+from bedplate.filesystem import btrfs, ext, f2fs, jfs, nilfs2, ntfs3, reiserfs, xfs
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse
 from bedplate.filesystem.comparison import compared, effective_facts, fact, not_verifiable, verify
 from bedplate.filesystem.options import OptionRules
@@ -213,13 +213,13 @@ def test_a_stray_word_never_reaches_mkfs(words: tuple[str, ...]) -> None:
         parse_arguments(words, valued="bI")
 
 
-def test_an_external_journal_is_refused_until_a_plan_can_name_its_device() -> None:
+def test_an_external_journal_is_refused_without_its_device() -> None:
     with pytest.raises(PlanError, match="external"):
         refuse(FilesystemLevels("ext4", journal="external"))
 
 
 def test_an_unknown_type_lists_the_known_ones() -> None:
-    with pytest.raises(PlanError, match="btrfs, ext2, ext3, ext4, xfs"):
+    with pytest.raises(PlanError, match="bcachefs, btrfs, ext2, ext3, ext4, f2fs"):
         filesystem_for("ntfs")
 
 
@@ -248,3 +248,64 @@ def test_btrfs_does_not_discard_by_itself_but_may_be_asked_to() -> None:
 
 def test_xfs_has_no_mount_option_for_barriers() -> None:
     assert filesystem_for("xfs").mount_options(FilesystemLevels("xfs", barrier=False)) == ()
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (
+            FilesystemLevels("reiserfs", barrier=True, features=Levels(data="journal")),
+            ("barrier=flush", "data=journal"),
+        ),
+        (FilesystemLevels("reiserfs", barrier=False), ("barrier=none",)),
+        (
+            FilesystemLevels("nilfs2", barrier=False, mount_options=("pp=60", "nogc", "order=strict")),
+            ("nobarrier", "order=strict"),
+        ),
+        # On without a word, and no discard of its own.
+        (FilesystemLevels("f2fs", barrier=True), ("nodiscard",)),
+        (FilesystemLevels("f2fs", barrier=False, mount_options=("discard",)), ("nobarrier", "discard")),
+        (FilesystemLevels("jfs"), ()),
+        (FilesystemLevels("ntfs3", barrier=False), ()),
+        (FilesystemLevels("ntfs-3g", mount_options=("big_writes",)), ("permissions", "big_writes")),
+        (FilesystemLevels("ntfs-3g", mount_options=("permissions",)), ("permissions",)),
+        (FilesystemLevels("bcachefs", barrier=False), ("journal_flush_disabled",)),
+    ],
+    ids=lambda value: value.type if isinstance(value, FilesystemLevels) else "",
+)
+def test_words_for_mount_of_the_rarer_types(levels: FilesystemLevels, words: tuple[str, ...]) -> None:
+    assert words == filesystem_for(levels.type).mount_options(levels)
+
+
+def test_a_device_for_a_journal_that_is_not_external_is_refused() -> None:
+    with pytest.raises(PlanError, match="not external"):
+        refuse(FilesystemLevels("ext4"), "/dev/loop1")
+    refuse(FilesystemLevels("ext4", journal="external"), "/dev/loop1")
+
+
+@pytest.mark.parametrize(
+    ("rules", "word", "shown", "matches"),
+    [
+        (reiserfs._RULES, "barrier=flush", {"rw"}, True),
+        (reiserfs._RULES, "barrier=flush", {"barrier=none"}, False),
+        (reiserfs._RULES, "data=ordered", {"data=journal"}, False),
+        (reiserfs._RULES, "notail", {"notail"}, True),
+        (reiserfs._RULES, "notail", {"rw"}, False),
+        (reiserfs._RULES, "conv", {"rw"}, None),
+        (nilfs2._RULES, "order=strict", {"rw"}, False),
+        (nilfs2._RULES, "order=relaxed", {"rw"}, True),
+        (f2fs._RULES, "nodiscard", {"discard"}, False),
+        (f2fs._RULES, "fsync_mode=strict", {"fsync_mode=posix"}, False),
+        (f2fs._RULES, "barrier", {"barrier"}, True),
+        (f2fs._RULES, "barrier", {"nobarrier"}, False),
+        (jfs._RULES, "errors=continue", {"rw"}, False),
+        (jfs._RULES, "errors=remount-ro", {"rw"}, True),
+        (jfs._RULES, "nodiscard", {"discard=4096"}, False),
+        (ntfs3._RULES, "prealloc", {"rw"}, False),
+        (ntfs3._RULES, "noprealloc", {"rw"}, True),
+    ],
+)
+def test_words_that_the_rarer_types_show(
+    rules: OptionRules, word: str, shown: set[str], matches: bool | None
+) -> None:
+    assert matches is _one(rules, word, shown).matches

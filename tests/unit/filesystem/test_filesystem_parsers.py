@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem import btrfs, ext, xfs
-from bedplate.filesystem.arguments import warnings_in
+from bedplate.filesystem import bcachefs, btrfs, ext, f2fs, jfs, journal, nilfs2, ntfsprogs, reiserfs, xfs
+from bedplate.filesystem.arguments import parse_arguments, warnings_in
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
+from bedplate.host.device import AttachedDevice
+from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -38,6 +42,17 @@ def test_dumpe2fs_without_a_journal_has_no_journal_size(golden: Path) -> None:
     assert ext.journal_of(found) == "none"
     facts = {item.name: item.effective for item in ext._facts(found)}
     assert facts["filesystem.superblock.journal_bytes"] is None
+
+
+def test_the_journals_device_counts_only_if_the_kernel_has_its_journal_there(tmp_path: Path) -> None:
+    superblock = {"Filesystem features": "has_journal", "Journal device": "0x0701"}
+    device = AttachedDevice("/dev/loop1", "loop1", "loop1", 0)
+    assert ext.journal_device_of(superblock, device, jbd2=tmp_path) is None
+    (tmp_path / "loop1-8").mkdir()  # an internal journal of that device
+    assert ext.journal_device_of(superblock, device, jbd2=tmp_path) is None
+    (tmp_path / "loop1").mkdir()
+    assert "7:1" == ext.journal_device_of(superblock, device, jbd2=tmp_path)
+    assert ext.journal_device_of({}, device, jbd2=tmp_path) is None
 
 
 def test_a_journal_elsewhere_is_external() -> None:
@@ -98,7 +113,114 @@ def test_profiles_are_the_folders_of_sysfs(tmp_path: Path) -> None:
     assert btrfs.read_profiles("other", sysfs=tmp_path) == {}
 
 
-@pytest.mark.parametrize("parse", [ext.parse_superblock, xfs.parse_geometry, btrfs.parse_superblock])
+def test_an_external_log_of_jfs_belongs_to_the_file_system_with_its_uuid(golden: Path) -> None:
+    inside = jfs.parse_superblock((golden / "jfs_tune.txt").read_text())
+    outside = jfs.parse_superblock((golden / "jfs_tune-external.txt").read_text())
+    log = jfs.parse_superblock((golden / "jfs_tune-log.txt").read_text())
+    assert "JFS_INLINELOG" in inside["JFS flags"].split()
+    assert "JFS_INLINELOG" not in outside["JFS flags"].split()
+    # Major 7 is a loop device's.
+    assert "7:2" == jfs.log_device_of(outside, log)
+    assert jfs.log_device_of(inside, log) is None
+    assert jfs.log_device_of(outside, {**log, "Log device UUID": "another"}) is None
+    facts = {item.name: item.effective for item in jfs._facts(inside)}
+    assert ("bedplate", 512) == (
+        facts["filesystem.label"],
+        facts["filesystem.superblock.physical_block_bytes"],
+    )
+
+
+def test_debugreiserfs_shows_blocks_hash_and_the_journals_device(golden: Path) -> None:
+    inside = reiserfs.parse_superblock((golden / "debugreiserfs.txt").read_text())
+    outside = reiserfs.parse_superblock((golden / "debugreiserfs-external.txt").read_text())
+    assert ("3.6", "4096", "0x0", "8193", "1024") == tuple(
+        inside[key] for key in ("format", "Blocksize", "Device", "Size", "Max transaction length")
+    )
+    assert ("1024", "0x702", "4096", '"tea"') == tuple(
+        outside[key] for key in ("Blocksize", "Device", "Size", "Hash function used to sort names")
+    )
+    assert "7:2" == journal.decoded_number(int(outside["Device"], 16))
+    asked = parse_arguments(("-h tea", "-s 4096", "--format=3.5"), valued=reiserfs._VALUED)
+    assert [True, True, False] == [item.matches for item in reiserfs._compare_mkfs(asked, outside)]
+
+
+def test_nilfs_tune_shows_block_size_reserve_and_state(golden: Path) -> None:
+    found = nilfs2.parse_superblock((golden / "nilfs-tune.txt").read_text())
+    assert ("2048", "valid", "bedplate") == tuple(
+        found[key] for key in ("Block size", "Filesystem state", "Filesystem volume name")
+    )
+    asked = parse_arguments(("-m 7", "-B 1024", "-O block_count"), valued=nilfs2._VALUED)
+    assert [True, False, False] == [item.matches for item in nilfs2._compare_mkfs(asked, found)]
+
+
+def test_a_superblock_of_nilfs2_counts_only_if_its_checksum_is_right(golden: Path) -> None:
+    raw = bytes.fromhex((golden / "nilfs2-superblock.hex").read_text().replace("\n", ""))
+    assert nilfs2.Superblock(checkpoint=1, state=1) == nilfs2.decode_superblock(raw)
+    # One bit of the label is another, then the magic number, then the length reaches beyond the block.
+    label = raw.index(b"bedplate")
+    assert nilfs2.decode_superblock(raw[:label] + b"c" + raw[label + 1 :]) is None
+    assert nilfs2.decode_superblock(raw[:6] + b"\0\0" + raw[8:]) is None
+    assert nilfs2.decode_superblock(raw[:8] + b"\xff\xff" + raw[10:]) is None
+    assert nilfs2.decode_superblock(bytes(1024)) is None
+
+
+def test_of_two_superblocks_the_newer_decides(golden: Path, tmp_path: Path) -> None:
+    raw = bytes.fromhex((golden / "nilfs2-superblock.hex").read_text().replace("\n", ""))
+    device = tmp_path / "device"
+    device.write_bytes(bytes(1024) + raw + bytes(64 * 1024 - 2048))
+    checked = filesystem_for("nilfs2").check(FilesystemLevels("nilfs2"), str(device), commands=Commands())
+    assert checked.clean
+    assert "checkpoint 1" in checked.text
+    device.write_bytes(bytes(64 * 1024))
+    assert not (
+        filesystem_for("nilfs2").check(FilesystemLevels("nilfs2"), str(device), commands=Commands()).clean
+    )
+
+
+def test_ntfsinfo_shows_the_cluster_and_not_the_blocks_of_an_index(golden: Path) -> None:
+    found = ntfsprogs.parse_volume((golden / "ntfsinfo.txt").read_text())
+    levels = FilesystemLevels("ntfs3", 1024, mkfs_options=("-s 512", "-C"))
+    compared = {item.name: item for item in ntfsprogs.volume_comparisons(levels, found)}
+    assert compared["filesystem.superblock.block_size_bytes"].matches is True
+    assert compared["filesystem.mkfs_options.-s"].matches is True
+    assert compared["filesystem.mkfs_options.-C"].matches is None
+    assert ("bedplate", 4096) == (
+        compared["filesystem.label"].effective,
+        compared["filesystem.superblock.index_block_bytes"].effective,
+    )
+
+
+def test_dump_f2fs_shows_the_superblock_in_decimal(golden: Path) -> None:
+    found = f2fs.parse_superblock((golden / "dump.f2fs.txt").read_text())
+    assert ("bedplate", "131072", "") == (found["label"], found["block_count"], found["features"])
+    assert (4096, 512) == (f2fs._power(found, "log_blocksize"), f2fs._power(found, "log_sectorsize"))
+    asked = parse_arguments(("-s 1", "-z 2", "-O extra_attr", "-o 5"), valued=f2fs._VALUED)
+    assert [True, False, False, None] == [item.matches for item in f2fs._compare_mkfs(asked, found)]
+
+
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [(0x0701, "7:1"), (0xFE10, "254:16"), (0x1000FE01, "254:65537"), (0x10300, "259:0")],
+)
+def test_a_device_number_is_decoded_as_the_kernel_does(code: int, number: str) -> None:
+    # include/linux/kdev_t.h: twelve bits of major between the low and the high bits of minor.
+    assert number == journal.decoded_number(code)
+
+
+@pytest.mark.parametrize(
+    "parse",
+    [
+        ext.parse_superblock,
+        xfs.parse_geometry,
+        btrfs.parse_superblock,
+        jfs.parse_superblock,
+        reiserfs.parse_superblock,
+        nilfs2.parse_superblock,
+        ntfsprogs.parse_volume,
+        f2fs.parse_superblock,
+        bcachefs.parse_superblock,
+    ],
+)
 @pytest.mark.parametrize("text", ["", "nonsense", "key: value", "magic\t\tnone"])
 def test_anything_else_is_not_understood(parse: object, text: str) -> None:
     assert callable(parse)

@@ -112,16 +112,29 @@ def test_the_switch_is_used_only_where_no_mount_option_is() -> None:
 
 
 def test_only_differences_count_and_the_file_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    readings = iter([1000, 1100, 1100, 1150])
+    readings = iter([1000, 1100, 1100, 1180, 1180, 1230])
     monkeypatch.setattr(flushes, "flushes_completed", lambda _name: next(readings))
     device = AttachedDevice("/dev/none", "none", "none", 0)
     measure = measure_fsyncs(tmp_path, device, calls=3)
     assert [(item.pattern, item.flushes) for item in measure.counts] == [
         ("appending", 100),
-        ("overwriting", 50),
+        ("overwriting", 80),
+        ("logging", 50),
     ]
-    assert {"appending", "overwriting"} == set(measure.call_us_median)
+    assert {"appending", "overwriting", "logging"} == set(measure.call_us_median)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_on_the_disk_of_the_data_is_not_counted_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(flushes, "flushes_completed", lambda _name: 7)
+    data = AttachedDevice("/dev/none1", "none1", "none", 0)
+    for journal, counted in (
+        (AttachedDevice("/dev/none2", "none2", "none", 0), {"data"}),
+        (AttachedDevice("/dev/other", "other", "other", 0), {"data", "journal"}),
+    ):
+        assert counted == {item.device for item in measure_fsyncs(tmp_path, data, journal, calls=2).counts}
 
 
 def test_a_kernel_without_counters_yields_no_count_at_all(

@@ -1,0 +1,309 @@
+"""NILFS2, with its cleaner: a log that is only ever written to the end needs one that makes room.
+
+mount(8)'s helper would start the cleaner with whatever configuration the machine has, and hide its
+process. So the kernel is asked without the helper (`mount -i`), and the cleaner is started here, seen
+in the read back, and ended before the unmount. The helper's own words `nogc` and `pp=` are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import OutputNotUnderstood, VerifyFailed
+from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact, not_verifiable
+from bedplate.filesystem.options import OptionRules, factor_words, plan_words
+from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.host.mount import find_mount, mount, mount_entry, unmount
+from bedplate.host.patience import wait_until
+from bedplate.host.process import end_process, pids_running
+from bedplate.host.requirement import Need
+from bedplate.model.filesystem import TRAITS
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from bedplate.host.command import Commands
+    from bedplate.host.device import AttachedDevice
+    from bedplate.host.mount import MountEntry
+    from bedplate.model.cell import FilesystemLevels
+    from bedplate.model.visit import Comparison
+
+CLEANER = "nilfs_cleanerd"
+_CONFIGURATION = Path(__file__).with_name("nilfs_cleanerd.conf")
+_START_PATIENCE_S = 10.0
+
+# getopt string of mkfs.nilfs2 2.2.9 (sbin/mkfs/mkfs.c).
+_VALUED = "BbLmOP"
+_OWN = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+_MAGIC, _VALID = 0x3434, 1
+_NO_CLEANER = "nogc"
+_PROTECTION = "pp="
+
+# fs/nilfs2/super.c, nilfs_show_options: what is at its default is not shown.
+_RULES = OptionRules(
+    hidden={
+        "barrier": ("nobarrier",),
+        "nodiscard": ("discard",),
+        "order=relaxed": ("order=",),
+        "errors=remount-ro": ("errors=",),
+    },
+)
+
+
+class Nilfs2:
+    """NILFS2 and its cleaner daemon."""
+
+    traits = TRAITS["nilfs2"]
+    # A device needs some hundred MiB for its reserve, whatever the block size.
+    probe_bytes = 256 * MIB
+    needs = (
+        Need("mkfs.nilfs2", "nilfs-tools", "makes nilfs2"),
+        Need("nilfs-tune", "nilfs-tools", "reads back nilfs2"),
+        Need(CLEANER, "nilfs-tools", "makes room on nilfs2"),
+    )
+
+    def versions(self, *, commands: Commands) -> Mapping[str, str]:
+        """As `mkfs.nilfs2 -V` says."""
+        said = commands.run(["mkfs.nilfs2", "-V"], check=False).output
+        found = re.search(r"nilfs-utils (\d[^)\s]*)", said)
+        if found is None:
+            raise OutputNotUnderstood("mkfs.nilfs2 -V", expected="a version", found=said)
+        return {"nilfs-tools": found[1]}
+
+    def mkfs(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> tuple[str, ...]:
+        """Without discarding."""
+        refuse(levels, journal_path)
+        own = list(_OWN)
+        if levels.block_size_bytes is not None:
+            own.append(Argument("-b", str(levels.block_size_bytes)))
+        words = joined(own, parse_arguments(levels.mkfs_options, valued=_VALUED), lists=())
+        return warnings_in(commands.run(["mkfs.nilfs2", "-q", *words, device_path], timeout_s=3600).output)
+
+    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
+        """The barrier, then the plan's own words, the cleaner's left out."""
+        return (*factor_words(levels), *(word for word in plan_words(levels) if not _is_cleaners(word)))
+
+    def mount(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        target: Path,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> MountEntry:
+        """The file system first, then the cleaner on it."""
+        del journal_path
+        entry = mount(
+            device_path,
+            target,
+            "nilfs2",
+            self.mount_options(levels),
+            commands=commands,
+            program=("mount", "-i", "-t", "nilfs2"),
+        )
+        if _NO_CLEANER not in plan_words(levels):
+            _start_cleaner(levels, device_path, target, commands)
+        return entry
+
+    def read_back(
+        self,
+        levels: FilesystemLevels,
+        device: AttachedDevice,
+        target: Path,
+        *,
+        commands: Commands,
+        journal: AttachedDevice | None = None,
+    ) -> tuple[Comparison, ...]:
+        """From statvfs, the mount table, the superblock and the table of processes."""
+        del journal
+        entry = mount_entry(target)
+        superblock = parse_superblock(commands.run(["nilfs-tune", "-l", device.path]).stdout)
+        shown = {*entry.options, *entry.super_options}
+        asked = levels.block_size_bytes
+        words = plan_words(levels)
+        size = _number(superblock.get("Block size"))
+        cleaning = bool(cleaners_of(target))
+        return (
+            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
+            compared("filesystem.block_size_bytes", asked, os.statvfs(target).f_bsize, "statvfs"),
+            compared("filesystem.superblock.block_size_bytes", asked, size, "nilfs-tune"),
+            compared("filesystem.barrier", levels.barrier, "nobarrier" not in shown, "mountinfo"),
+            compared("filesystem.cleaner", _NO_CLEANER not in words, cleaning, "/proc"),
+            fact("filesystem.cleaner.protection_s", _protection_s(levels) if cleaning else None, CLEANER),
+            *_RULES.compare((word for word in words if not _is_cleaners(word)), shown, "mountinfo"),
+            *(_compare_cleaners(word, target) for word in words if _is_cleaners(word)),
+            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock),
+            *_facts(superblock),
+            fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
+        )
+
+    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+        """The cleaner first: it holds the mount point."""
+        del journal_path
+        if find_mount(target) is not None:
+            for pid in cleaners_of(target):
+                end_process(pid, gently=signal.SIGTERM)
+        return unmount(target, commands=commands)
+
+    def check(
+        self,
+        levels: FilesystemLevels,
+        device_path: str,
+        *,
+        commands: Commands,
+        journal_path: str | None = None,
+    ) -> CheckResult:
+        """There is no fsck: the newest superblock must be whole and say that it was left in order.
+
+        Of its two, the kernel makes only that one valid at an unmount (fs/nilfs2/super.c,
+        nilfs_cleanup_super), and nilfs-tune may show the other.
+        """
+        del levels, commands, journal_path
+        found = [item for item in read_superblocks(Path(device_path)) if item is not None]
+        if not found:
+            return CheckResult(clean=False, text="neither superblock of nilfs2 is whole")
+        newest = max(found, key=lambda item: item.checkpoint)
+        said = f"its newest superblock, of checkpoint {newest.checkpoint}, has state {newest.state}"
+        return CheckResult(newest.state == _VALID, f"nilfs2 has no fsck; {said}")
+
+
+def cleaners_of(target: Path) -> tuple[int, ...]:
+    """The cleaners that work on this mount point."""
+    return pids_running(CLEANER, os.path.realpath(target))
+
+
+@dataclass(frozen=True)
+class Superblock:
+    """What tells which of the two is the newer, and how it was left."""
+
+    checkpoint: int
+    state: int
+
+
+def read_superblocks(device: Path) -> tuple[Superblock | None, Superblock | None]:
+    """Both, None for one that is not whole. Places and layout: linux/nilfs2_ondisk.h."""
+    with device.open("rb") as file:
+        size_bytes = file.seek(0, os.SEEK_END)
+        found = []
+        for place in (1024, ((size_bytes >> 12) - 1) << 12):
+            file.seek(place)
+            found.append(decode_superblock(file.read(1024)))
+    return found[0], found[1]
+
+
+def decode_superblock(raw: bytes) -> Superblock | None:
+    """One superblock of 1 KiB; None without its magic number, or if its checksum is wrong."""
+    magic, length = struct.unpack_from("<HH", raw, 6)
+    if magic != _MAGIC or not 0x78 <= length <= len(raw):
+        return None
+    seed, checksum = struct.unpack_from("<II", raw, 12)
+    plain = raw[:16] + bytes(4) + raw[20:length]
+    # The kernel's crc32_le neither begins nor ends with an inversion, zlib's does both.
+    if zlib.crc32(plain, seed ^ 0xFFFFFFFF) ^ 0xFFFFFFFF != checksum:
+        return None
+    return Superblock(
+        checkpoint=struct.unpack_from("<Q", raw, 0x38)[0], state=struct.unpack_from("<H", raw, 0x74)[0]
+    )
+
+
+def parse_superblock(text: str) -> Mapping[str, str]:
+    """`Key: value` lines of `nilfs-tune -l`; OutputNotUnderstood if it is not one."""
+    pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
+    found = {key.strip(): value.strip() for key, _, value in pairs}
+    if found.get("Filesystem magic number") != "0x3434":
+        raise OutputNotUnderstood("nilfs-tune -l", expected="a superblock with magic 0x3434", found=text)
+    return found
+
+
+def _start_cleaner(levels: FilesystemLevels, device_path: str, target: Path, commands: Commands) -> None:
+    """It becomes a daemon at once and says on the system's log alone why it cannot go on."""
+    period = ("-p", str(_protection_s(levels)))
+    # Real paths, as the daemon shows none of its own: it is known again by its mount point.
+    argv = [CLEANER, "-c", str(_CONFIGURATION), *period, device_path, os.path.realpath(target)]
+    commands.run(argv)
+    if not wait_until(lambda: bool(cleaners_of(target)), deadline_s=_START_PATIENCE_S):
+        raise VerifyFailed(
+            f"{CLEANER} did not stay on {target}; `{' '.join(argv)}` and the system's log say why"
+        )
+
+
+def _protection_s(levels: FilesystemLevels) -> int:
+    """What the plan asks for, else what stands in the configuration."""
+    asked = [word for word in plan_words(levels) if word.startswith(_PROTECTION)]
+    if asked and asked[-1].removeprefix(_PROTECTION).isdigit():
+        return int(asked[-1].removeprefix(_PROTECTION))
+    found = re.search(r"^protection_period\s+(\d+)", _CONFIGURATION.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None  # noqa: S101 -- bedplate's own file
+    return int(found[1])
+
+
+def _is_cleaners(word: str) -> bool:
+    return word == _NO_CLEANER or word.startswith(_PROTECTION)
+
+
+def _compare_cleaners(word: str, target: Path) -> Comparison:
+    """Whether the running cleaner was started as the word asks."""
+    name = f"{MOUNT_OPTION}{word.partition('=')[0]}"
+    if word == _NO_CLEANER:
+        return compared(name, word, None if cleaners_of(target) else word, "/proc")
+    periods = [_period_of(pid) for pid in cleaners_of(target)]
+    return compared(name, word, f"{_PROTECTION}{periods[0]}" if periods else None, "/proc")
+
+
+def _period_of(pid: int) -> str | None:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    return words[words.index("-p") + 1] if "-p" in words else None
+
+
+def _facts(superblock: Mapping[str, str]) -> Iterator[Comparison]:
+    source = "nilfs-tune"
+    yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
+    yield fact("filesystem.superblock.revision", superblock.get("Filesystem revision #"), source)
+    yield fact("filesystem.superblock.features", superblock.get("Filesystem features"), source)
+    for name, key in (
+        ("inode_bytes", "Inode size"),
+        ("segments", "Number of segments"),
+        ("blocks_per_segment", "# of blocks per segment"),
+        ("reserved_segments_percent", "Reserved segments %"),
+        ("commit_interval_s", "Commit interval"),
+    ):
+        yield fact(f"filesystem.superblock.{name}", _number(superblock.get(key)), source)
+
+
+def _compare_mkfs(arguments: Collection[Argument], superblock: Mapping[str, str]) -> Iterator[Comparison]:
+    numbers = {"-b": "Block size", "-B": "# of blocks per segment", "-m": "Reserved segments %"}
+    for argument in arguments:
+        name = f"{MKFS_OPTION}{argument.flag}"
+        value = argument.value
+        if argument.flag in numbers and value is not None:
+            asked = int(value) if value.isdigit() else value
+            yield compared(name, asked, _number(superblock.get(numbers[argument.flag])), "nilfs-tune")
+        elif argument.flag == "-O":
+            features = superblock.get("Filesystem features", "").split()
+            for part, _ in argument.parts:
+                plain = part.lstrip("^")
+                effective = plain if plain in features else f"^{plain}"
+                yield compared(f"{name}.{plain}", part, effective, "nilfs-tune")
+        else:
+            yield not_verifiable(name, argument.text, "the superblock does not show it")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
