@@ -44,8 +44,10 @@ _TUNABLES = {
 _COMMAND_LINE = ("mitigations", "isolcpus", "nohz_full", "idle", "intel_pstate", "amd_pstate", "nosmt", "mem")
 # Options of the kernel's build that decide what can be made, where nothing else tells without root.
 _CONFIG_OPTIONS = ("XFS_SUPPORT_V4",)
+# Of Ubuntu's own kernels, of dkms on Debian and on Fedora.
+_MODULES_APART = ("kernel/zfs/", "updates/", "extra/")
 # Modules that bring a scheduler: writing its name to a queue loads them.
-_SCHEDULER_MODULES = {"bfq": "bfq", "kyber-iosched": "kyber", "mq-deadline": "mq-deadline"}
+SCHEDULER_MODULES = {"bfq": "bfq", "kyber-iosched": "kyber", "mq-deadline": "mq-deadline"}
 # A program and the option that makes it say its version; where several lines come, the first counts.
 _TOOLS = {
     "losetup": "--version",
@@ -132,7 +134,9 @@ def _filesystems(root: Path, release: str) -> tuple[str, ...]:
     lines = _text(root / "proc/filesystems").splitlines()
     found = {line.split()[-1] for line in lines if line.strip()}
     # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
-    return tuple(sorted(found | _modules(root, release, "kernel/fs/")))
+    # ZFS comes apart, and stands where its packager puts it; what it stands on has other names.
+    apart = {"zfs"} & set().union(*(_modules(root, release, folder) for folder in _MODULES_APART))
+    return tuple(sorted(found | _modules(root, release, "kernel/fs/") | apart))
 
 
 def _modules(root: Path, release: str, folder: str) -> set[str]:
@@ -201,7 +205,7 @@ def _schedulers(root: Path, release: str) -> set[str]:
     if not offered:
         return set()
     modules = _modules(root, release, "kernel/block/")
-    return offered | {name for module, name in _SCHEDULER_MODULES.items() if module in modules}
+    return offered | {name for module, name in SCHEDULER_MODULES.items() if module in modules}
 
 
 def _build_options(root: Path, release: str) -> Mapping[str, str]:
@@ -209,10 +213,14 @@ def _build_options(root: Path, release: str) -> Mapping[str, str]:
     text = ""
     with contextlib.suppress(OSError, EOFError, zlib.error):
         text = gzip.decompress((root / "proc/config.gz").read_bytes()).decode(errors="replace")
-    text = text or _text(root / f"boot/config-{release}")
+    return build_options(text or _text(root / f"boot/config-{release}"))
+
+
+def build_options(config: str) -> Mapping[str, str]:
+    """`kernel.config.NAME` to y, m or n, from the text of a kernel's configuration."""
     found = {}
     for option in _CONFIG_OPTIONS:
-        line = re.search(rf"^(?:# CONFIG_{option} is not set|CONFIG_{option}=([ym]))$", text, re.MULTILINE)
+        line = re.search(rf"^(?:# CONFIG_{option} is not set|CONFIG_{option}=([ym]))$", config, re.MULTILINE)
         if line is not None:
             found[f"kernel.config.{option}"] = line[1] or "n"
     return found

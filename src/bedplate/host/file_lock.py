@@ -22,9 +22,7 @@ def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Itera
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not take_lock(descriptor):
             if on_wait is not None:
                 on_wait()
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -42,11 +40,15 @@ def file_lock_if_free(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield take_lock(descriptor)
     finally:
         os.close(descriptor)
+
+
+def take_lock(file: int) -> bool:
+    """Lock an open file exclusively, for as long as it is open; False if somebody else holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -14,6 +14,7 @@ KERNEL_LOG = Path("/dev/kmsg")
 # syslog(2): 4 is a warning, smaller is worse; a record's number holds the facility above three bits.
 _WARNING = 4
 _RECORD_BYTES = 8192
+_LOOP = re.compile(r"\b(loop\d+)(?:p\d+)?\b")
 
 
 class KernelLog:
@@ -77,6 +78,17 @@ class KernelLog:
                     self._lost += sequence - self._next
                 self._next = sequence + 1
                 self._kept.append(parsed)
+
+
+def without_other_loops(messages: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:
+    """The messages but those that name loop devices and none of `own` (`loop0`).
+
+    Another program's image has its own troubles. What names a disk is kept whoever uses it, as an image
+    file stands on one.
+    """
+    names = set(own)
+    found = ((text, set(_LOOP.findall(text))) for text in messages)
+    return tuple(text for text, loops in found if not loops or loops & names)
 
 
 def parse_records(text: str) -> tuple[tuple[int, int, str], ...]:

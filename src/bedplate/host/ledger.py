@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host import process, undo
+from bedplate.host.file_lock import take_lock
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class Holding:
     mount (target; source), loop (image; device once known), server (data directory; prefix),
     process (pid; start time), cgroup (its directory), tunable (file; text that restores it),
     throttle (file and device number; line that restores it), write_cache (device name; original),
-    image (file to delete), directory (to remove when empty).
+    image (file to delete), directory (to remove when empty), journal_device (its stable name; what
+    blkid found on it after mkfs).
     """
 
     kind: str
@@ -250,7 +252,7 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         return
     try:
         # flock(2) can wait, but not for so long and no longer.
-        if not wait_until(lambda: _lock(file), deadline_s=_LOCK_PATIENCE_S):
+        if not wait_until(lambda: take_lock(file), deadline_s=_LOCK_PATIENCE_S):
             yield None
             return
         owner = _read_owner(directory)
@@ -265,14 +267,6 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         yield ledger
     finally:
         os.close(file)
-
-
-def _lock(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _replay(text: bytes) -> dict[tuple[str, str], Holding]:

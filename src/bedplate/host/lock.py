@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse
+from bedplate.host.file_lock import take_lock
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def wait_for_last_visit(
     """
     file = _open(state_directory, stable_name)
     try:
-        if not _take(file):
+        if not take_lock(file):
             on_wait(_holder(file))
-            if not wait_until(lambda: _take(file), deadline_s=deadline_s):
+            if not wait_until(lambda: take_lock(file), deadline_s=deadline_s):
                 raise _in_use(stable_name, file)
     finally:
         os.close(file)
@@ -68,21 +68,13 @@ def _open(state_directory: Path, stable_name: str, *, prefix: str = "") -> int:
 @contextlib.contextmanager
 def _held(file: int, stable_name: str, study: str) -> Iterator[None]:
     try:
-        if not _take(file):
+        if not take_lock(file):
             raise _in_use(stable_name, file)
         os.ftruncate(file, 0)
         os.pwrite(file, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
         yield
     finally:
         os.close(file)
-
-
-def _take(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _in_use(stable_name: str, file: int) -> DeviceInUse:

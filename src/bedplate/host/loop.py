@@ -92,15 +92,18 @@ def write_image(
         raise
 
 
-def attach_loop(image: Path, *, ledger: Ledger, commands: Commands) -> AttachedDevice:
+def attach_loop(
+    image: Path, *, ledger: Ledger, commands: Commands, in_memory: bool = False
+) -> AttachedDevice:
     """Attach a free loop device with direct I/O; VerifyFailed if it does not come up so.
 
-    losetup(8) is used rather than the ioctl: it tries again when another start takes the free device
-    first, and it is a command that the report can show.
+    An image that is `in_memory` may do without: its file is the page cache. losetup(8) is used rather
+    than the ioctl: it tries again when another start takes the free device first, and it is a command
+    that the report can show.
     """
     ledger.note(Holding("loop", str(image)))
     name = _losetup(image, commands)
-    if not _has_direct_io(name):
+    if not in_memory and not _has_direct_io(name):
         # A disk with 4 KiB sectors takes direct I/O only from a loop device that has them too.
         _detach(image, commands)
         name = _losetup(image, commands, "--sector-size", "4096")
@@ -108,7 +111,7 @@ def attach_loop(image: Path, *, ledger: Ledger, commands: Commands) -> AttachedD
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
     reasons = []
-    if not _has_direct_io(name):
+    if not in_memory and not _has_direct_io(name):
         reasons.append(
             f"{device.path} over {image} does not do direct I/O, so the page cache below would be "
             f"measured; put the image on a file system that takes O_DIRECT (ext4, XFS)"

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
+from bedplate.host.kernel_log import KernelLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from bedplate.host.command import Commands
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
-KERNEL_LOG = Path("/dev/kmsg")
 
 
 class MountRefused(BedplateError):
@@ -87,26 +87,32 @@ def mount(
     *,
     commands: Commands,
     timeout_s: float = 300.0,
+    program: Sequence[str] | None = None,
+    shown_as: str | None = None,
 ) -> MountEntry:
     """Mount a device and return what the kernel then lists.
 
-    MountRefused quotes mount(8) and the kernel. VerifyFailed if something else came to lie there, or
-    if it is read-only without having been asked for: mount(8) falls back to that with status 0.
+    `program` mounts in place of `mount -t type`, with the same words after it; `shown_as` is the
+    type that the kernel shows, where that is another. MountRefused quotes the program and the kernel.
+    VerifyFailed if something else came to lie there, or if it is read-only without having been asked
+    for: mount(8) falls back to that with status 0.
     """
-    argv = ["mount", "-t", type, *(("-o", ",".join(options)) if options else ()), device_path, str(target)]
-    with _kernel_log() as said:
+    words = ("-o", ",".join(options)) if options else ()
+    argv = [*(program or ("mount", "-t", type)), *words, device_path, str(target)]
+    with KernelLog() as log:
         done = commands.run(argv, timeout_s=timeout_s, check=False)
         if done.status != 0:
-            words = ",".join(options) or "no options"
             name = device_path.rpartition("/")[2]
             # Where the kernel gave its reason, mount(8)'s list of guesses only hides it.
-            because = _about(said(), name=name, type=type) or (done.output or f"status {done.status}",)
-            what = f"{type} on {device_path} with {words} cannot be mounted"
+            because = _about(log.messages() or (), name=name, type=type) or (
+                done.output or f"status {done.status}",
+            )
+            what = f"{type} on {device_path} with {','.join(options) or 'no options'} cannot be mounted"
             raise MountRefused(*(f"{what}: {reason}" for reason in because))
     entry = mount_entry(target)
     reasons = []
-    if entry.type != type:
-        reasons.append(f"{target}: asked for {type}, mounted is {entry.type}")
+    if entry.type != (shown_as or type):
+        reasons.append(f"{target}: asked for {shown_as or type}, mounted is {entry.type}")
     if not _same_device(entry.source, device_path):
         reasons.append(f"{target}: asked for {device_path}, mounted is {entry.source}")
     if entry.read_only and "ro" not in options:
@@ -145,6 +151,13 @@ def unmount(
         pause_s = min(pause_s * 2, 0.5)
     who = holders(target) or (f"nobody that can be seen holds it; umount says: {done.output}",)
     raise DeviceInUse(f"{target} cannot be unmounted after {deadline_s:g} s", *who)
+
+
+def type_below(path: Path) -> str | None:
+    """The type of the file system that holds `path` (`tmpfs`, `ext4`); None if no mount is known for it."""
+    status = path.stat()
+    number = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+    return next((entry.type for entry in read_mount_table() if entry.device == number), None)
 
 
 def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...]:
@@ -240,45 +253,13 @@ def _text(path: Path) -> str:
         return ""
 
 
-@contextlib.contextmanager
-def _kernel_log() -> Iterator[Callable[[], list[tuple[int, str]]]]:
-    """Within it, a function that gives what the kernel has logged since; nothing where it may not look."""
-    try:
-        log = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        yield list
-        return
-    try:
-        os.lseek(log, 0, os.SEEK_END)
-        yield lambda: _drain(log)
-    finally:
-        os.close(log)
-
-
-def _drain(log: int) -> list[tuple[int, str]]:
-    """Severity (0 is the worst, 7 is debug) and message of each record that is there by now."""
-    lines: list[tuple[int, str]] = []
-    while True:
-        try:
-            record = os.read(log, 8192).decode(errors="replace")
-        except BrokenPipeError:  # records were overwritten before they were read; the next is whole
-            continue
-        except OSError:  # no more for now
-            return lines
-        # `priority,sequence,microseconds,flags;message`, then continuation lines (dev-kmsg ABI).
-        head, _, message = record.partition(";")
-        priority = head.partition(",")[0]
-        if priority.isdigit():
-            lines.append((int(priority) & 7, message.partition("\n")[0]))
-
-
-def _about(lines: list[tuple[int, str]], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
-    """The warnings and errors about this device or this driver; ext4's driver mounts ext2 and ext3 too."""
+def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
+    """Those about this device or this driver; ext4's driver mounts ext2 and ext3 too."""
     drivers = {type.lower(), "ext4"} if type.startswith("ext") else {type.lower()}
     device = re.compile(rf"\b{re.escape(name)}\b")
-    about = [
+    about = (
         message
-        for severity, message in lines
-        if severity <= 4 and (device.search(message) or any(word in message.lower() for word in drivers))
-    ]
+        for message in messages
+        if device.search(message) or any(word in message.lower() for word in drivers)
+    )
     return tuple(dict.fromkeys(about))

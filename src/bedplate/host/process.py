@@ -93,6 +93,20 @@ def marked_with(variable: str, value: str, proc: Path = PROC) -> tuple[int, ...]
     return tuple(found)
 
 
+def pids_running(program: str, argument: str, proc: Path = PROC) -> tuple[int, ...]:
+    """The processes whose command line begins with that program and holds that argument as one word.
+
+    `program` is the last part of its path. A zombie is none: it has no command line any more.
+    """
+    found = []
+    for pid in _pids(proc):
+        with contextlib.suppress(OSError):
+            words = os.fsdecode((proc / str(pid) / "cmdline").read_bytes()).split("\0")
+            if Path(words[0]).name == program and argument in words[1:]:
+                found.append(pid)
+    return tuple(found)
+
+
 def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[int, ...]:
     """The postmaster first, then every other process of the server on `data_directory`.
 

@@ -28,8 +28,8 @@ class Signature:
 
     @property
     def is_own(self) -> bool:
-        """True for a file system that bedplate made."""
-        return self.usage == "filesystem" and self.label == OWN_LABEL
+        """True for a file system, or an external journal of ext3 or ext4, that bedplate made."""
+        return (self.usage == "filesystem" or self.type == "jbd") and self.label == OWN_LABEL
 
     @property
     def is_member(self) -> bool:
@@ -54,8 +54,18 @@ def read_signatures(device_path: str, commands: Commands) -> tuple[Signature, ..
         ]
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise OutputNotUnderstood("wipefs --json", expected="a list of signatures", found=text) from error
+    # The boot sector of NTFS ends as a partition table does, and leaves no room for one.
+    if any(signature.type == "ntfs" and signature.is_own for signature in found):
+        found = [signature for signature in found if signature.type != "dos"]
     # A GUID partition table has two copies and a protective table: one is enough to say.
     return tuple(dict.fromkeys(found))
+
+
+def fingerprint(device_path: str, commands: Commands) -> str:
+    """Everything that blkid(8) finds on the device, UUIDs included; empty where it finds nothing."""
+    done = commands.run(["blkid", "--probe", "--output", "export", device_path], check=False)
+    lines = sorted(line for line in done.stdout.splitlines() if not line.startswith("DEVNAME="))
+    return " ".join(lines)
 
 
 def erase_signatures(device_path: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:

@@ -109,9 +109,11 @@ def queue_settings(
     write_back: bool,
     ledger: Ledger,
     tree: BlockTree | None = None,
+    prefix: str = "device",
 ) -> tuple[Comparison, ...]:
     """Set the queue of the whole device and read it back, asked or not.
 
+    `prefix` begins the names of the comparisons (`journal_device` for the second device).
     RequirementMissing names the other users of the device if a setting would have to change under
     them. VerifyFailed with one reason per setting that did not take.
     """
@@ -140,7 +142,10 @@ def queue_settings(
     comparisons = []
     for name, value in asked.items():
         try:
-            comparisons.append(_queue_setting(queue / name, value, found[name], device, ledger))
+            level = f"{prefix}.{name}"
+            comparisons.append(
+                _queue_setting(queue / name, level, value, found[name], device=device, ledger=ledger)
+            )
         except BedplateError as error:
             reasons += error.reasons
     if reasons:
@@ -149,13 +154,11 @@ def queue_settings(
 
 
 def _queue_setting(
-    path: Path, value: str | None, found: str | None, device: AttachedDevice, ledger: Ledger
+    path: Path, level: str, value: str | None, found: str | None, *, device: AttachedDevice, ledger: Ledger
 ) -> Comparison:
-    name = path.name
-    level = f"device.{name}"
     if value is None:
         return Comparison(level, None, _number(found), str(path), None)
-    if name != "write_cache":
+    if path.name != "write_cache":
         effective = set_tunable(path, value, ledger=ledger).effective
         return Comparison(level, _number(value), _number(effective), str(path), True)
     # The switch survives detach and attach of a loop device, so whatever was found may be another's

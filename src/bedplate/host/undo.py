@@ -21,6 +21,8 @@ from bedplate.host import process
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.patience import wait_until
+from bedplate.host.signature import erase_signatures, fingerprint
+from bedplate.host.zpool import pool_name, release_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from bedplate.host.ledger import Holding
 
 # A new boot has forgotten everything but files.
-SURVIVE_A_REBOOT = frozenset({"image", "directory", "log_directory"})
+SURVIVE_A_REBOOT = frozenset({"image", "directory", "log_directory", "journal_device"})
 
 WRITE_BACK = "write back"
 SYS_BLOCK = Path("/sys/block")
@@ -74,6 +76,8 @@ def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: C
                 return restore_throttle(holding.name, holding.detail)
             case "image":
                 return _image(Path(holding.name))
+            case "journal_device":
+                return _journal_device(holding, commands)
             case "directory":
                 return _directory(Path(holding.name), directory)
             case "log_directory":
@@ -218,6 +222,9 @@ def _mount(holding: Holding, commands: Commands, directory: Path, sweep: Callabl
             except DeviceInUse:
                 return _unmount_lazily(target, commands)
         count += 1
+    # A pool of ZFS stays imported, and holds its device, after its file system is unmounted.
+    if holding.detail and release_pool(pool_name(holding.detail), commands):
+        count += 1
     return Undone(None, f"{target} unmounted") if count else _NOTHING_LEFT
 
 
@@ -233,6 +240,7 @@ def _loop(holding: Holding, commands: Commands) -> Undone:
     image = Path(holding.name)
     devices = attached_to(image)
     for name in devices:
+        release_pool(pool_name(f"/dev/{name}"), commands)
         commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
     if not wait_until(lambda: not attached_to(image), deadline_s=_PATIENCE_S):
         left = attached_to(image) or devices
@@ -293,6 +301,16 @@ def _image(path: Path) -> Undone:
         return Undone(f"{path} stays: it is attached to /dev/{devices[0]}", settled=False)
     path.unlink()
     return Undone(None, f"{path} deleted")
+
+
+def _journal_device(holding: Holding, commands: Commands) -> Undone:
+    """A journal without its file system is nothing, but would look like a stranger's to the next start."""
+    if not Path(holding.name).exists() or not holding.detail:
+        return _NOTHING_LEFT
+    if fingerprint(holding.name, commands) != holding.detail:
+        return _NOTHING_LEFT  # somebody has used the device since
+    erase_signatures(holding.name, commands)
+    return Undone(None, f"the journal on {holding.name} wiped")
 
 
 def _directory(path: Path, ledger_directory: Path) -> Undone:

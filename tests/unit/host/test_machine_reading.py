@@ -20,7 +20,7 @@ from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood, Req
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, Completed
 from bedplate.host.facts import distribution, read_machine, tool_versions
-from bedplate.host.kernel_log import KernelLog, parse_records
+from bedplate.host.kernel_log import KernelLog, parse_records, without_other_loops
 from bedplate.host.lock import device_lock
 from bedplate.host.process import end_process, is_running, marked_with, servers_of, start_time
 from bedplate.host.signature import erase_signatures, read_signatures
@@ -49,6 +49,21 @@ def test_this_machine_is_read_fast_and_without_a_program(monkeypatch: pytest.Mon
     assert machine.cpu_count >= 1
     assert {} == machine.tools
     assert "tmpfs" in machine.filesystems
+
+
+@pytest.mark.parametrize("place", ["updates/dkms/zfs.ko", "kernel/zfs/zfs.ko.zst", "extra/zfs/zfs.ko.xz"])
+def test_zfs_is_found_where_its_packager_put_it(tmp_path: Path, place: str) -> None:
+    modules = f"{place}: updates/dkms/spl.ko\nupdates/dkms/spl.ko:\nupdates/nvidia.ko:\n"
+    root = _tree(
+        tmp_path,
+        **{
+            "proc/sys/kernel/osrelease": "6.1.0-9\n",
+            "proc/sys/kernel/random/boot_id": "abc\n",
+            "proc/self/mountinfo": "",
+            "lib/modules/6.1.0-9/modules.dep": modules,
+        },
+    )
+    assert ("zfs",) == read_machine(root).filesystems
 
 
 def test_facts_of_another_machine(tmp_path: Path) -> None:
@@ -344,3 +359,16 @@ def test_erasing_waits_for_a_busy_device_and_no_longer_than_allowed() -> None:
         erase_signatures("/dev/x", Saying(failures=[busy] * 99), deadline_s=0.1)
     with pytest.raises(CommandFailed, match="No such device"):
         erase_signatures("/dev/x", Saying(failures=["No such device"]))
+
+
+def test_troubles_of_other_loop_devices_are_not_ours() -> None:
+    messages = (
+        "EXT4-fs (loop2): bad block size 8192",
+        "EXT4-fs (loop1): warning: checktime reached",
+        "operation not supported error, dev loop12, sector 0",
+        "I/O error, dev sda, sector 8",
+        "loop2p1: loop1 is full",
+        "watchdog: BUG: soft lockup",
+    )
+    assert without_other_loops(messages, ("loop1",)) == (messages[1], *messages[3:])
+    assert without_other_loops(messages, ()) == (messages[3], messages[5])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
+from bedplate.host import kernel_log
 from bedplate.host import mount as room
 from bedplate.host.command import Commands, Completed
 from bedplate.host.mount import MountEntry, MountRefused, parse_mount_table
@@ -146,16 +147,23 @@ def test_a_refused_mount_names_device_options_and_reason(tmp_path: Path) -> None
 def test_the_kernels_reason_replaces_the_guesses_of_mount(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    records = [
-        (3, "xfs: Unknown parameter 'nobarrier'"),
-        (3, "xfs: Unknown parameter 'nobarrier'"),
-        (3, "EXT4-fs (loop90): bad block size 8192"),
-        (6, "XFS (loop9): Mounting V5 Filesystem"),
-    ]
-    monkeypatch.setattr(room, "_drain", lambda _log: records)
-    monkeypatch.setattr(room, "KERNEL_LOG", Path(os.devnull))
+    log = tmp_path / "kmsg"
+    log.write_text("3,10,1,-;XFS (loop9): an older complaint\n")
+    monkeypatch.setattr(kernel_log, "KERNEL_LOG", log)
+
+    class Kernel(Scripted):
+        """Says its reason while mount(8) works."""
+
+        def run(self, argv: Sequence[str], **options: object) -> Completed:
+            with log.open("a") as writer:
+                writer.write("3,11,2,-;xfs: Unknown parameter 'nobarrier'\n")
+                writer.write("3,12,3,-;xfs: Unknown parameter 'nobarrier'\n")
+                writer.write("3,13,4,-;EXT4-fs (loop90): bad block size 8192\n")
+                writer.write("6,14,5,-;XFS (loop9): Mounting V5 Filesystem\n")
+            return super().run(argv, **options)
+
     with pytest.raises(MountRefused) as caught:
-        room.mount("/dev/loop9", tmp_path, "xfs", (), commands=Scripted((32, "wrong fs type, …")))
+        room.mount("/dev/loop9", tmp_path, "xfs", (), commands=Kernel((32, "wrong fs type, …")))
     reasons = ("xfs on /dev/loop9 with no options cannot be mounted: xfs: Unknown parameter 'nobarrier'",)
     assert reasons == caught.value.reasons
 

@@ -1,0 +1,1 @@
+"""The distribution's archives, read and fetched from beside the machine's own apt, which is never changed."""

@@ -1,0 +1,129 @@
+"""The device of an external journal: memory behind a loop device, or a second device guarded like the first.
+
+Nothing but the journal of one visit is ever on it, so it is wiped when the visit ends: most journals
+carry no label, and the next start would take what was left for a stranger's.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import DeviceRefused, RequirementMissing
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.ledger import Holding
+from bedplate.host.loop import attach_loop, detach_loop, image_reasons, write_image
+from bedplate.host.mount import type_below
+from bedplate.host.scratch_device import prepare, refusal_reasons
+from bedplate.host.signature import erase_signatures, fingerprint
+
+if TYPE_CHECKING:
+    from bedplate.host.command import Commands
+    from bedplate.host.device import AttachedDevice
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.visit import ScratchDevice
+
+# Where it stands if the request names no place.
+MEMORY_DIRECTORY = Path("/dev/shm")  # noqa: S108 -- a file of its own is made in it
+_MEMORY = "tmpfs"
+
+
+def journal_refusal_reasons(
+    journal: ScratchDevice,
+    scratch: ScratchDevice,
+    commands: Commands,
+    *,
+    directory: Path,
+    tree: BlockTree | None = None,
+) -> tuple[str, ...]:
+    """Every reason why the journal cannot stand there; () if it can. Writes nothing.
+
+    `directory` is where an image would stand if the request names none; it must be in memory.
+    """
+    if journal.device is None:
+        return _memory_reasons(journal, Path(journal.image_directory or directory))
+    tree = tree or BlockTree()
+    return (
+        *refusal_reasons(journal, commands, tree=tree),
+        *_overlap_reasons(journal.device, scratch, tree),
+    )
+
+
+def prepare_journal(
+    journal: ScratchDevice,
+    scratch: ScratchDevice,
+    *,
+    ledger: Ledger,
+    commands: Commands,
+    directory: Path,
+    tree: BlockTree | None = None,
+) -> AttachedDevice:
+    """Make it ready for mkfs: an image in memory is written and attached, a real device loses its signatures.
+
+    DeviceRefused or RequirementMissing with every reason, asked again a moment before.
+    """
+    if journal.device is None:
+        place = Path(journal.image_directory or directory)
+        reasons = _memory_reasons(journal, place)
+        if reasons:
+            raise RequirementMissing(*reasons)
+        path = _image_path(place)
+        ledger.note(Holding("image", str(path)))
+        # Written in full: memory that is only taken while a run is measured would be measured too.
+        write_image(path, journal.image_bytes or 0)
+        return attach_loop(path, ledger=ledger, commands=commands, in_memory=True)
+    tree = tree or BlockTree()
+    reasons = _overlap_reasons(journal.device, scratch, tree)
+    if reasons:
+        raise DeviceRefused(*reasons)
+    return prepare(journal, ledger=ledger, commands=commands, directory=directory, tree=tree)
+
+
+def note_journal(journal: ScratchDevice, *, ledger: Ledger, commands: Commands) -> None:
+    """Write down what mkfs left on a real device, so that a later start knows it for ours and wipes it."""
+    if journal.device is not None:
+        found = fingerprint(journal.device, commands)
+        ledger.note(Holding("journal_device", journal.device, found))
+
+
+def release_journal(
+    journal: ScratchDevice, device: AttachedDevice, *, ledger: Ledger, commands: Commands
+) -> None:
+    """Wipe a real device; detach and delete an image. Safe to repeat."""
+    if journal.device is not None:
+        erase_signatures(device.path, commands)
+        ledger.settled(Holding("journal_device", journal.device))
+        return
+    if device.image is None:
+        raise ValueError(f"{device.path} is no loop device of bedplate's own")
+    detach_loop(device, ledger=ledger, commands=commands)
+    device.image.unlink(missing_ok=True)
+    ledger.settled(Holding("image", str(device.image)))
+
+
+def _image_path(directory: Path) -> Path:
+    # Several visits may run side by side, on scratch devices of their own.
+    return directory / f"bedplate-journal-{os.getpid()}.img"
+
+
+def _memory_reasons(journal: ScratchDevice, directory: Path) -> tuple[str, ...]:
+    reasons = image_reasons(_image_path(directory), journal.image_bytes or 0)
+    kind = type_below(directory) if directory.is_dir() else _MEMORY
+    if kind == _MEMORY:
+        return reasons
+    where = f"a journal in memory cannot stand in {directory}, which is on {kind or 'an unknown file system'}"
+    return (*reasons, f"{where}; name a directory on a tmpfs, such as /dev/shm")
+
+
+def _overlap_reasons(device: str, scratch: ScratchDevice, tree: BlockTree) -> tuple[str, ...]:
+    """The two may share a disk as two partitions of it, and no part of it."""
+    name = tree.name_at(device)
+    other = tree.name_at(scratch.device) if scratch.device is not None else None
+    if name is None or other is None:
+        return ()
+    if name == other:
+        return (f"{device} is the scratch device itself; name another device for the journal",)
+    if name in tree.partitions(other) or other in tree.partitions(name):
+        return (f"{device} and {scratch.device} overlap: one is a partition of the other; name another one",)
+    return ()

@@ -1,0 +1,130 @@
+"""Pools of bedplate's own on this machine: named after their device, so that they are found again.
+
+On the disk every one is called as all of bedplate's file systems are labelled; the name in memory is
+a temporary one (`zpool import -t`), so that two studies on two devices do not meet.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+from bedplate.host.patience import wait_until
+from bedplate.host.signature import OWN_LABEL
+from bedplate.host.whole_partition import disk_under, drop_partition_over
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.host.command import Commands
+
+MODULE = Path("/sys/module/zfs")
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class PoolStatus:
+    """What `zpool status` says of one pool.
+
+    `scan` is the last scrub, empty if there was none. `devices` and `logs` are the nodes of data and
+    log devices, `counted` the errors that any of them had (reads, writes and checksums together).
+    """
+
+    state: str
+    scan: str
+    errors: str
+    devices: tuple[str, ...]
+    logs: tuple[str, ...]
+    counted: int
+
+    @property
+    def is_clean(self) -> bool:
+        """True after a scrub that found nothing to repair, on devices that made no error."""
+        return (
+            self.state == "ONLINE"
+            and self.errors == "No known data errors"
+            and self.counted == 0
+            and self.scan.startswith("scrub repaired 0B ")
+            and " with 0 errors " in self.scan
+        )
+
+
+def pool_name(device_path: str) -> str:
+    """`bedplate-vda` for /dev/vda, whatever link led to it."""
+    return f"{OWN_LABEL}-{os.path.realpath(device_path).rpartition('/')[2]}"
+
+
+def imported_pools(commands: Commands, *, module: Path = MODULE) -> Mapping[str, str]:
+    """Every imported pool with its alternate root (`-` without one); none where ZFS is not loaded."""
+    if not module.exists():
+        return {}
+    shown = commands.run(["zpool", "list", "-H", "-o", "name,altroot"]).stdout
+    rows = (line.split("\t") for line in shown.splitlines())
+    return {row[0]: row[-1] for row in rows if len(row) == 2}
+
+
+def export_pool(name: str, commands: Commands, *, deadline_s: float = _PATIENCE_S) -> None:
+    """Export it; a pool may be busy for a moment after a good unmount. DeviceInUse at the deadline."""
+    said: list[str] = []
+
+    def exported() -> bool:
+        argv = ["zpool", "export", name]
+        done = commands.run(argv, timeout_s=600, check=False)
+        said.append(done.output)
+        if done.status != 0 and "busy" not in done.output:
+            raise CommandFailed(
+                f"{' '.join(argv)} ended with status {done.status}: {done.output}",
+                argv=argv,
+                status=done.status,
+                output=done.output,
+            )
+        return done.status == 0
+
+    if not wait_until(exported, deadline_s=deadline_s, pause_s=0.05):
+        raise DeviceInUse(f"pool {name} cannot be exported: {said[-1]}")
+
+
+def release_pool(name: str, commands: Commands) -> bool:
+    """Export a pool and take its devices' partitions away; False if no such pool is imported."""
+    if name not in imported_pools(commands):
+        return False
+    status = parse_status(commands.run(["zpool", "status", "-P", "-p", name]).stdout)
+    export_pool(name, commands)
+    for node in (*status.devices, *status.logs):
+        drop_partition_over(disk_under(node))
+    return True
+
+
+def parse_status(text: str) -> PoolStatus:
+    """`zpool status -P -p` of one pool; OutputNotUnderstood without its state, config and errors."""
+    fields: dict[str, str] = {}
+    rows: list[list[str]] = []
+    logs: list[str] = []
+    section, key = "", ""
+    for line in text.splitlines():
+        head, colon, rest = line.partition(":")
+        if line.startswith("\t") and key == "config":
+            words = line.split()
+            if len(words) == 1:
+                section = words[0]
+            elif words and words[0] != "NAME":
+                rows.append(words)
+                if section == "logs":
+                    logs.append(words[0])
+        elif colon and head.strip().isidentifier() and not line.startswith("\t"):
+            key = head.strip()
+            fields[key] = rest.strip()
+    if not {"state", "config", "errors"} <= fields.keys() or not rows:
+        raise OutputNotUnderstood("zpool status", expected="state, config and errors of a pool", found=text)
+    nodes = [row[0] for row in rows if row[0].startswith("/")]
+    return PoolStatus(
+        state=fields["state"],
+        scan=fields.get("scan", ""),
+        errors=fields["errors"],
+        devices=tuple(node for node in nodes if node not in logs),
+        logs=tuple(node for node in logs if node.startswith("/")),
+        counted=sum(int(word) for row in rows for word in row[2:5] if word.isdigit()),
+    )

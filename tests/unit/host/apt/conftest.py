@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+import pytest
+from tests.scripted_commands import ScriptedCommands
+
+
+@pytest.fixture
+def scripted() -> ScriptedCommands:
+    return ScriptedCommands()
