@@ -1,47 +1,96 @@
-"""The scratch device for a whole study: nobody else's, free of what was left, and fit to be erased."""
+"""The devices of a whole study: nobody else's, free of what was left, and fit to be erased."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, DeviceRefused
 from bedplate.executor.state import state_directory
 from bedplate.host.command import Commands
+from bedplate.host.journal_device import journal_refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.scratch_device import refusal_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from bedplate.executor.display import Display
     from bedplate.model.visit import ScratchDevice
 
 # The visit of a killed start stops its server and unmounts; a full cache on a slow disk takes long.
 _LEAVING_LIMIT_S = 300.0
+# Where journals in memory stand.
+_MEMORY = Path("/dev/shm")  # noqa: S108 -- files of bedplate's own
 
 
 @contextlib.contextmanager
-def claimed(scratch: ScratchDevice, *, study: Path, display: Display) -> Iterator[None]:
-    """Hold the scratch device while the study runs.
+def claimed(
+    scratch: ScratchDevice,
+    *,
+    study: Path,
+    display: Display,
+    journal: ScratchDevice | None = None,
+    in_guests: bool = False,
+) -> Iterator[None]:
+    """Hold the scratch device, and that of external journals, while the study runs.
 
-    DeviceInUse if another study has it or a killed start's leavings cannot be given back, DeviceRefused
-    with every reason why it may not be erased. `study` need not exist yet.
+    DeviceInUse if another study has one or a killed start's leavings cannot be given back, DeviceRefused
+    with every reason why one may not be erased. `study` need not exist yet. `in_guests`: the caller
+    hands the devices to guests, which needs the right to read and write them, and no root.
     """
-    name = scratch.device or IMAGE_FILES
+    names = [scratch.device or IMAGE_FILES]
+    if journal is not None and journal.device is not None:
+        names.append(journal.device)
 
     def tell(holder: str) -> None:
         display.note(f"waiting for {holder}: a visit on the same device, which its start no longer watches")
 
-    with study_lock(state_directory(), name, study=str(study)):
-        wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)
+    with contextlib.ExitStack() as stack:
+        # In one order whatever they are used for, so that two studies cannot wait for each other.
+        for name in sorted(names):
+            stack.enter_context(study_lock(state_directory(), name, study=str(study)))
+        for name in names:
+            wait_for_last_visit(state_directory(), name, deadline_s=_LEAVING_LIMIT_S, on_wait=tell)
         free_what_was_left(display)
-        reasons = refusal_reasons(scratch, Commands(), directory=_image_directory(study))
+        reasons = _refusals(scratch, journal, _image_directory(study), in_guests=in_guests)
         if reasons:
             raise DeviceRefused(*reasons)
         yield
+
+
+def _refusals(
+    scratch: ScratchDevice, journal: ScratchDevice | None, directory: Path, *, in_guests: bool
+) -> tuple[str, ...]:
+    commands = Commands()
+    reasons = [*refusal_reasons(scratch, commands, directory=directory)]
+    for place in _journal_places(journal):
+        reasons += journal_refusal_reasons(place, scratch, commands, directory=_MEMORY)
+    if in_guests:
+        devices = (scratch.device, journal.device if journal else None)
+        reasons += [
+            f"{device} cannot be read and written by this user; a guest needs that: start with sudo, or let "
+            f"the user into the group that owns it (ls -l {device})"
+            for device in devices
+            if device is not None and Path(device).exists() and not os.access(device, os.R_OK | os.W_OK)
+        ]
+    return tuple(reasons)
+
+
+def _journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:
+    """The journal in memory and the one on a device, where a plan has both."""
+    if journal is None:
+        return ()
+    parts = []
+    if journal.device is not None:
+        parts.append(replace(journal, image_bytes=None))
+    if journal.image_bytes is not None:
+        parts.append(replace(journal, device=None))
+    return tuple(parts)
 
 
 def free_what_was_left(display: Display) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
     from bedplate.model.plan import Expansion, Load, ScheduledVisit
 
+_WORDS = {"kernel.release": "kernel"}
 # The variant names the file system, the rest is named apart.
 _IN_VARIANT = "filesystem."
 _SIZES = {
@@ -61,7 +62,7 @@ def _all_levels(cell: Cell) -> dict[str, Scalar]:
 
 
 def _level(name: str, value: Scalar | None) -> str:
-    short = _SIZES.get(name, name.rpartition(".")[2])
+    short = _SIZES.get(name) or _WORDS.get(name) or name.rpartition(".")[2]
     if value is None:
         return f"default {short}"
     return f"{short} {format_size(int(value)) if name in _SIZES else value}"

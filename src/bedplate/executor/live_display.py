@@ -33,6 +33,9 @@ _COURSE_SECONDS = 40
 _AGE_SHOWN_S = 2.0
 # What a visit calls its steps, and what it is doing then.
 _STEPS = {
+    "disks": "writing the guest's disks",
+    "boot": "booting the guest",
+    "hand-over": "handing the visit over to the guest",
     "preflight": "looking whether all is there",
     "scratch device": "preparing the scratch device",
     "mkfs": "making the file system",

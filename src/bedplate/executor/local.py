@@ -35,7 +35,12 @@ class LocalExecutor:
     name = "local"
 
     def run_visit(
-        self, request: VisitRequest, directory: Path, on_event: Callable[[Mapping[str, Scalar]], None]
+        self,
+        request: VisitRequest,
+        directory: Path,
+        on_event: Callable[[Mapping[str, Scalar]], None],
+        *,
+        boot: int | None = None,  # noqa: ARG002 -- this machine is booted by its owner
     ) -> None:
         """Start the visit, pass its events on, wait for its end."""
         request_file = directory / "request.json"
@@ -72,6 +77,9 @@ class LocalExecutor:
             )
         if not said:
             errors.unlink()
+
+    def close(self) -> None:
+        """Nothing outlives a visit here."""
 
 
 def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Scalar]], None]) -> None:

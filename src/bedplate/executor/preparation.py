@@ -28,6 +28,8 @@ _ALWAYS = (
     Need("losetup", "mount", "puts an image file behind a block device"),
     Need("blkid", "util-linux", "recognises what is on a scratch device"),
 )
+# Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
+_APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
 
 
 def requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
@@ -36,11 +38,14 @@ def requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
     needs: list[Need] = list(_ALWAYS)
     for kind in dict.fromkeys(cell.filesystem.type for cell in cells):
         needs += filesystem_for(kind).needs
-    found = list(look(dict.fromkeys(needs)))
+    return tuple(dict.fromkeys((*look(dict.fromkeys(needs)), *build_requirements_of(cells))))
+
+
+def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
+    """What the builds need that these cells lack, found or not."""
     unbuilt = [levels for levels in builds_of(cells) if _find(levels) is None]
-    for version in dict.fromkeys(levels.version for levels in unbuilt):
-        found += build_requirements(version)
-    return tuple(dict.fromkeys(found))
+    versions = dict.fromkeys(levels.version for levels in unbuilt)
+    return tuple(item for version in versions for item in build_requirements(version))
 
 
 def missing_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
@@ -97,10 +102,12 @@ def install(command: tuple[str, ...], display: Display) -> None:
     """Run the distribution's package tool; CommandFailed with its own words if it fails."""
     commands = Commands()
     display.note(f"installing: {' '.join(command)}")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    if command[0] == "apt-get":
-        commands.run(["apt-get", "update"], timeout_s=600, extra_environment=quiet)
-    commands.run(list(command), timeout_s=3600, extra_environment=quiet)
+    tool, *words = command
+    unasked = {"DEBIAN_FRONTEND": "noninteractive"}
+    quietly = _APT_QUIETLY if tool == "apt-get" else ()
+    if tool == "apt-get":
+        commands.run([tool, *quietly, "update"], timeout_s=600, extra_environment=unasked)
+    commands.run([tool, *quietly, *words], timeout_s=3600, extra_environment=unasked)
 
 
 def is_root() -> bool:

@@ -18,11 +18,21 @@ class Executor(Protocol):
     name: str
 
     def run_visit(
-        self, request: VisitRequest, directory: Path, on_event: Callable[[Mapping[str, Scalar]], None]
+        self,
+        request: VisitRequest,
+        directory: Path,
+        on_event: Callable[[Mapping[str, Scalar]], None],
+        *,
+        boot: int | None = None,
     ) -> None:
         """Live through one visit; afterwards `directory` holds its record.
 
+        Visits of one `boot` share a guest where the executor has guests; None shares nothing.
         BedplateError if there is no record although nobody asked the visit to end. A
         KeyboardInterrupt ends the visit first, waits until it has given everything back, and goes on.
         """
+        ...
+
+    def close(self) -> None:
+        """Give back what outlives a visit (a guest that waits for the next one); safe to repeat."""
         ...

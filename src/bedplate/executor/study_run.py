@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.executor.choice import runs_here
 from bedplate.executor.labels import Labels
 from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
@@ -19,6 +20,7 @@ from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitKey, VisitRecord, VisitRequest
 from bedplate.plan.estimate import visit_seconds
+from bedplate.plan.platforms import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, Cell
     from bedplate.model.figure import RunFigures
     from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
-    from bedplate.model.visit import EngineBuild
+    from bedplate.model.visit import EngineBuild, ScratchDevice
     from bedplate.study.store import StudyStore
 
 # In a summary of one line.
@@ -49,11 +51,12 @@ class Grounds:
 
 @dataclass(frozen=True)
 class Tally:
-    """How a start of a study ended."""
+    """How a start of a study ended; `needs_kernel` is what must be booted before it can go on."""
 
     completed: int
     failed: int
     seconds: float
+    needs_kernel: str | None = None
 
 
 class StudyRun:
@@ -70,14 +73,28 @@ class StudyRun:
         self._taken_s = 0.0
 
     def run(self, due: Sequence[ScheduledVisit]) -> Tally:
-        """Live through the visits that are due, in order."""
+        """Live through the visits that are due, in order; on this machine up to one of another kernel."""
         completed = failed = 0
         started = time.monotonic()
-        for number, visit in enumerate(due):
-            outcome = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
-            completed += outcome is Outcome.COMPLETED
-            failed += outcome is not Outcome.COMPLETED
-        return Tally(completed, failed, time.monotonic() - started)
+        needs_kernel = None
+        try:
+            for number, visit in enumerate(due):
+                needs_kernel = self._missing_kernel(visit)
+                if needs_kernel is not None:
+                    break
+                outcome = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
+                completed += outcome is Outcome.COMPLETED
+                failed += outcome is not Outcome.COMPLETED
+        finally:
+            self._executor.close()
+        return Tally(completed, failed, time.monotonic() - started, needs_kernel)
+
+    def _missing_kernel(self, visit: ScheduledVisit) -> str | None:
+        """The kernel that must run here before this visit; None where it does, or guests bring theirs."""
+        if self._executor.name != LOCAL:
+            return None
+        cell, _ = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        return None if runs_here(cell.kernel) else cell.kernel.release
 
     def _visit(
         self, visit: ScheduledVisit, *, number: int, of: int, left: Sequence[ScheduledVisit]
@@ -106,7 +123,7 @@ class StudyRun:
             request = self._request(visit, attempt.number, cell, load)
             file = attempt.directory / "visit.json"
             try:
-                self._executor.run_visit(request, attempt.directory, self._display.event)
+                self._executor.run_visit(request, attempt.directory, self._display.event, boot=visit.boot)
                 record = codec.read(VisitRecord, file)
             except BedplateError as error:
                 record = _lost(request, error, self._executor.name, time.monotonic() - started)
@@ -119,17 +136,15 @@ class StudyRun:
                     reasons=(*record.reasons, *problems),
                     failed_step=record.failed_step or "figures",
                 )
-                codec.write(file, record)
+            record = replace(record, whole_seconds=time.monotonic() - started)
+            codec.write(file, record)
             attempt.finish()
         return record, figures
 
     def _request(self, visit: ScheduledVisit, attempt: int, cell: Cell, load: Load) -> VisitRequest:
         grounds = self._grounds
-        scratch = replace(
-            grounds.plan.scratch_device_for(canary=visit.canary),
-            erase=grounds.erase,
-            erase_foreign=grounds.erase_foreign,
-        )
+        scratch = self._allowed(grounds.plan.scratch_device_for(canary=visit.canary))
+        journal = grounds.plan.journal_device_for(cell.filesystem)
         if scratch.is_image and scratch.image_directory is None:
             scratch = replace(scratch, image_directory=str(self._store.scratch_directory))
         return VisitRequest(
@@ -139,6 +154,7 @@ class StudyRun:
             dataset=load.dataset,
             runs=load.runs,
             scratch_device=scratch,
+            journal_device=None if journal is None else self._allowed(journal),
             build=grounds.builds[cell.build],
             native_drivers=grounds.native_drivers,
             state_directory=str(state_directory()),
@@ -150,9 +166,14 @@ class StudyRun:
             },
         )
 
+    def _allowed(self, device: ScratchDevice) -> ScratchDevice:
+        return replace(device, erase=self._grounds.erase, erase_foreign=self._grounds.erase_foreign)
+
     def _estimate(self, visit: ScheduledVisit) -> float:
         cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
-        return visit_seconds(self._grounds.plan, cell, load, canary=visit.canary)
+        return visit_seconds(
+            self._grounds.plan, cell, load, canary=visit.canary, executor=self._executor.name
+        )
 
     def _seconds_left(self, left: Sequence[ScheduledVisit]) -> float:
         correction = self._taken_s / self._estimated_s if self._estimated_s else 1.0
@@ -210,4 +231,5 @@ def _summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
                 f"{run.run} {tps:,.0f} tps"
                 + ("" if run.validity.value == "valid" else f" ({run.validity.value})")
             )
-    return ", ".join(parts)
+    # A reader of the log shall not take it for the speed of anything real.
+    return ", ".join(parts) + (" (emulated processors)" if parts and record.emulated else "")

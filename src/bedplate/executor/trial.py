@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
@@ -19,12 +19,13 @@ from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
 from bedplate.host.cache import SYSTEM_CACHE, cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
-from bedplate.model.filesystem import TRAITS, contradictions
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.filesystem import BARRIER_BY_MOUNT_OPTION, TRAITS, contradictions
+from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.machine import Machine
 
 # A tenth of a second each. A plan with more is judged by the rules, and by its visits.
@@ -44,6 +45,32 @@ class Trial:
 
     levels: FilesystemLevels
     key: str
+
+
+def usual_levels(machine: Machine) -> tuple[FilesystemLevels, ...]:
+    """What plans ask of the types that `machine` has, one level at a time beside the type's defaults.
+
+    Every block size, every level of a type's own factors, no barriers, no journal. A journal on a second
+    device is left out, as a trial has one image.
+    """
+    found: list[FilesystemLevels] = []
+    for kind, traits in TRAITS.items():
+        if kind not in FILESYSTEMS or not set(traits.kernel_types) & set(machine.filesystems):
+            continue
+        plain = FilesystemLevels(kind)
+        found.append(plain)
+        found += [replace(plain, block_size_bytes=size) for size in traits.block_sizes]
+        found += [
+            replace(plain, features=Levels({name: level}))
+            for name, levels in traits.features.items()
+            for level in levels
+        ]
+        # Where the device's switch does it, the file system is not asked.
+        if traits.barrier_by == BARRIER_BY_MOUNT_OPTION:
+            found.append(replace(plain, barrier=False))
+        if "none" in traits.journals:
+            found.append(replace(plain, journal="none"))
+    return tuple(found)
 
 
 def known_refusals(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from bedplate.plan.estimate import visit_seconds
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
+from bedplate.plan.platforms import LOCAL, QEMU, Platform
 from bedplate.study.schedule import recorded_expansion
 from bedplate.study.store import StudyStore
 
@@ -50,19 +52,31 @@ OnEvent = Callable[[Mapping[str, Scalar]], None]
 class Pretender:
     """Lives through nothing; `deeds` say what becomes of the n-th visit."""
 
-    name = "pretender"
-
     def __init__(self, **deeds: Callable[[VisitRequest, Path], VisitRecord | None]) -> None:
+        self.name = "pretender"
         self.requests: list[VisitRequest] = []
+        self.boots: list[int | None] = []
+        self.closed = False
         self._deeds = deeds
 
-    def run_visit(self, request: VisitRequest, directory: Path, on_event: OnEvent) -> None:
+    def run_visit(
+        self, request: VisitRequest, directory: Path, on_event: OnEvent, *, boot: int | None = None
+    ) -> None:
+        assert not self.closed
         self.requests.append(request)
+        self.boots.append(boot)
         on_event({"event": "step", "step": "mkfs"})
         deed = self._deeds.get(f"visit_{len(self.requests)}", complete)
         record = deed(request, directory)
         if record is not None:
             codec.write(directory / "visit.json", record)
+
+    def called(self, name: str) -> Pretender:
+        self.name = name
+        return self
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def record_of(
@@ -122,10 +136,10 @@ class Watcher:
 
 
 class Laboratory:
-    def __init__(self, directory: Path, text: str = PLAN) -> None:
+    def __init__(self, directory: Path, text: str = PLAN, *, executor: str = LOCAL) -> None:
         self.plan: Plan = load_plan(text, source="plan.toml", directory=directory)
-        self.expansion = expand(self.plan, None)
-        self.schedule = order(self.plan, self.expansion)
+        self.expansion = expand(self.plan, None, platform=Platform(executor))
+        self.schedule = order(self.plan, self.expansion, executor=executor)
         self.store = StudyStore.create(
             directory / "study",
             plan=self.plan,
@@ -291,3 +305,77 @@ def test_what_is_recorded_of_a_schedule_gives_it_back(lab: Laboratory) -> None:
     assert lab.expansion.by_visit == expansion.by_visit
     assert lab.expansion.canary == expansion.canary
     assert lab.expansion.pruned == expansion.pruned
+
+
+def test_an_executor_is_closed_whatever_happens(lab: Laboratory) -> None:
+    def interrupted(_request: VisitRequest, _directory: Path) -> None:
+        raise KeyboardInterrupt
+
+    done, broken = Pretender(), Pretender(visit_1=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lab.run(broken)
+    lab.run(done)
+    assert broken.closed
+    assert done.closed
+
+
+def test_a_visit_says_which_boot_it_shares(tmp_path: Path) -> None:
+    lab = Laboratory(tmp_path, PLAN + "[guest]\nvisits_per_boot = 2\n", executor=QEMU)
+    executor = Pretender().called(QEMU)
+    lab.run(executor)
+    assert [visit.boot for visit in lab.schedule.visits] == executor.boots
+    # A canary at each end by itself, and a boot for the two cells of each repetition.
+    assert [1, 1, 2, 2] == executor.boots[1:-1]
+    assert 4 == len(set(executor.boots))
+
+
+def test_the_journal_is_handed_to_those_that_ask_for_one_and_must_be_named_as_well(tmp_path: Path) -> None:
+    text = PLAN.replace("barrier = ", 'journal = { vary = ["internal", "external"] }\nbarrier = ')
+    lab = Laboratory(tmp_path, text + '[journal_device]\ndevice = "/dev/disk/by-id/second"\n')
+    lab.grounds = replace(lab.grounds, erase=("/dev/disk/by-id/second",))
+    executor = Pretender()
+    lab.run(executor)
+    for request in executor.requests:
+        external = request.cell.filesystem.journal == "external"
+        assert external is (request.journal_device is not None)
+        if request.journal_device is not None:
+            assert "/dev/disk/by-id/second" == request.journal_device.device
+            assert ("/dev/disk/by-id/second",) == request.journal_device.erase
+    assert {True, False} == {request.journal_device is None for request in executor.requests}
+
+
+class Machine:
+    """A machine whose kernel a test boots."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.release = "none"
+        monkeypatch.setattr("os.uname", lambda: self)
+
+
+def test_on_the_machine_itself_a_study_goes_as_far_as_its_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = PLAN + '[machine]\nkernel = { vary = ["6.1", "6.12"] }\n[canary]\nenabled = false\n'
+    lab = Laboratory(tmp_path, text)
+    machine = Machine(monkeypatch)
+    kernels = []
+    for _ in range(9):
+        executor = Pretender().called(LOCAL)
+        tally = lab.run(executor)
+        kernels.append({request.cell.kernel.release for request in executor.requests})
+        assert executor.closed
+        if tally.needs_kernel is None:
+            break
+        machine.release = f"{tally.needs_kernel}.0-test"
+    # Nothing under the wrong kernel, each kernel once or twice, and in the end all of it.
+    assert set() == kernels[0]
+    assert all(len(found) == 1 for found in kernels[1:])
+    assert () == lab.store.due(lab.schedule)
+    assert 3 <= len(kernels) <= 5
+    assert {outcome for _, outcome, _ in lab.outcomes()} == {"completed"}
+
+
+def test_a_guest_brings_its_kernel(tmp_path: Path) -> None:
+    lab = Laboratory(tmp_path, PLAN + '[machine]\nkernel = "4.0"\n', executor=QEMU)
+    tally = lab.run(Pretender().called(QEMU))
+    assert (None, 6) == (tally.needs_kernel, tally.completed)

@@ -10,9 +10,10 @@ import pytest
 
 from bedplate.errors import CommandFailed, VerifyFailed
 from bedplate.executor import trial
-from bedplate.executor.trial import MOST_TRIALS, find_refusals, known_refusals
+from bedplate.executor.trial import MOST_TRIALS, find_refusals, known_refusals, usual_levels
 from bedplate.host.facts import read_machine
 from bedplate.model.cell import FilesystemLevels
+from bedplate.model.filesystem import contradictions
 from bedplate.model.machine import Machine
 
 PLAIN = FilesystemLevels("ext4")
@@ -131,3 +132,22 @@ def test_roots_answers_are_known_to_everybody_and_damaged_ones_to_nobody(
     for text in ("", "[", "{}", "[1]", '"x"'):
         answer.write_text(text)
         assert {} == kernel.known(PLAIN)
+
+
+def test_usual_levels_are_what_the_types_of_this_kernel_can_have(kernel: Kernel) -> None:
+    machine = replace(kernel.machine, filesystems=("ext4", "xfs", "tmpfs"))
+    usual = usual_levels(machine)
+    assert len(set(usual)) == len(usual)
+    # The ext4 driver mounts ext2 and ext3 too.
+    assert {"ext2", "ext3", "ext4", "xfs"} == {levels.type for levels in usual}
+    assert [] == [levels for levels in usual if contradictions(levels)]
+    assert {FilesystemLevels("xfs", block_size_bytes=512), FilesystemLevels("ext4", journal="none")} < set(
+        usual
+    )
+    # The device's switch does it there, and a trial says nothing of it.
+    assert FilesystemLevels("xfs", barrier=False) not in usual
+    assert FilesystemLevels("ext4", barrier=False) in usual
+    # All of them are questions that trying answers.
+    kernel.machine = machine
+    assert set(usual) == set(kernel.find(*usual))
+    assert () == usual_levels(replace(machine, filesystems=("tmpfs",)))

@@ -1,0 +1,104 @@
+"""The disks of a guest: images that are written full of zeros for each visit, or devices of the host."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import DeviceRefused, RequirementMissing
+from bedplate.executor.qemu.command_line import GuestDisk
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.ledger import Holding
+from bedplate.host.loop import write_image
+from bedplate.host.scratch_device import image_path, refusal_reasons
+from bedplate.model.visit import ScratchDevice
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.host.command import Commands
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.visit import VisitRequest
+
+DATA = "bedplate-data"
+JOURNAL = "bedplate-journal"
+_JOURNAL_IMAGE = "bedplate-journal.img"
+_MEMORY = Path("/dev/shm")  # noqa: S108 -- a file of bedplate's own
+# What must stay free beside an image: on a disk for the study and its logs, in memory for nothing.
+_MARGIN_BYTES = 256 * MIB
+_MEMORY_MARGIN_BYTES = 16 * MIB
+
+
+def disks_of(request: VisitRequest, *, place: Path) -> tuple[GuestDisk, ...]:
+    """The disks that this visit needs; images without a directory of their own stand in `place`.
+
+    RequirementMissing for a scratch device that is neither a device nor an image.
+    """
+    scratch = request.scratch_device
+    data = _disk(DATA, scratch, image_path(scratch, place))
+    if request.journal_device is None:
+        return (data,)
+    journal = request.journal_device
+    directory = Path(journal.image_directory) if journal.image_directory else _MEMORY
+    # Images of several bedplates stand in the same memory.
+    image = directory / f"{os.getpid()}-{_JOURNAL_IMAGE}"
+    return (data, _disk(JOURNAL, journal, image, in_memory=journal.is_image))
+
+
+def renew(
+    request: VisitRequest,
+    disks: tuple[GuestDisk, ...],
+    *,
+    ledger: Ledger,
+    commands: Commands,
+    progress: Callable[[int, int], None],
+) -> None:
+    """Write the images of a visit anew; a device of the host is asked for once more and left as it is.
+
+    `progress` gets the total of bytes and those done. DeviceRefused with every reason;
+    RequirementMissing where there is no room.
+    """
+    devices = (request.scratch_device, request.journal_device)
+    reasons = [
+        reason
+        for device in devices
+        if device is not None and not device.is_image
+        for reason in refusal_reasons(device, commands)
+    ]
+    if reasons:
+        raise DeviceRefused(*reasons)
+    for disk, device in zip(disks, devices, strict=False):
+        if device is None or not device.is_image:
+            continue
+        ledger.note(Holding("image", str(disk.path)))
+        write_image(
+            disk.path,
+            disk.size_bytes,
+            progress=partial(progress, disk.size_bytes),
+            margin_bytes=_MEMORY_MARGIN_BYTES if disk.in_memory else _MARGIN_BYTES,
+        )
+
+
+def inside(disk: GuestDisk) -> ScratchDevice:
+    """How the visit in the guest knows a disk: all of it may go, whatever an earlier visit left."""
+    return ScratchDevice(device=disk.device, erase=(disk.device,), erase_foreign=True)
+
+
+def kind_of(scratch: ScratchDevice) -> str:
+    """What the data disk really is: the context of every figure."""
+    return "image file on a virtio disk" if scratch.is_image else "block device on a virtio disk"
+
+
+def _disk(serial: str, scratch: ScratchDevice, image: Path, *, in_memory: bool = False) -> GuestDisk:
+    if scratch.device is not None:
+        tree = BlockTree()
+        name = tree.name_at(scratch.device)
+        if name is None:
+            raise DeviceRefused(f"{scratch.device} is not there; name a disk, a partition, or a volume")
+        return GuestDisk(serial, Path(scratch.device), tree.size_bytes(name))
+    if not scratch.image_bytes:
+        raise RequirementMissing("a scratch device needs a device's name or an image's size")
+    return GuestDisk(serial, image, scratch.image_bytes, in_memory=in_memory)
