@@ -14,42 +14,50 @@ from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_REQUIREMENT_MISSIN
 from bedplate.executor.display import silence_standard_output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
 
 
 def main() -> None:
     """Run the command line and exit with the documented code."""
-    # The internal command has only the standard library, so it must not meet typer.
+    # The internal command has only the standard library, so it must not meet click.
     if sys.argv[1:2] == ["run-visit"]:
         from bedplate.visit.command import main as run_visit  # noqa: PLC0415
 
         sys.exit(run_visit(sys.argv[2:]))
-    from bedplate.cli.app import app  # noqa: PLC0415
-
     _take_ends_as_interrupts()
     # A terminal of another encoding loses a character, not a study.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    sys.exit(_run_command(sys.argv[1:]))
+
+
+def _run_command(words: Sequence[str]) -> int:
+    """The exit code of a command, and what is said when it ends early."""
     try:
-        app()
+        from bedplate.cli.app import call  # noqa: PLC0415
+
+        status = call(words)
+        # Here, where its failure is understood, and not when the interpreter ends.
+        sys.stdout.flush()
     except BedplateError as error:
         _tell(*error.reasons)
-        sys.exit(error.exit_code)
-    except SystemExit as end:
-        # Typer turns Ctrl-C into a silent exit 130, and a closed pipe into a failure.
-        if isinstance(end.__context__, BrokenPipeError):
-            # The reader of our output went away (`bedplate show | head`), which is its right.
-            silence_standard_output()
-            sys.exit(EXIT_DONE)
-        if end.code == EXIT_INTERRUPTED:
-            print("interrupted; what was finished is kept, the same command goes on", file=sys.stderr)
-        raise
+        return error.exit_code
+    except KeyboardInterrupt:
+        # The terminal has echoed ^C, so the sentence takes a line of its own.
+        print("\ninterrupted; what was finished is kept, the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`bedplate show | head`), which is its right.
+        silence_standard_output()
+        return EXIT_DONE
     except OSError as error:
         # A full disk, a directory that may not be written: the machine's, and for its owner to mend.
         what = f"{error.filename}: " if error.filename else ""
         _tell(f"{what}{error.strerror or error}")
-        sys.exit(EXIT_REQUIREMENT_MISSING)
+        return EXIT_REQUIREMENT_MISSING
+    return status
 
 
 def _tell(*reasons: str) -> None:

@@ -1,15 +1,21 @@
-"""All commands, each a few lines: the work stands in the rooms below."""
+"""All commands, each a few lines: the work stands in the rooms below.
+
+Click and the standard library are all that may be imported here: whatever a command needs beyond that
+it imports when it is called. Why click: docs/decisions/0007-command-line-by-click.md.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from bedplate.cli.ownership import first_made, give_to_caller
+from bedplate.cli.studies import require_studies
+from bedplate.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,133 +24,204 @@ _EPILOG = (
     "Exit codes: 0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing; "
     "130 interrupted. A study that was interrupted goes on when the same command is given again."
 )
+_PATH = click.Path(path_type=Path)
 
-app = typer.Typer(
-    name="bedplate",
-    help="Measures databases across Linux file systems. IT ERASES THE SCRATCH DEVICE THAT A PLAN NAMES.",
+# What several commands take.
+_plan_file = click.argument("plan", metavar="PLAN", type=_PATH, help="a plan, TOML (docs/PLANS.md)")
+_study_directory = click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+_study_directories = click.argument(
+    "studies", metavar="STUDY...", type=_PATH, nargs=-1, required=True, help="studies' directories"
+)
+_as_json = click.option("--json", "as_json", is_flag=True, help="print one JSON document instead")
+_yes = click.option("--yes", is_flag=True, help="install missing system packages without asking")
+_erase = click.option(
+    "--erase", metavar="NAME", multiple=True, help="a device of the plan's once more: it will be erased"
+)
+_erase_foreign = click.option(
+    "--erase-foreign", is_flag=True, help="also if the device bears a signature that is not bedplate's"
+)
+_executor = click.option(
+    "--executor",
+    type=click.Choice(["local", "qemu", "auto"]),
+    help="who lives the visits, in place of the plan's own: this machine, a guest, or what fits",
+)
+_retry_failed = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")
+
+
+class _Program(click.Group):
+    """The commands in the order in which a person meets them, not in that of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Program,
     epilog=_EPILOG,
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    context_settings={"show_default": True},
 )
-
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="a plan, TOML (docs/PLANS.md)")]
-StudyDirectory = Annotated[Path, typer.Argument(metavar="STUDY", help="a study's directory")]
-StudyDirectories = Annotated[list[Path], typer.Argument(metavar="STUDY...", help="studies' directories")]
-AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document instead")]
-Yes = Annotated[bool, typer.Option("--yes", help="install missing system packages without asking")]
-Erase = Annotated[
-    list[str] | None,
-    typer.Option("--erase", metavar="NAME", help="the scratch device once more: it will be erased"),
-]
-EraseForeign = Annotated[
-    bool,
-    typer.Option("--erase-foreign", help="also if the device bears a signature that is not bedplate's"),
-]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="do failed visits again, as new attempts")]
+def program() -> None:
+    """Measures databases across Linux file systems. IT ERASES THE SCRATCH DEVICE THAT A PLAN NAMES."""
 
 
-@app.command()
-def quickstart(
-    directory: Annotated[
-        Path, typer.Option("--directory", metavar="DIR", help="where the study and the report go")
-    ] = Path("bedplate-study"),
-    yes: Yes = False,  # noqa: FBT002
-) -> None:
+def call(words: Sequence[str]) -> int:
+    """Run the command that `words` name, and give its exit code.
+
+    Click's own `main` is not used: it has other exit codes for Ctrl-C and for a closed pipe.
+    """
+    try:
+        with program.make_context("bedplate", list(words)) as context:
+            status: int | None = program.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return EXIT_DONE if status is None else status
+
+
+@program.command()
+@click.option(
+    "--directory",
+    metavar="DIR",
+    type=_PATH,
+    default=Path("bedplate-study"),
+    help="where the study and the report go",
+)
+@_yes
+def quickstart(directory: Path, *, yes: bool) -> int:
     """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
     from bedplate.cli.quickstart import quickstart as begin  # noqa: PLC0415
 
-    raise typer.Exit(begin(directory, yes=yes))
+    return begin(directory, yes=yes)
 
 
-@app.command()
+@program.command()
+@click.argument(
+    "plan", metavar="[PLAN]", type=_PATH, required=False, help="prepare what this plan needs; default: quick"
+)
+@_yes
+@click.option(
+    "--tarball", metavar="FILE", type=_PATH, help="a PostgreSQL source tarball, instead of a download"
+)
+@_executor
+@click.option(
+    "--kernel", "kernels", metavar="VERSION", multiple=True, help="fetch this kernel for guests as well"
+)
+@click.option("--zfs", is_flag=True, help="build ZFS for the kernels of guests: some minutes for each")
 def setup(
-    plan: Annotated[
-        Path | None, typer.Argument(metavar="[PLAN]", help="prepare what this plan needs; default: quick")
-    ] = None,
-    yes: Yes = False,  # noqa: FBT002
-    tarball: Annotated[
-        Path | None, typer.Option("--tarball", help="a PostgreSQL source tarball, instead of a download")
-    ] = None,
+    plan: Path | None,
+    *,
+    yes: bool,
+    tarball: Path | None,
+    executor: str | None,
+    kernels: tuple[str, ...],
+    zfs: bool,
 ) -> None:
-    """Install what is missing and build every PostgreSQL that a plan needs."""
+    """Install what is missing, build every PostgreSQL that a plan needs, fetch what its guests need."""
     from bedplate.cli.prepare import setup as prepare  # noqa: PLC0415
 
-    prepare(plan, yes=yes, tarball=tarball)
+    prepare(plan, yes=yes, tarball=tarball, executor=executor, kernels=kernels, zfs=zfs)
 
 
-@app.command()
-def doctor(as_json: AsJson = False) -> None:  # noqa: FBT002
+@program.command()
+@_as_json
+def doctor(*, as_json: bool) -> int:
     """What this machine can run, what is missing, and the fix."""
     from bedplate.cli.doctor import doctor as examine  # noqa: PLC0415
 
-    raise typer.Exit(examine(as_json=as_json))
+    return examine(as_json=as_json)
 
 
-@app.command()
-def plan(plan: PlanFile, as_json: AsJson = False) -> None:  # noqa: FBT002
-    """Show what a plan would do: cells, the pruned ones with reasons, order, disk space, time."""
+@program.command()
+@_plan_file
+@_executor
+@_as_json
+def plan(plan: Path, *, executor: str | None, as_json: bool) -> None:
+    """Show what a plan would do: executor, cells, the pruned ones with reasons, order, disk space, time."""
     from bedplate.cli.plans import show_plan  # noqa: PLC0415
 
-    show_plan(plan, as_json=as_json)
+    show_plan(plan, executor=executor, as_json=as_json)
 
 
-@app.command()
+@program.command()
+@_plan_file
+@click.option("--study", metavar="DIR", type=_PATH, required=True, help="the study, made or gone on with")
+@_executor
+@_erase
+@_erase_foreign
+@_retry_failed
 def run(
-    plan: PlanFile,
-    study: Annotated[Path, typer.Option("--study", metavar="DIR", help="the study, made or gone on with")],
-    erase: Erase = None,
-    erase_foreign: EraseForeign = False,  # noqa: FBT002
-    retry_failed: RetryFailed = False,  # noqa: FBT002
-) -> None:
+    plan: Path,
+    *,
+    study: Path,
+    executor: str | None,
+    erase: tuple[str, ...],
+    erase_foreign: bool,
+    retry_failed: bool,
+) -> int:
     """Run a plan, or go on where it stopped."""
     from bedplate.cli.running import Leave  # noqa: PLC0415
     from bedplate.cli.running import run as measure  # noqa: PLC0415
 
-    leave = Leave(tuple(erase or ()), erase_foreign)
-    raise typer.Exit(measure(plan, study, leave=leave, retry_failed=retry_failed))
+    leave = Leave(erase, erase_foreign)
+    return measure(plan, study, leave=leave, executor=executor, retry_failed=retry_failed)
 
 
-@app.command()
-def extend(  # noqa: PLR0917 -- typer passes them by name
-    study: StudyDirectory,
-    repetitions: Annotated[
-        int | None, typer.Option("--repetitions", min=1, help="how many there shall be in all")
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="a plan that adds cells or repetitions to the study's")
-    ] = None,
-    erase: Erase = None,
-    erase_foreign: EraseForeign = False,  # noqa: FBT002
-    retry_failed: RetryFailed = False,  # noqa: FBT002
-) -> None:
+@program.command()
+@_study_directory
+@click.option("--repetitions", metavar="N", type=click.IntRange(min=1), help="how many there shall be in all")
+@click.option(
+    "--plan", metavar="PLAN", type=_PATH, help="a plan that adds cells or repetitions to the study's"
+)
+@_executor
+@_erase
+@_erase_foreign
+@_retry_failed
+def extend(
+    study: Path,
+    *,
+    repetitions: int | None,
+    plan: Path | None,
+    executor: str | None,
+    erase: tuple[str, ...],
+    erase_foreign: bool,
+    retry_failed: bool,
+) -> int:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
     from bedplate.cli.running import Leave  # noqa: PLC0415
     from bedplate.cli.running import extend as enlarge  # noqa: PLC0415
 
-    leave = Leave(tuple(erase or ()), erase_foreign)
-    raise typer.Exit(
-        enlarge(study, repetitions=repetitions, plan=plan, leave=leave, retry_failed=retry_failed)
+    leave = Leave(erase, erase_foreign)
+    return enlarge(
+        study,
+        repetitions=repetitions,
+        plan=plan,
+        leave=leave,
+        executor=executor,
+        retry_failed=retry_failed,
     )
 
 
-@app.command()
-def status(study: StudyDirectory, as_json: AsJson = False) -> None:  # noqa: FBT002
+@program.command()
+@_study_directory
+@_as_json
+def status(study: Path, *, as_json: bool) -> None:
     """How far a study is, what failed and why, and how well it uses its time."""
     from bedplate.cli.status import status as tell  # noqa: PLC0415
 
     tell(study, as_json=as_json)
 
 
-@app.command()
-def show(
-    studies: StudyDirectories,
-    workload: Annotated[str | None, typer.Option("--workload", help="only this workload's runs")] = None,
-    metric: Annotated[str, typer.Option("--metric", help="the metric to show (docs/METHOD.md)")] = "tps",
-    as_json: AsJson = False,  # noqa: FBT002
-) -> None:
+@program.command()
+@_study_directories
+@click.option("--workload", metavar="NAME", help="only this workload's runs")
+@click.option("--metric", metavar="NAME", default="tps", help="the metric to show (docs/METHOD.md)")
+@_as_json
+def show(studies: tuple[Path, ...], *, workload: str | None, metric: str, as_json: bool) -> None:
     """Tables of a study's results."""
+    require_studies(studies)
     from bedplate.report import tables  # noqa: PLC0415
 
     if as_json:
@@ -153,12 +230,14 @@ def show(
     print_tables(tables.show_tables(studies, workload=workload, metric=metric))
 
 
-@app.command()
-def report(
-    studies: StudyDirectories,
-    output: Annotated[Path, typer.Option("-o", "--output", help="the page to write")] = Path("report.html"),
-) -> None:
+@program.command()
+@_study_directories
+@click.option(
+    "-o", "--output", metavar="FILE", type=_PATH, default=Path("report.html"), help="the page to write"
+)
+def report(studies: tuple[Path, ...], *, output: Path) -> None:
     """Write one self-contained HTML page."""
+    require_studies(studies)
     from bedplate.report.build import build_report  # noqa: PLC0415
 
     made = first_made(output)
@@ -167,14 +246,19 @@ def report(
     print(output)
 
 
-@app.command()
-def export(
-    study: StudyDirectory,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="a directory, or a .csv, .parquet or .json file")
-    ],
-) -> None:
+@program.command()
+@_study_directory
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=_PATH,
+    required=True,
+    help="a directory, or a .csv, .parquet or .json file",
+)
+def export(study: Path, *, output: Path) -> None:
     """Write a study's figures as CSV, Parquet or JSON."""
+    require_studies([study])
     from bedplate.report.export import export as write  # noqa: PLC0415
 
     made = first_made(output)
@@ -183,17 +267,21 @@ def export(
     give_to_caller(made)
 
 
-@app.command()
-def release() -> None:
+@program.command()
+@click.option(
+    "--cache",
+    is_flag=True,
+    help="instead: list old Python environments and builds that nothing uses, and remove them after a yes",
+)
+@click.option("--yes", is_flag=True, help="with --cache: remove them without asking")
+def release(*, cache: bool, yes: bool) -> int:
     """Free mounts, loop devices, servers and control groups that a killed start left behind."""
     from bedplate.cli.release import release as give_back  # noqa: PLC0415
+    from bedplate.cli.release import release_cache  # noqa: PLC0415
 
-    raise typer.Exit(give_back())
-
-
-@app.command("run-visit", hidden=True)
-def run_visit() -> None:
-    """Internal: live through one visit (handled before this program is loaded)."""
+    if yes and not cache:
+        raise click.UsageError("--yes goes with --cache; nothing else of this command asks")
+    return release_cache(yes=yes) if cache else give_back()
 
 
 def print_json(document: object) -> None:
@@ -203,7 +291,7 @@ def print_json(document: object) -> None:
 
 
 def print_tables(tables: Sequence[object]) -> None:
-    """Tables for a terminal; 80 columns where there is none."""
+    """Tables for a terminal; 100 columns where there is none."""
     from rich.console import Console  # noqa: PLC0415
 
     console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)

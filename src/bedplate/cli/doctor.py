@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel
 from bedplate.cli.planning import own_plans, prospect
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
 from bedplate.model.codec import to_json
@@ -30,12 +31,13 @@ def doctor(*, as_json: bool) -> int:
         kind: next((name for name in traits.kernel_types if name in found.machine.filesystems), None)
         for kind, traits in TRAITS.items()
     }
+    answers = ask_kernel(found.machine)
     if as_json:
         from bedplate.cli.app import print_json  # noqa: PLC0415
 
-        print_json(_document(found.machine, requirements, types, command))
+        print_json(_document(found.machine, requirements, types, answers, command))
     else:
-        _print(found.machine, requirements, types, command)
+        _print(found.machine, requirements, types, answers, command)
     return EXIT_REQUIREMENT_MISSING if lacking else EXIT_DONE
 
 
@@ -43,11 +45,14 @@ def _document(
     machine: Machine,
     requirements: tuple[Requirement, ...],
     types: dict[str, str | None],
+    answers: KernelAnswers,
     command: tuple[str, ...] | None,
 ) -> dict[str, Any]:
     return {
         "machine": to_json(machine),
         "filesystems": {kind: driver is not None for kind, driver in types.items()},
+        "levels": answers.document(),
+        "guests": _guests(),
         "requirements": to_json(requirements),
         "fix": None if command is None else list(command),
     }
@@ -57,16 +62,19 @@ def _print(
     machine: Machine,
     requirements: tuple[Requirement, ...],
     types: dict[str, str | None],
+    answers: KernelAnswers,
     command: tuple[str, ...] | None,
 ) -> None:
     print(f"machine       {machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}")
     print(f"system        {machine.distribution}, kernel {machine.kernel_release}")
-    print(f"root          {'yes' if machine.is_root else 'no: measuring needs root; start with sudo'}")
+    here = "no: measuring here needs root; start with sudo, or measure in a guest (--executor qemu)"
+    print(f"root          {'yes' if machine.is_root else here}")
     limits = f"cgroup v{machine.cgroup_version}" if machine.cgroup_version else "no cgroups"
     print(f"limits        {limits}: {_limits(machine)}")
     print(
         f"pressure      {'yes' if machine.pressure_available else 'not in this kernel: those figures are absent'}"
     )
+    print(f"guests        {_guests_line()}")
     print("file systems")
     for kind, driver in types.items():
         said = (
@@ -77,6 +85,9 @@ def _print(
             else f"yes, by {driver}'s driver"
         )
         print(f"    {kind:<10} {said}")
+    print("what it takes of what plans usually ask")
+    for line in answers.lines(is_root=machine.is_root):
+        print(line)
     print("needed for plans/quick.toml")
     for item in requirements:
         print(f"    {'found  ' if item.found else 'MISSING'} {item.name:<24} {item.reason}")
@@ -85,6 +96,32 @@ def _print(
         print(f"fix: {sudo}{' '.join(command)}")
     elif all(item.found for item in requirements):
         print("nothing is missing")
+
+
+def _guests() -> dict[str, Any]:
+    """What guests would have: QEMU, the kernels in the cache, and those that ZFS is built for."""
+    from bedplate.executor.qemu.command_line import PROGRAM  # noqa: PLC0415
+    from bedplate.executor.qemu.kernels import known_kernels  # noqa: PLC0415
+    from bedplate.executor.qemu.zfs_modules import find_zfs  # noqa: PLC0415
+    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+    from bedplate.host.requirement import find_tool  # noqa: PLC0415
+
+    kernels = known_kernels(cache_directory())
+    return {
+        "qemu": find_tool(PROGRAM) is not None,
+        "kernels": [kernel.release for kernel in kernels],
+        "zfs": [kernel.release for kernel in kernels if find_zfs(kernel, cache_directory()) is not None],
+    }
+
+
+def _guests_line() -> str:
+    found = _guests()
+    if not found["qemu"]:
+        return "no QEMU (package qemu-system-x86)"
+    kernels = [
+        f"{release} (with ZFS)" if release in found["zfs"] else release for release in found["kernels"]
+    ]
+    return f"QEMU; kernels in the cache: {', '.join(kernels) or 'none yet, a plan fetches what it asks for'}"
 
 
 def _limits(machine: Machine) -> str:

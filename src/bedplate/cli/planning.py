@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from bedplate.errors import PlanError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bedplate.model.cell import FilesystemLevels
+    from bedplate.executor.choice import Choice
+    from bedplate.model.cell import Cell, FilesystemLevels
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule
     from bedplate.plan.estimate import Estimate
@@ -22,33 +23,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prospect:
-    """A plan, what it expands to here, in which order, and what that costs."""
+    """A plan, who would run it, what it expands to here, in which order, and what that costs."""
 
     text: str
     directory: Path
     plan: Plan
     machine: Machine
+    choice: Choice
     expansion: Expansion
     schedule: Schedule
     estimate: Estimate
 
 
-def prospect(path: Path, *, tell_trials: Tell | None = None) -> Prospect:
+@dataclass(frozen=True)
+class Begun:
+    """What a study was begun with, and stays with: its executor, its cells, its order."""
+
+    executor: str
+    cells: tuple[Cell, ...]
+    schedule: Schedule
+
+
+def prospect(
+    path: Path,
+    *,
+    executor: str | None = None,
+    begun: Begun | None = None,
+    tell_trials: Tell | None = None,
+) -> Prospect:
     """Read, validate, expand, order and estimate; PlanError has every reason.
 
-    Touches nothing, unless `tell_trials` is given: then file systems of which it is not known whether
-    this kernel takes them are tried on a small image, which needs root.
+    `executor` takes the place of the plan's. `begun` is the study that the plan goes on with, or adds
+    to. Touches nothing, unless `tell_trials` is given: then file systems of which it is not known
+    whether this kernel takes them are tried on a small image, which needs root.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         shown = [f"plans/{plan.name}" for plan in sorted(own_plans().glob("*.toml"))]
         raise PlanError(f"{path} cannot be read: {error}", f"ready plans: {', '.join(shown)}") from error
-    return prospect_of(text, source=str(path), directory=path.resolve().parent, tell_trials=tell_trials)
+    return prospect_of(
+        text,
+        source=str(path),
+        directory=path.resolve().parent,
+        executor=executor,
+        begun=begun,
+        tell_trials=tell_trials,
+    )
 
 
-def prospect_of(text: str, *, source: str, directory: Path, tell_trials: Tell | None = None) -> Prospect:
+def prospect_of(
+    text: str,
+    *,
+    source: str,
+    directory: Path,
+    executor: str | None = None,
+    begun: Begun | None = None,
+    tell_trials: Tell | None = None,
+) -> Prospect:
     """The same for a plan's text; `directory` is where its own files (scripts, configurations) stand."""
+    from bedplate.cli.plan_text import with_executor  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
     from bedplate.plan.estimate import estimate  # noqa: PLC0415
     from bedplate.plan.expand import expand  # noqa: PLC0415
@@ -56,22 +90,52 @@ def prospect_of(text: str, *, source: str, directory: Path, tell_trials: Tell | 
     from bedplate.plan.order import order  # noqa: PLC0415
 
     plan = load_plan(text, source=source, directory=directory)
+    if executor is not None and executor != plan.executor:
+        plan, text = replace(plan, executor=executor), with_executor(text, executor)
     machine = read_machine()
-    expansion = expand(plan, machine, refusals=_refusals(plan, machine, tell_trials))
-    schedule = order(plan, expansion)
-    return Prospect(text, directory, plan, machine, expansion, schedule, estimate(plan, expansion, schedule))
+    choice = _choice(plan, machine, begun)
+    expansion = expand(
+        plan, machine, refusals=_refusals(plan, machine, choice, tell_trials), platform=choice.platform
+    )
+    schedule = order(
+        plan, expansion, executor=choice.executor, standing=None if begun is None else begun.schedule
+    )
+    costs = estimate(plan, expansion, schedule, executor=choice.executor)
+    return Prospect(text, directory, plan, machine, choice, expansion, schedule, costs)
+
+
+def _choice(plan: Plan, machine: Machine, begun: Begun | None) -> Choice:
+    from bedplate.executor.choice import (  # noqa: PLC0415
+        CachedKernels,
+        choose,
+        guest_memory_bytes,
+        recorded_choice,
+    )
+    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+
+    kernels = CachedKernels(cache_directory(), host=machine, memory_bytes=guest_memory_bytes(plan))
+    if begun is None:
+        return choose(plan, machine, kernels=kernels)
+    return recorded_choice(plan, machine, executor=begun.executor, cells=begun.cells, kernels=kernels)
 
 
 def _refusals(
-    plan: Plan, machine: Machine, tell_trials: Tell | None
+    plan: Plan, machine: Machine, choice: Choice, tell_trials: Tell | None
 ) -> Mapping[FilesystemLevels, tuple[str, ...]]:
     from bedplate.executor.trial import find_refusals, known_refusals  # noqa: PLC0415
+    from bedplate.plan.platforms import LOCAL  # noqa: PLC0415
 
-    if plan.executor != "local":
+    if choice.executor != LOCAL:
         return {}  # another kernel than this one will be asked
     if tell_trials is None:
         return known_refusals(plan.filesystems, machine)
     return find_refusals(plan.filesystems, machine, tell=tell_trials)
+
+
+def cells_of(found: Prospect) -> list[Cell]:
+    """Every cell that would run, the canary's as well."""
+    canary = (found.expansion.canary,) if found.expansion.canary else ()
+    return [planned.cell for planned in (*found.expansion.cells, *canary)]
 
 
 def own_plans() -> Path:

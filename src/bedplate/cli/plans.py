@@ -13,19 +13,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.model.cell import Cell
+    from bedplate.model.visit import ScratchDevice
 
 # A schedule of hundreds of visits is not read on a terminal; --json has all of it.
 _SHOWN_VISITS = 12
 
 
-def show_plan(path: Path, *, as_json: bool) -> None:
-    """Print the cells, the pruned ones with reasons, the order, the disk space and the time."""
-    found = prospect(path)
+def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None:
+    """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time."""
+    found = prospect(path, executor=executor)
     if as_json:
         from bedplate.cli.app import print_json  # noqa: PLC0415
         from bedplate.plan.present import plan_document  # noqa: PLC0415
 
-        print_json(plan_document(found.plan, found.expansion, found.schedule, found.estimate))
+        print_json(
+            {
+                **plan_document(found.plan, found.expansion, found.schedule, found.estimate),
+                "executor": found.choice.executor,
+                "executor_asked": found.plan.executor,
+                "executor_reasons": list(found.choice.reasons),
+                "kernels": {
+                    asked or "": guest.kernel_release for asked, guest in found.choice.platform.guests.items()
+                },
+            }
+        )
         return
     _print_summary(found)
     _print_cells(found)
@@ -45,17 +56,50 @@ def _print_summary(found: Prospect) -> None:
         else f"{scratch.device}, WHICH WILL BE ERASED"
     )
     visits = len(found.schedule.visits)
+    for number, reason in enumerate(found.choice.reasons):
+        name, _, words = reason.partition(": ")
+        subject, _, value = name.partition(" ")
+        if words and subject in {"executor", "kernel"}:
+            print(f"  {subject:<16} {value}: {words}")
+        else:
+            print(f"  {'' if number else 'executor':<16} {reason}")
     print(f"  scratch device   {where}")
+    if plan.journal_device is not None:
+        print(f"  journal device   {_journal_device(plan.journal_device)}")
     print(
         f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
-        f"{plan.repetitions} {'repetition' if plan.repetitions == 1 else 'repetitions'}, {visits} visits with canaries"
+        f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
     )
-    print(f"  time             about {format_duration(found.estimate.seconds)}")
+    emulated = (
+        " (reckoned for emulated processors; with KVM less)" if found.choice.platform.has_guests else ""
+    )
+    print(f"  time             about {format_duration(found.estimate.seconds)}{emulated}")
     print(
         f"  disk space       {format_size(found.estimate.study_bytes)} for the study"
         + (f", {format_size(found.estimate.image_bytes)} for the image" if found.estimate.image_bytes else "")
     )
     print()
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _of_canaries(found: Prospect) -> str:
+    boots = len({visit.boot for visit in found.schedule.visits if visit.boot is not None})
+    canaries = sum(visit.canary for visit in found.schedule.visits)
+    parts = [f"{canaries} of canaries" if canaries else "", f"in {_counted(boots, 'boot')}" if boots else ""]
+    said = ", ".join(part for part in parts if part)
+    return f" ({said})" if said else ""
+
+
+def _journal_device(journal: ScratchDevice) -> str:
+    parts = []
+    if journal.device is not None:
+        parts.append(f"{journal.device}, WHICH WILL BE ERASED")
+    if journal.image_bytes is not None:
+        parts.append(f"{format_size(journal.image_bytes)} of RAM (a power cut would take the journal)")
+    return "; ".join(parts)
 
 
 def _print_cells(found: Prospect) -> None:
@@ -114,8 +158,12 @@ def _print_schedule(found: Prospect) -> None:
     labels = Labels(found.expansion)
     visits = found.schedule.visits
     print(f"order (seed {found.schedule.seed}):")
+    boot = None
     for visit in visits[:_SHOWN_VISITS]:
         cell, load = found.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        if visit.boot != boot:
+            boot = visit.boot
+            print(f"  boot {boot}" if boot is not None else "  no boot")
         print(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}")
     if len(visits) > _SHOWN_VISITS:
         print(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")

@@ -2,44 +2,105 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from bedplate.cli.planning import own_plans, prospect
+from bedplate.cli.consent import agreed
+from bedplate.cli.planning import Prospect, cells_of, own_plans, prospect
 from bedplate.errors import RequirementMissing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from bedplate.executor.display import Display
-    from bedplate.model.cell import Cell
+    from bedplate.executor.qemu.kernels import GuestKernel
+    from bedplate.host.requirement import Requirement
 
 
-def setup(plan: Path | None, *, yes: bool, tarball: Path | None) -> None:
-    """Install what is missing and build every PostgreSQL that the plan needs."""
+def setup(
+    plan: Path | None,
+    *,
+    yes: bool,
+    tarball: Path | None,
+    executor: str | None = None,
+    kernels: tuple[str, ...] = (),
+    zfs: bool = False,
+) -> None:
+    """Install what is missing, build every PostgreSQL that the plan needs, fetch what its guests need.
+
+    `kernels` are fetched whatever the plan asks for. `zfs` builds ZFS's modules for them, else for the
+    kernels of the plan's guests.
+    """
     from bedplate.executor.display import display_for_terminal  # noqa: PLC0415
     from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
 
-    found = prospect(plan or own_plans() / "quick.toml")
-    cells = [planned.cell for planned in found.expansion.cells]
+    if plan is None and (kernels or zfs):
+        with display_for_terminal() as display:
+            fetched = _prepare_kernels(kernels or (None,), display, zfs=zfs)
+        for kernel in fetched:
+            print(f"kernel {kernel.release}  ({kernel.origin})")
+        return
+    path = plan or own_plans() / "quick.toml"
+    found = prospect(path, executor=executor)
     with display_for_terminal() as display:
-        ensure_packages(cells, display, yes=yes)
+        ensure_requirements(found, display, yes=yes)
+        if kernels or (zfs and found.choice.platform.has_guests):
+            _prepare_kernels(kernels or _asked_kernels(found), display, zfs=zfs)
+        # Once more: with the kernels there it is known what they take.
+        found = prospect(path, executor=executor)
+        if found.choice.platform.has_guests:
+            from bedplate.executor.guest_preparation import prepare_guests  # noqa: PLC0415
+
+            prepare_guests(cells_of(found), display)
         prepare_drivers()
-        builds = prepare_builds(cells, display, tarball=tarball)
+        builds = prepare_builds(cells_of(found), display, tarball=tarball)
     for build in builds.values():
         print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
 
 
-def ensure_packages(cells: Iterable[Cell], display: Display, *, yes: bool) -> None:
-    """Name what is missing, and install it after a yes.
+def _asked_kernels(found: Prospect) -> tuple[str | None, ...]:
+    """Those of the whole plan: a cell with ZFS is pruned until its modules are there."""
+    return tuple(dict.fromkeys(levels.release for levels in found.plan.kernels))
+
+
+def _prepare_kernels(
+    asked: tuple[str | None, ...], display: Display, *, zfs: bool
+) -> tuple[GuestKernel, ...]:
+    from bedplate.executor.guest_preparation import prepare_kernels, prepare_zfs  # noqa: PLC0415
+
+    fetched = prepare_kernels(asked, display)
+    if zfs:
+        prepare_zfs(fetched, display)
+    return fetched
+
+
+def ensure_requirements(found: Prospect, display: Display, *, yes: bool) -> None:
+    """Everything that the plan needs of the system; for guests their kernels as well.
 
     RequirementMissing with the exact command when nobody can be asked, or the answer is no.
     """
-    from bedplate.executor.preparation import install, is_root, missing_of  # noqa: PLC0415
-    from bedplate.host.requirement import install_command, read_os_release  # noqa: PLC0415
+    from bedplate.executor.preparation import requirements_of  # noqa: PLC0415
 
-    lacking = missing_of(cells)
+    if not found.choice.platform.has_guests:
+        _ensure_packages(lambda: requirements_of(cells_of(found)), display, yes=yes)
+        return
+    from bedplate.executor.guest_preparation import (  # noqa: PLC0415
+        guest_requirements_of,
+        prepare_kernels,
+    )
+
+    _ensure_packages(lambda: guest_requirements_of(cells_of(found)), display, yes=yes)
+    prepare_kernels(_asked_kernels(found), display)
+
+
+def _ensure_packages(
+    requirements: Callable[[], tuple[Requirement, ...]], display: Display, *, yes: bool
+) -> None:
+    """Name what is missing, and install it after a yes."""
+    from bedplate.executor.preparation import install, is_root  # noqa: PLC0415
+    from bedplate.host.requirement import install_command, missing, read_os_release  # noqa: PLC0415
+
+    lacking = missing(requirements())
     if not lacking:
         return
     command = install_command(lacking, os_release=read_os_release())
@@ -52,16 +113,9 @@ def ensure_packages(cells: Iterable[Cell], display: Display, *, yes: bool) -> No
     if not yes:
         for sentence in sentences:
             print(sentence)
-        if not sys.stdin.isatty() or not _agreed(f"Install them now with `{shown}`?"):
+        if not agreed(f"Install them now with `{shown}`?"):
             raise RequirementMissing(*sentences, f"install them: {shown}")
     install(command, display)
-    still = missing_of(cells)
+    still = missing(requirements())
     if still:
         raise RequirementMissing(*(f"after installing: {item.sentence}" for item in still))
-
-
-def _agreed(question: str) -> bool:
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False

@@ -1,21 +1,23 @@
-"""`bedplate release`: give back what a killed start left behind."""
+"""`bedplate release`: give back what a killed start left behind, or what the cache keeps for nobody."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing
+from bedplate.cli.consent import agreed
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.units import format_size
 
 
 def release() -> int:
-    """Release every orphan, say what was done, and what could not be."""
+    """Release every orphan, say what was done, and what could not be; without root the caller's guests."""
     from bedplate.executor.state import state_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
     from bedplate.host.ledger import release_orphans  # noqa: PLC0415
 
     if os.geteuid() != 0:
-        raise RequirementMissing("mounts, loop devices and servers are released by root; run it with sudo")
+        print("without root these are the guests of this account; mounts and servers are released with sudo")
     report = release_orphans(state_directory(), Commands())
     for done in report.released:
         print(done)
@@ -26,3 +28,33 @@ def release() -> int:
     if not report.released and not report.problems:
         print("nothing was left behind")
     return EXIT_SOME_RUNS_FAILED if report.problems else EXIT_DONE
+
+
+def release_cache(*, yes: bool) -> int:
+    """Say what the cache holds that nothing uses, and how much; remove it after a yes."""
+    from bedplate.cli.planning import own_plans  # noqa: PLC0415
+    from bedplate.executor.spare import find_spare, remove  # noqa: PLC0415
+    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+    from bedplate.host.command import Commands  # noqa: PLC0415
+
+    cache = cache_directory()
+    found = find_spare(cache, checkout=own_plans().parent, commands=Commands())
+    for spare in found:
+        print(f"{format_size(spare.size_bytes):>9}  {spare.path.relative_to(cache)}: {spare.reason}")
+        if spare.held:
+            print(f"           left alone: {spare.held[0]}")
+    free = [spare for spare in found if not spare.held]
+    if not free:
+        print(f"{cache} has nothing to remove")
+        return EXIT_DONE
+    what = f"{format_size(sum(spare.size_bytes for spare in free))} in {len(free)} " + (
+        "folder" if len(free) == 1 else "folders"
+    )
+    if not yes and not agreed(f"Remove {what} of {cache}?"):
+        print(f"{what} of {cache} can go; nothing was removed, --yes removes them")
+        return EXIT_DONE
+    problems = [problem for spare in free if (problem := remove(spare)) is not None]
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    print(f"{len(free) - len(problems)} of {len(free)} removed")
+    return EXIT_SOME_RUNS_FAILED if problems else EXIT_DONE

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.cli.ownership import first_made, give_to_caller
-from bedplate.cli.planning import Prospect, prospect, prospect_of
-from bedplate.cli.prepare import ensure_packages
+from bedplate.cli.planning import Begun, Prospect, cells_of, prospect, prospect_of
+from bedplate.cli.prepare import ensure_requirements
 from bedplate.errors import (
     EXIT_DONE,
+    EXIT_REQUIREMENT_MISSING,
     EXIT_SOME_RUNS_FAILED,
     PlanError,
     RequirementMissing,
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     from bedplate.cli.planning import Tell
     from bedplate.executor.display import Display
-    from bedplate.model.cell import Cell
+    from bedplate.executor.protocol import Executor
+    from bedplate.executor.study_run import Tally
     from bedplate.model.plan import ScheduledVisit
     from bedplate.model.visit import ScratchDevice
     from bedplate.study.store import StudyStore
@@ -41,19 +43,22 @@ class Leave:
     yes: bool = False
 
 
-def run(plan: Path, study: Path, *, leave: Leave, retry_failed: bool = False) -> int:
-    """Run a plan into a study, or go on with it."""
+def run(
+    plan: Path, study: Path, *, leave: Leave, executor: str | None = None, retry_failed: bool = False
+) -> int:
+    """Run a plan into a study, or go on with it; `executor` takes the place of the plan's."""
     from bedplate.executor.display import LineDisplay  # noqa: PLC0415
     from bedplate.study.layout import is_study  # noqa: PLC0415
     from bedplate.study.store import refuse_unless_new  # noqa: PLC0415
 
     study = _absolute(study)
-    found = prospect(plan)
+    begun = _begun(study) if is_study(study) else None
+    found = prospect(plan, executor=executor, begun=begun)
     _refuse_wrong_call(found, leave)
     made = first_made(study)
     with ExitStack() as stack:
         stack.callback(give_to_caller, made)
-        if is_study(study):
+        if begun is not None:
             found, store = _go_on(found, study)
             stack.enter_context(store)
             print(f"going on with {study}", flush=True)
@@ -61,17 +66,25 @@ def run(plan: Path, study: Path, *, leave: Leave, retry_failed: bool = False) ->
                 stack.enter_context(_claim(found, study, leave, LineDisplay()))
         else:
             refuse_unless_new(study)
-            _refuse_without_root()
-            ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+            _refuse_without_root(found)
+            ensure_requirements(found, LineDisplay(), yes=leave.yes)
             stack.enter_context(_claim(found, study, leave, LineDisplay()))
-            found = prospect(plan, tell_trials=tell_trials)
+            # Once more, now that it can be known what each kernel takes.
+            found = prospect(plan, executor=executor, tell_trials=tell_trials)
             _refuse_nothing_to_run(found)
             store = stack.enter_context(_begin(found, study))
-        return _measure(found, store, leave=leave, retry_failed=retry_failed)
+        go_on = f"bedplate run {plan} --study {study}" + (f" --executor {executor}" if executor else "")
+        return _measure(found, store, leave=leave, retry_failed=retry_failed, go_on=go_on)
 
 
 def extend(
-    study: Path, *, repetitions: int | None, plan: Path | None, leave: Leave, retry_failed: bool = False
+    study: Path,
+    *,
+    repetitions: int | None,
+    plan: Path | None,
+    leave: Leave,
+    executor: str | None = None,
+    retry_failed: bool = False,
 ) -> int:
     """Add repetitions or cells, write that down, and run what is due."""
     from bedplate.executor.display import LineDisplay  # noqa: PLC0415
@@ -80,17 +93,18 @@ def extend(
     if (repetitions is None) == (plan is None):
         raise PlanError("say either --repetitions N or --plan PLAN: what is to be added?")
     study = _absolute(study)
-    _refuse_wrong_call(_extended(study, repetitions, plan)[0], leave)
-    _refuse_without_root()
+    found, _ = _extended(study, repetitions, plan, executor)
+    _refuse_wrong_call(found, leave)
+    _refuse_without_root(found)
     with ExitStack() as stack:
         stack.callback(give_to_caller, study)
         store = stack.enter_context(StudyStore.open(study))
         # Once more, now that nobody else can change it.
-        found, what = _extended(study, repetitions, plan)
+        found, what = _extended(study, repetitions, plan, executor)
         _refuse_another_machine(found, store)
         stack.enter_context(_claim(found, study, leave, LineDisplay()))
-        ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
-        found, _ = _extended(study, repetitions, plan, tell_trials=tell_trials)
+        ensure_requirements(found, LineDisplay(), yes=leave.yes)
+        found, _ = _extended(study, repetitions, plan, executor, tell_trials=tell_trials)
         _refuse_lost_visits(found, store)
         if found.plan.digest == store.facts.plan_digest:
             print(f"{study} has all of that already; going on with it", flush=True)
@@ -103,7 +117,8 @@ def extend(
                 schedule=found.schedule,
                 what=what,
             )
-        return _measure(found, store, leave=leave, retry_failed=retry_failed)
+        go_on = f"bedplate extend {study} --repetitions {found.plan.repetitions}"
+        return _measure(found, store, leave=leave, retry_failed=retry_failed, go_on=go_on)
 
 
 def frozen(study: Path) -> Prospect:
@@ -119,11 +134,30 @@ def frozen(study: Path) -> Prospect:
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{layout.plan}, the study's own plan, cannot be read: {error}") from error
     try:
-        return prospect_of(text, source=str(layout.plan), directory=directory)
+        return prospect_of(text, source=str(layout.plan), directory=directory, begun=_begun(study))
     except PlanError as error:
         raise StudyError(
             *(f"the study's own plan is damaged: {reason}" for reason in error.reasons)
         ) from error
+
+
+def _begun(study: Path) -> Begun:
+    """What a study was begun with, read before anybody holds it; StudyError if it is of another format."""
+    from bedplate.model import codec  # noqa: PLC0415
+    from bedplate.model.plan import Schedule  # noqa: PLC0415
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+    from bedplate.study.records import StudyFacts, StudySchedule  # noqa: PLC0415
+    from bedplate.study.version import require_known_format  # noqa: PLC0415
+
+    layout = StudyLayout(study)
+    require_known_format(layout)
+    record = codec.read(StudySchedule, layout.schedule)
+    visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
+    return Begun(
+        codec.read(StudyFacts, layout.facts).executor,
+        tuple(record.cells[cell_id] for cell_id in visited),
+        Schedule(record.seed, record.repetitions, record.visits),
+    )
 
 
 def tell_trials(done: int, total: int) -> None:
@@ -136,22 +170,25 @@ def _extended(
     study: Path,
     repetitions: int | None,
     plan: Path | None,
+    executor: str | None,
     *,
     tell_trials: Tell | None = None,
 ) -> tuple[Prospect, str]:
     """The larger plan and what the study's history will say; StudyError if it does not only add."""
-    from bedplate.cli.repetitions import with_repetitions  # noqa: PLC0415
+    from bedplate.cli.plan_text import with_repetitions  # noqa: PLC0415
     from bedplate.plan.differences import obstacles_to_extend  # noqa: PLC0415
 
-    before = frozen(study)
+    before, begun = frozen(study), _begun(study)
     if plan is not None:
-        found = prospect(plan, tell_trials=tell_trials)
+        found = prospect(plan, executor=executor, begun=begun, tell_trials=tell_trials)
         what = f"extended by {plan.name}"
     else:
         found = prospect_of(
             with_repetitions(before.text, repetitions or 0),
             source="the extended plan",
             directory=before.directory,
+            executor=executor,
+            begun=begun,
             tell_trials=tell_trials,
         )
         what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
@@ -173,6 +210,7 @@ def _begin(found: Prospect, study: Path) -> StudyStore:
         machine=replace(found.machine, tools=tool_versions()),
         expansion=found.expansion,
         schedule=found.schedule,
+        executor=found.choice.executor,
     )
 
 
@@ -197,7 +235,7 @@ def _go_on(found: Prospect, study: Path) -> tuple[Prospect, StudyStore]:
             *(f"{study} was begun with another plan: {change}" for change in changed),
             "give the same plan, another --study, or add to this one with `bedplate extend`",
         )
-    _refuse_without_root()
+    _refuse_without_root(found)
     store = StudyStore.open(study)
     try:
         _refuse_another_machine(found, store)
@@ -211,7 +249,14 @@ def _go_on(found: Prospect, study: Path) -> tuple[Prospect, StudyStore]:
 def _claim(found: Prospect, study: Path, leave: Leave, display: Display) -> AbstractContextManager[None]:
     from bedplate.executor.claim import claimed  # noqa: PLC0415
 
-    return claimed(_allowed(found.plan.scratch_device, leave), study=study, display=display)
+    journal = found.plan.journal_device
+    return claimed(
+        _allowed(found.plan.scratch_device, leave),
+        study=study,
+        display=display,
+        journal=None if journal is None else _allowed(journal, leave),
+        in_guests=found.choice.platform.has_guests,
+    )
 
 
 def _allowed(scratch: ScratchDevice, leave: Leave) -> ScratchDevice:
@@ -225,12 +270,21 @@ def _refuse_another_machine(found: Prospect, store: StudyStore) -> None:
             f"{store.layout.directory} was begun on another machine (machine.json says which); figures of two "
             "machines are never one study: name another --study"
         )
-    if facts.kernel_release != found.machine.kernel_release:
+    if facts.kernel_release == found.machine.kernel_release:
+        return
+    if found.choice.platform.has_guests:
+        raise StudyError(
+            f"{store.layout.directory} was begun under kernel {facts.kernel_release} of this machine, this is "
+            f"{found.machine.kernel_release}, and guests are only as fast as what runs them; boot the former, "
+            "or name another --study"
+        )
+    if all(levels.release is None for levels in found.plan.kernels):
         raise StudyError(
             f"{store.layout.directory} was begun under kernel {facts.kernel_release}, this is "
             f"{found.machine.kernel_release}, and the plan does not vary the kernel; boot the former, or name "
             "another --study"
         )
+    store.note_kernel(found.machine.kernel_release)
 
 
 def _refuse_lost_visits(found: Prospect, store: StudyStore) -> None:
@@ -252,13 +306,17 @@ def _refuse_lost_visits(found: Prospect, store: StudyStore) -> None:
 def _refuse_wrong_call(found: Prospect, leave: Leave) -> None:
     """What is wrong with the plan or the call, before anything else is looked at."""
     _refuse_nothing_to_run(found)
-    scratch = found.plan.scratch_device
-    if scratch.device is not None and scratch.device not in leave.erase:
-        raise PlanError(f"this plan erases {scratch.device}; say that you mean it: --erase {scratch.device}")
-    others = [name for name in leave.erase if name != scratch.device]
-    if others:
-        used = "an image file and erases no device" if scratch.is_image else f"{scratch.device} alone"
-        raise PlanError(*(f"--erase {name}: this plan uses {used}" for name in others))
+    places = (found.plan.scratch_device, found.plan.journal_device)
+    devices = [place.device for place in places if place is not None and place.device is not None]
+    used = f"{' and '.join(devices)} alone" if devices else "an image file and erases no device"
+    reasons = [
+        f"this plan erases {name}; say that you mean it: --erase {name}"
+        for name in devices
+        if name not in leave.erase
+    ]
+    reasons += [f"--erase {name}: this plan uses {used}" for name in leave.erase if name not in devices]
+    if reasons:
+        raise PlanError(*reasons)
 
 
 def _refuse_nothing_to_run(found: Prospect) -> None:
@@ -267,12 +325,13 @@ def _refuse_nothing_to_run(found: Prospect) -> None:
         raise PlanError("no cell of this plan can run here", *causes)
 
 
-def _refuse_without_root() -> None:
+def _refuse_without_root(found: Prospect) -> None:
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
 
-    if not is_root():
+    if not is_root() and not found.choice.platform.has_guests:
         raise RequirementMissing(
-            "measuring formats and mounts, which needs root: give the same command with sudo",
+            "measuring formats and mounts, which needs root: give the same command with sudo, "
+            "or with --executor qemu, which does it in a guest",
             "without root you can look: `bedplate plan`, `doctor`, and on any study `status`, `show`, "
             "`report`, `export`",
         )
@@ -288,16 +347,17 @@ def _absolute(study: Path) -> Path:
     return path
 
 
-def _cells(found: Prospect) -> list[Cell]:
-    canary = (found.expansion.canary,) if found.expansion.canary else ()
-    return [planned.cell for planned in (*found.expansion.cells, *canary)]
-
-
-def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: bool) -> int:
+def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: bool, go_on: str) -> int:
     """The due visits of a study whose scratch device is held; the exit code speaks of the whole study."""
     due = store.due(found.schedule, retry_failed=retry_failed)
     if due:
-        _live_through(due, found, store, leave)
+        tally = _live_through(due, found, store, leave)
+        if tally.needs_kernel is not None:
+            print(
+                f"the next visit needs kernel {tally.needs_kernel}, this is {found.machine.kernel_release}; "
+                f"boot that one, then go on with: {go_on}"
+            )
+            return EXIT_REQUIREMENT_MISSING
     else:
         print(f"{store.layout.directory} is complete: {len(found.schedule.visits)} visits")
     failed = store.unsuccessful(found.schedule)
@@ -309,21 +369,49 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
     return EXIT_SOME_RUNS_FAILED if failed else EXIT_DONE
 
 
-def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> None:
+def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> Tally:
     from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
-    from bedplate.executor.local import LocalExecutor  # noqa: PLC0415
     from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
     from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
 
-    ensure_packages(_cells(found), LineDisplay(), yes=leave.yes)
+    cells = cells_of(found)
+    ensure_requirements(found, LineDisplay(), yes=leave.yes)
     with display_for_terminal() as display:
         grounds = Grounds(
             plan=found.plan,
             expansion=found.expansion,
-            builds=prepare_builds(_cells(found), display),
+            builds=prepare_builds(cells, display),
             native_drivers=prepare_drivers(),
             erase=leave.erase,
             erase_foreign=leave.erase_foreign,
         )
-        tally = StudyRun(store, grounds, LocalExecutor(), display).run(due)
+        tally = StudyRun(store, grounds, _executor(found, store, leave, display), display).run(due)
     print(f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}")
+    return tally
+
+
+def _executor(found: Prospect, store: StudyStore, leave: Leave, display: Display) -> Executor:
+    """Who lives the visits; what a guest needs is fetched now where the cache lacks it."""
+    if not found.choice.platform.has_guests:
+        from bedplate.executor.local import LocalExecutor  # noqa: PLC0415
+
+        return LocalExecutor()
+    from bedplate.executor.choice import guest_memory_bytes  # noqa: PLC0415
+    from bedplate.executor.guest_preparation import prepare_guests  # noqa: PLC0415
+    from bedplate.executor.qemu.executor import QemuExecutor  # noqa: PLC0415
+
+    return QemuExecutor(
+        place=store.scratch_directory,
+        memory_bytes=guest_memory_bytes(found.plan),
+        trees=prepare_guests(cells_of(found), display),
+        journal=_journal_of_all(found, leave),
+    )
+
+
+def _journal_of_all(found: Prospect, leave: Leave) -> ScratchDevice | None:
+    """The device of the plan's external journals; None without any, or if there are two kinds of them."""
+    journals = {found.plan.journal_device_for(cell.filesystem) for cell in cells_of(found)} - {None}
+    if len(journals) != 1:
+        return None
+    journal = journals.pop()
+    return None if journal is None else _allowed(journal, leave)

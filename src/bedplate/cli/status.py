@@ -34,8 +34,10 @@ def _print(study: Path, found: Progress) -> None:
     if found.measured_share is not None:
         print(
             f"  time         {format_duration(found.measured_s)} measured in {format_duration(found.visits_s)} "
-            f"of visits: {found.measured_share:.0%}"
+            f"of visits, all in all: {found.measured_share:.0%}"
         )
+    if found.emulated:
+        print("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
     if found.left and found.seconds_left is not None:
         print(f"  left         about {format_duration(found.seconds_left)}")
     if found.steps:

@@ -61,8 +61,10 @@ class Deltas:
 
     def over_devices(self, name: str) -> float:
         """A device counter, with that of the journal's own device where there is one."""
-        journal = f"journal_device.{name}"
-        return self.growth(f"device.{name}") + (self.growth(journal) if journal in self.after else 0.0)
+        there_is_one = any(key.startswith("journal_device.") for key in self.after)
+        return self.growth(f"device.{name}") + (
+            self.growth(f"journal_device.{name}") if there_is_one else 0.0
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
     """1 - bytes read from the data device / bytes of relations that PostgreSQL read.
 
     Since 16 pg_stat_io counts those bytes; before, blks_read of pg_stat_database times the block size.
+    Absent where the device read more than that: read-ahead and metadata then hide what the cache held.
     """
     if "postgresql.read_bytes" in deltas.after:
         asked = deltas.growth("postgresql.read_bytes")
@@ -115,7 +118,13 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
     else:
         asked = deltas.growth("postgresql.blks_read") * block_size_bytes
     from_device = deltas.growth("device.read_sectors") * KERNEL_SECTOR_BYTES
-    return 1 - _divide(from_device, asked, "the server read nothing from the file system")
+    missed = _divide(from_device, asked, "the server read nothing from the file system")
+    if missed > 1:
+        raise Absent(
+            f"the device read {from_device / MIB:.1f} MiB for {asked / MIB:.1f} MiB that the server asked for: "
+            "read-ahead and metadata hide what the page cache held"
+        )
+    return 1 - missed
 
 
 def steal_share(deltas: Deltas) -> float:
@@ -127,6 +136,7 @@ def _formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], floa
     return {
         **_cache_formulas(deltas, divisors),
         **_device_formulas(deltas, divisors),
+        **_journal_formulas(deltas, divisors),
         **_server_formulas(deltas, divisors),
         **_processor_formulas(deltas, divisors),
     }
@@ -147,23 +157,48 @@ def _device_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[
         # An empty flush is counted as a write as well (Documentation/block/stat.rst).
         return max(0.0, deltas.over_devices("writes") - deltas.over_devices("flushes"))
 
-    def kib(sectors: float) -> float:
-        return sectors * KERNEL_SECTOR_BYTES / KIB
-
     return {
         "device_reads_per_transaction": lambda: each(deltas.growth("device.reads")),
         "device_writes_per_transaction": lambda: each(real_writes()),
         "device_flushes_per_transaction": lambda: each(deltas.over_devices("flushes")),
-        "device_read_kib_per_transaction": lambda: each(kib(deltas.growth("device.read_sectors"))),
-        "device_written_kib_per_transaction": lambda: each(kib(deltas.over_devices("written_sectors"))),
-        # The kernel counts in ticks, so that a fully busy device may come out a hair above 1.
-        "device_busy_share": lambda: min(
-            1.0, _per_second(deltas.growth("device.io_ticks_ms") / 1000, deltas)
-        ),
+        "device_read_kib_per_transaction": lambda: each(_kib(deltas.growth("device.read_sectors"))),
+        "device_written_kib_per_transaction": lambda: each(_kib(deltas.over_devices("written_sectors"))),
+        "device_busy_share": lambda: _busy_share(deltas, "device"),
         "device_queue_depth_mean": lambda: _per_second(
             deltas.growth("device.time_in_queue_ms") / 1000, deltas
         ),
     }
+
+
+def _journal_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
+    """The journal device's part; nothing at all where there is no such device."""
+    device = "journal_device"
+    if f"{device}.writes" not in deltas.after:
+        return {}
+
+    def each(count: float) -> float:
+        return _per_transaction(count, divisors)
+
+    def writes() -> float:
+        return max(0.0, deltas.growth(f"{device}.writes") - deltas.growth(f"{device}.flushes"))
+
+    return {
+        "journal_device_writes_per_transaction": lambda: each(writes()),
+        "journal_device_flushes_per_transaction": lambda: each(deltas.growth(f"{device}.flushes")),
+        "journal_device_written_kib_per_transaction": lambda: each(
+            _kib(deltas.growth(f"{device}.written_sectors"))
+        ),
+        "journal_device_busy_share": lambda: _busy_share(deltas, device),
+    }
+
+
+def _kib(sectors: float) -> float:
+    return sectors * KERNEL_SECTOR_BYTES / KIB
+
+
+def _busy_share(deltas: Deltas, device: str) -> float:
+    # The kernel counts in ticks, so that a fully busy device may come out a hair above 1.
+    return min(1.0, _per_second(deltas.growth(f"{device}.io_ticks_ms") / 1000, deltas))
 
 
 def _server_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:

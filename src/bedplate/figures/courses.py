@@ -11,6 +11,7 @@ import polars as pl
 from bedplate.figures.latency import bucket_bounds_us, course
 from bedplate.figures.latency_log import Series
 from bedplate.figures.samples import levels, rates
+from bedplate.model.course import COUNTER_COLUMNS, COURSE_COLUMNS, LATENCY_COLUMNS, TRANSACTION_COLUMNS
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
 
 if TYPE_CHECKING:
@@ -25,35 +26,6 @@ if TYPE_CHECKING:
 _COVERED_MIN = 0.5
 _SIGNIFICANT_BITS = 7
 _LATENCIES = ("mean", "p50", "p95", "p99", "max")
-_TRANSACTION_COLUMNS = ("tps", *(f"latency_ms_{name}" for name in _LATENCIES))
-COUNTER_COLUMNS = (
-    "device_reads_per_s",
-    "device_writes_per_s",
-    "device_flushes_per_s",
-    "device_read_mib_per_s",
-    "device_written_mib_per_s",
-    "queue_depth",
-    "dirty_mib",
-    "writeback_mib",
-    "server_cpu",
-    "client_cpu",
-    "watching_cpu",
-    "cpu_busy_share",
-    "iowait_share",
-    "steal_share",
-    "pressure_io_some",
-    "pressure_io_full",
-    "pressure_cpu_some",
-    "pressure_memory_some",
-    "shared_buffers_hit_ratio",
-    "page_cache_hit_ratio",
-    "wal_mib_per_s",
-    "buffers_checkpointer_per_s",
-    "buffers_background_writer_per_s",
-    "buffers_backend_per_s",
-)
-COURSE_COLUMNS = ("second", "phase", *_TRANSACTION_COLUMNS, *COUNTER_COLUMNS)
-LATENCY_COLUMNS = ("phase", "second", "script", "latency_us_low", "latency_us_high", "count")
 _CPU_STATES = ("user", "system", "irq", "idle", "iowait", "steal")
 _BUSY_STATES = ("user", "system", "irq")
 
@@ -141,7 +113,7 @@ def _coarse_bounds_us(low: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64]
 
 def _schema() -> dict[str, type[pl.DataType]]:
     return {"second": pl.Int64, "phase": pl.String} | dict.fromkeys(
-        (*_TRANSACTION_COLUMNS, *COUNTER_COLUMNS), pl.Float64
+        (*TRANSACTION_COLUMNS, *COUNTER_COLUMNS), pl.Float64
     )
 
 
@@ -153,7 +125,7 @@ def _transactions(stretch: Stretch, origin: int, first: int, last: int) -> pl.Da
         pl.lit(stretch.phase).alias("phase")
     )
     if stretch.log is None:
-        empty = [pl.lit(None, dtype=pl.Float64).alias(name) for name in _TRANSACTION_COLUMNS]
+        empty = [pl.lit(None, dtype=pl.Float64).alias(name) for name in TRANSACTION_COLUMNS]
         return base.with_columns(empty)
     found = course(stretch.log, first_second=origin + first, last_second=origin + last)
     enough = covered >= _COVERED_MIN
@@ -185,9 +157,10 @@ def _counters(
             return np.full(len(seconds), np.nan)
         return levels(moments, samples.values[name], edges)[place]
 
+    has_journal_device = any(name.startswith("journal_device.") for name in samples.values)
+
     def both(name: str) -> npt.NDArray[np.float64]:
-        journal = f"journal_device.{name}"
-        return rate(f"device.{name}") + (rate(journal) if journal in samples.values else 0.0)
+        return rate(f"device.{name}") + (rate(f"journal_device.{name}") if has_journal_device else 0.0)
 
     processors = {state: rate(f"cpu.{state}_s") for state in _CPU_STATES}
     all_processors = sum(processors.values(), start=np.zeros(len(seconds)))
@@ -208,6 +181,8 @@ def _counters(
         "queue_depth": queue,
         "dirty_mib": level("memory.dirty_bytes") / MIB,
         "writeback_mib": level("memory.writeback_bytes") / MIB,
+        "memory_available_mib": level("memory.available_bytes") / MIB,
+        "memory_cached_mib": level("memory.cached_bytes") / MIB,
         "server_cpu": rate("server.cpu_s"),
         "client_cpu": rate("client.cpu_s"),
         "watching_cpu": rate("watching.cpu_s"),
@@ -219,13 +194,18 @@ def _counters(
         "pressure_cpu_some": rate("pressure.cpu.some.total_us") / 1e6,
         "pressure_memory_some": rate("pressure.memory.some.total_us") / 1e6,
         "shared_buffers_hit_ratio": _share(hit, hit + missed),
-        "page_cache_hit_ratio": 1 - _share(read_from_device, read_by_server),
+        "page_cache_hit_ratio": _hits(_share(read_from_device, read_by_server)),
         "wal_mib_per_s": rate("postgresql.wal_bytes") / MIB,
         "buffers_checkpointer_per_s": rate("postgresql.buffers_checkpointer"),
         "buffers_background_writer_per_s": rate("postgresql.buffers_background_writer"),
         "buffers_backend_per_s": rate("postgresql.buffers_backend"),
     }
     return [pl.Series(name, columns[name], dtype=pl.Float64) for name in COUNTER_COLUMNS]
+
+
+def _hits(missed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """1 - missed; not-a-number where read-ahead made the device read more than was asked for."""
+    return np.where(missed <= 1, 1 - missed, np.nan)
 
 
 def _share(part: npt.NDArray[np.float64], whole: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -25,6 +25,7 @@ from bedplate.figures.transactions import (
 )
 from bedplate.figures.validity import judge
 from bedplate.figures.window import MeasuredWindow, measured_window, phase_named
+from bedplate.model.course import COURSE_FILE, LATENCY_FILE
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Figure, Window
     from bedplate.model.visit import Phase
 
-COURSE = "course.parquet"
-LATENCY = "latency.parquet"
 _READ_ONLY = "read-only"
 _DEFAULT_BLOCK_BYTES = 8192
 _TIMES_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*memory\s*")
@@ -109,7 +108,7 @@ class _Measured:
             self._block_size_bytes or _DEFAULT_BLOCK_BYTES,
         )
         latencies = make_latencies(self._stretches(), self.window)
-        return Made(self._run_figures(course), {COURSE: course, LATENCY: latencies})
+        return Made(self._run_figures(course), {COURSE_FILE: course, LATENCY_FILE: latencies})
 
     def _run_figures(self, course: pl.DataFrame) -> RunFigures:
         record = self.inputs.record

@@ -40,7 +40,8 @@ _ROUTINE_MESSAGE = re.compile(
     | ^BTRFS:?\ (info|device) | last\ unmount\ of\ filesystem
     | EXT4-fs\ \([^)]*\):\ (disabling\ barriers|mount\ options)
     | set_capacity_and_notify | detected\ capacity\ change
-    | quota\ (turned|mode) | mount\ option\ is\ deprecated | supports\ timestamps\ until""",
+    | quota\ (turned|mode) | mount\ option\ is\ deprecated | supports\ timestamps\ until
+    | reiserfs\ filesystem\ is\ deprecated | ^reiserfs:\ using\ flush\ barriers$""",
     re.VERBOSE | re.IGNORECASE,
 )
 

@@ -20,6 +20,10 @@ from bedplate.units import format_size
 # leaves every old identity alone; a changed default needs a new version here.
 IDENTITY_VERSION = 1
 
+# Where an external journal stands: in memory, or on the plan's second scratch device.
+JOURNAL_IN_RAM = "ram"
+JOURNAL_ON_DEVICE = "device"
+
 
 @dataclass(frozen=True)
 class Throttle:
@@ -48,14 +52,35 @@ class DeviceLevels:
 
 @dataclass(frozen=True)
 class KernelLevels:
-    """Layer `kernel`: None is the running kernel."""
+    """Layer `kernel`: None is the running kernel, or the one that the executor takes by itself.
+
+    Else a version (`6.12` is any release of it, `6.12.95+deb12-amd64` just that one), or the path of a
+    kernel of the user's own.
+    """
 
     release: str | None = None
+
+    def takes(self, release: str) -> bool:
+        """Whether a kernel that calls itself so is the one asked for; a path is not known by its name."""
+        asked = self.release
+        if asked is None or asked == release:
+            return True
+        # `6.1` is 6.1.0 and 6.1-rc3, and not 6.12.
+        return release.startswith(asked) and not release[len(asked)].isdigit() and not self.is_path
+
+    @property
+    def is_path(self) -> bool:
+        """True for a kernel of the user's own, named by its path."""
+        return self.release is not None and self.release.startswith("/")
 
 
 @dataclass(frozen=True)
 class FilesystemLevels:
-    """Layer `filesystem`: `features` holds what only one type knows (`data`, `nodatacow`)."""
+    """Layer `filesystem`: `features` holds what only one type knows (`data`, `nodatacow`).
+
+    `journal_device` is where an external journal stands: `ram`, or `device` for the plan's second
+    scratch device; None without an external journal.
+    """
 
     type: str
     block_size_bytes: int | None = None
@@ -64,6 +89,7 @@ class FilesystemLevels:
     barrier: bool | None = None
     journal: str | None = None
     features: Levels = field(default_factory=Levels)
+    journal_device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +147,8 @@ class Cell:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
         if self.filesystem.journal is not None:
             parts.append(f"journal-{self.filesystem.journal}")
+        if self.filesystem.journal_device is not None:
+            parts.append(self.filesystem.journal_device)
         parts += [_feature(name, value, "-") for name, value in self.filesystem.features.items()]
         return _fit_for_file_name("-".join(parts))
 
@@ -131,6 +159,8 @@ class Cell:
         parts += [_feature(name, value, "=") for name, value in self.filesystem.features.items()]
         if self.filesystem.journal is not None:
             parts.append(f"journal={self.filesystem.journal}")
+        if self.filesystem.journal_device is not None:
+            parts.append(f"on {self.filesystem.journal_device}")
         if self.filesystem.barrier is not None:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
         parts += list(self.filesystem.mount_options)

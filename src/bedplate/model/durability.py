@@ -7,6 +7,12 @@ Rules, each with its source:
 - A commit is on the medium only after a flush of the device's volatile cache
   (Documentation/block/writeback_cache_control.rst), so an fsync that reaches the device without a
   flush is worth nothing on a volatile cache and everything on a protected one.
+- A flush of an external journal's device brings only that device's cache to the medium. What fsync
+  promises is safe with it where the journal holds the data too (`data=journal`, a log of ZFS), and
+  else stands in the cache of the data device.
+- A journal in memory is gone after a power cut, and what it had not yet handed on with it.
+- ZFS goes back to its last transaction group as a whole (zfsconcepts(7); zfsprops(7), `sync`), which is
+  to a server as if the power had gone some seconds earlier: bounded loss, if the group was flushed.
 """
 
 from __future__ import annotations
@@ -27,19 +33,39 @@ CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
 
 def declared(
-    flush_counts: Iterable[FlushCount], settings: Mapping[str, str], *, checked_by_fsck: bool = False
+    flush_counts: Iterable[FlushCount],
+    settings: Mapping[str, str],
+    *,
+    checked_by_fsck: bool = False,
+    journal_holds_data: bool = False,
+    journal_in_memory: bool = False,
+    rolls_back_whole: bool = False,
+    flushes_when_delayed: bool | None = None,
 ) -> Durability:
     """The class that the counted flushes and the engine's effective settings declare.
 
     `settings` are read back from the server, by name. `checked_by_fsck` marks file systems without
-    a journal, whose repair after each cut is not modelled here.
+    a journal, whose repair after each cut is not modelled here. `journal_holds_data` and
+    `journal_in_memory` speak of an external journal. `rolls_back_whole` marks a file system that
+    returns to one of its last moments; `flushes_when_delayed` is None while fsync waits, else whether
+    such a moment is flushed.
     """
     counts = tuple(flush_counts)
-    if settings.get("fsync") == "off":
-        reason = "fsync = off: the operating system may lose what the server believes written"
-        return Durability(UNSAFE, UNSAFE, "declared", (reason,))
     reasons: list[str] = []
-    volatile, protected = _by_flushes(counts, reasons)
+    if settings.get("fsync") == "off":
+        reasons.append("fsync = off: the operating system may lose what the server believes written")
+    if journal_in_memory and not rolls_back_whole:
+        reasons.append("the journal stands in memory: a power cut takes it, and what only it holds")
+    # Nothing that follows makes it better, or less certain; it is told all the same.
+    certainly_unsafe = bool(reasons)
+    if flushes_when_delayed is None:
+        volatile, protected = _by_flushes(counts, reasons, journal_holds_data=journal_holds_data)
+    else:
+        reasons.append("fsync waits for nothing: the last seconds may be lost, what stays is whole")
+        volatile, protected = BOUNDED_LOSS if flushes_when_delayed else UNSAFE, BOUNDED_LOSS
+    if journal_in_memory and rolls_back_whole:
+        reasons.append("the log stands in memory: a power cut takes the last seconds, what stays is whole")
+        volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
         reasons.append("full_page_writes = off: a page torn by the cut cannot be repaired from the WAL")
         volatile = worst(volatile, UNSAFE)
@@ -49,6 +75,8 @@ def declared(
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if checked_by_fsck:
         reasons.append("no journal: the file system needs fsck after every cut")
+    if certainly_unsafe:
+        volatile = protected = UNSAFE
     return Durability(volatile, protected, "declared", tuple(reasons))
 
 
@@ -57,20 +85,23 @@ def worst(first: str, second: str) -> str:
     return max(first, second, key=CLASSES.index)
 
 
-def _by_flushes(counts: tuple[FlushCount, ...], reasons: list[str]) -> tuple[str, str]:
+def _by_flushes(
+    counts: tuple[FlushCount, ...], reasons: list[str], *, journal_holds_data: bool
+) -> tuple[str, str]:
     if not counts:
         reasons.append("no flushes were counted")
         return UNKNOWN, UNKNOWN
+    found = len(reasons)
     for pattern in sorted({count.pattern for count in counts}):
         here = [count for count in counts if count.pattern == pattern]
         calls, flushes = here[0].calls, sum(count.flushes for count in here)
         if flushes < calls:
-            reasons.append(f"{flushes} flushes in {calls} {pattern} fsyncs: a volatile cache may lose them")
-            return UNSAFE, DURABLE
+            reasons.append(f"{flushes} flushes in {calls} {pattern} syncs: a volatile cache may lose them")
+            continue
         data = sum(count.flushes for count in here if count.device == "data")
-        if data < calls:
-            # An external journal took the flush: what was overwritten in place on the data device
-            # is still in that device's cache when fsync returns.
-            reasons.append(f"{data} flushes of the data device in {calls} {pattern} fsyncs")
-            return UNKNOWN, DURABLE
-    return DURABLE, DURABLE
+        if data < calls and not (journal_holds_data and flushes - data >= calls):
+            reasons.append(
+                f"{data} flushes of the data device in {calls} {pattern} syncs, the others went to the "
+                f"journal's: what was written in place may be lost from a volatile cache"
+            )
+    return (UNSAFE if len(reasons) > found else DURABLE), DURABLE

@@ -5,7 +5,7 @@ What a kernel accepts in the end is read back by the adapters (room `filesystem`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import FilesystemLevels
@@ -22,8 +22,12 @@ class FilesystemTraits:
     `kernel_types` are the names in /proc/filesystems of which one must be there. `block_sizes` are
     those that mkfs can make; one above the page size mounts only if `above_page_size` (and even then
     only on a kernel that can: a probe tells).
+    A `block_is_a_cluster` is a unit of allocation, which no page has to hold.
     `features` maps a type's own factor to its allowed levels. `barrier_by` says how
-    `barrier = false` is brought about; None where the type never flushes at all.
+    `barrier = false` is brought about; None where the type never flushes at all. No
+    `barrier_on_option` where barriers are on without a word. `journal_holds_data` marks a journal
+    that holds what fsync promises whatever the data mode; one that `rolls_back_whole` is after a power
+    cut what it was at one moment, in every file. `label_flags` are mkfs's own for the label.
     """
 
     type: str
@@ -36,6 +40,10 @@ class FilesystemTraits:
     barrier_off_option: str | None = None
     journals: tuple[str, ...] = ()
     needs_fsck_after_a_cut: bool = False
+    block_is_a_cluster: bool = False
+    journal_holds_data: bool = False
+    rolls_back_whole: bool = False
+    label_flags: tuple[str, ...] = ("-L", "--label")
 
     def checked_by_fsck(self, journal: str | None) -> bool:
         """True where nothing but fsck makes the file system whole after a power cut."""
@@ -43,6 +51,7 @@ class FilesystemTraits:
 
 
 _SMALL = (1024, 2048, 4096)
+_CLUSTERS = (512, *_SMALL, 8192, 16384, 32768, 65536)
 _DATA = {"data": ("ordered", "writeback", "journal")}
 
 TRAITS: Mapping[str, FilesystemTraits] = {
@@ -92,14 +101,18 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_on_option="barrier",
             barrier_off_option="nobarrier",
         ),
+        # No flush of JFS was ever counted (6.1, 6.12, 7.2): it writes its log and asks for none.
         FilesystemTraits("jfs", ("jfs",), (4096,), barrier_by=None, journals=("internal", "external")),
+        # Gone with kernel 6.13.
         FilesystemTraits(
             "reiserfs",
             ("reiserfs",),
             _SMALL,
+            features=_DATA,
             barrier_on_option="barrier=flush",
             barrier_off_option="barrier=none",
             journals=("internal", "external"),
+            label_flags=("-l", "--label"),
         ),
         FilesystemTraits(
             "nilfs2",
@@ -108,14 +121,76 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_on_option="barrier",
             barrier_off_option="nobarrier",
         ),
+        FilesystemTraits(
+            "f2fs",
+            ("f2fs",),
+            (4096,),
+            barrier_off_option="nobarrier",
+            label_flags=("-l",),
+        ),
+        # Neither driver of NTFS has an option for barriers; the device's write-cache switch remains. Both
+        # play back a journal that Windows left, and write none (Documentation/filesystems/ntfs3.rst).
+        FilesystemTraits(
+            "ntfs3",
+            ("ntfs3",),
+            _CLUSTERS,
+            barrier_by=BARRIER_BY_WRITE_CACHE,
+            needs_fsck_after_a_cut=True,
+            block_is_a_cluster=True,
+        ),
+        FilesystemTraits(
+            "ntfs-3g",
+            ("fuseblk", "fuse"),
+            _CLUSTERS,
+            barrier_by=BARRIER_BY_WRITE_CACHE,
+            needs_fsck_after_a_cut=True,
+            block_is_a_cluster=True,
+        ),
+        # Gone with kernel 6.18.
+        FilesystemTraits(
+            "bcachefs",
+            ("bcachefs",),
+            (512, *_SMALL),
+            barrier_off_option="journal_flush_disabled",
+        ),
+        # The block is the recordsize. zfs_nocacheflush would switch off the flushes of every pool of
+        # the machine; the write-cache switch is the device's own.
+        FilesystemTraits(
+            "zfs",
+            ("zfs",),
+            (*_CLUSTERS, *(2**power for power in range(17, 21))),
+            features={
+                "compression": ("off", "lz4", "zstd", "gzip", "zle", "lzjb"),
+                "logbias": ("latency", "throughput"),
+                "sync": ("standard", "always", "disabled"),
+            },
+            barrier_by=BARRIER_BY_WRITE_CACHE,
+            journals=("internal", "external"),
+            block_is_a_cluster=True,
+            journal_holds_data=True,
+            rolls_back_whole=True,
+            label_flags=(),
+        ),
     )
 }
+
+
+def feature_levels() -> Mapping[str, tuple[str | bool, ...]]:
+    """Every level of every type's own factors, by the factor's name."""
+    found: dict[str, dict[str | bool, None]] = {}
+    for traits in TRAITS.values():
+        for name, levels in traits.features.items():
+            found.setdefault(name, {}).update(dict.fromkeys(levels))
+    return {name: tuple(levels) for name, levels in found.items()}
 
 
 # Words that lead mkfs to a second device or to a file: what bedplate erases is its scratch device.
 _MKFS_ELSEWHERE = ("device=", "logdev=", "rtdev=", "name=", "file=", "uuid=", "label=")
 # Words that change what is mounted, or that lead mount(8) elsewhere.
 _MOUNT_ELSEWHERE = ("loop", "offset", "sizelimit", "device", "logdev", "rtdev", "jdev", "journal_path")
+# What bedplate itself says of a pool, and what stands in a key of its own.
+_POOL_MOUNT = ("mountpoint", "canmount", "altroot", "cachefile", "readonly", "sharenfs", "sharesmb")
+_POOL_KEYS = ("recordsize", "compression", "logbias", "sync")
 _MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper", "journal_dev", "abort")
 
 
@@ -133,15 +208,19 @@ def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
     These are errors of the plan, not cells to be pruned: nothing may run with them.
     """
     reasons = []
+    traits = TRAITS.get(levels.type)
+    label_flags = traits.label_flags if traits else FilesystemTraits.label_flags
     for word in option_words(levels.mkfs_options):
         if "/" in word or any(name in word.lower() for name in _MKFS_ELSEWHERE):
             reasons.append(
                 f"mkfs option {word!r} names another device or a file; only the scratch device is used"
             )
-        elif word.startswith(("-L", "--label")):
+        elif word.startswith(label_flags):
             reasons.append(
                 f"mkfs option {word!r}: the label is how bedplate knows its own file systems again"
             )
+    if levels.type == "zfs":
+        reasons += _unsafe_properties(levels)
     for word in option_words(levels.mount_options, separator=","):
         name = word.partition("=")[0].lower()
         if "/" in word or name in _MOUNT_ELSEWHERE or name.startswith("x-"):
@@ -151,6 +230,22 @@ def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
         elif name in _MOUNT_OTHERWISE:
             reasons.append(f"mount option {word!r} would not leave a fresh, writable file system to measure")
     return tuple(reasons)
+
+
+def _unsafe_properties(levels: FilesystemLevels) -> Iterator[str]:
+    """Of `zpool create -o name=value -O name=value`, which is all that a plan may say to it."""
+    words = option_words(levels.mkfs_options)
+    for before, word in zip(("", *words), words, strict=False):
+        text = word[2:] if word[:2] in ("-o", "-O") else word
+        name, equals, _ = text.partition("=")
+        if not text:
+            continue  # a lone flag: its value is the next word
+        if not equals or (text == word and before not in ("-o", "-O")):
+            yield f"mkfs option {word!r}: for zfs only `-o name=value` and `-O name=value` are allowed"
+        elif name in _POOL_MOUNT:
+            yield f"mkfs option {word!r}: bedplate itself says how the pool is mounted"
+        elif name in _POOL_KEYS:
+            yield f"mkfs option {word!r}: write {name} as a key of the file system"
 
 
 def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
@@ -165,6 +260,8 @@ def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
     if levels.journal is not None and levels.journal not in traits.journals:
         known = ", ".join(traits.journals) or "no choice"
         reasons.append(f"{traits.type} has no journal = {levels.journal!r}; it has {known}")
+    if levels.journal_device is not None and levels.journal != "external":
+        reasons.append(f"journal_device = {levels.journal_device!r} needs journal = 'external'")
     if levels.barrier is not None and traits.barrier_by is None:
         reasons.append(f"{traits.type} never flushes the device: it has no barriers to switch")
     for name, level in levels.features.items():
@@ -172,6 +269,8 @@ def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
         if level not in allowed:
             known = ", ".join(str(item) for item in allowed) or "no such choice"
             reasons.append(f"{traits.type} has no {name} = {level!r}; it has {known}")
+    if levels.barrier and levels.features.get("sync") == "disabled":
+        reasons.append("sync = 'disabled' flushes nothing for fsync: barrier = true cannot hold")
     if levels.journal == "none" and "data" in levels.features:
         reasons.append(f"{traits.type} without a journal has no data mode")
     return tuple(reasons)

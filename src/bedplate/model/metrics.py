@@ -63,8 +63,8 @@ _CACHES = (
         "share",
         _SHARE,
         _HIGHER,
-        "1 - bytes read from the device / bytes of relations that PostgreSQL read; an estimate that "
-        "metadata and read-ahead can push below 0",
+        "1 - bytes read from the device / bytes of relations that PostgreSQL read; an estimate, absent "
+        "where the device read more",
     ),
     Metric(
         "fast_transaction_share",
@@ -113,6 +113,34 @@ _DEVICE = (
         "time with a request to the data device in flight / time",
     ),
     Metric("device_queue_depth_mean", "1", _RATIO, _NEITHER, "time in queue / time (Little's law)"),
+    Metric(
+        "journal_device_writes_per_transaction",
+        "1",
+        _RATIO,
+        _NEITHER,
+        "of the writes, those to the journal device",
+    ),
+    Metric(
+        "journal_device_flushes_per_transaction",
+        "1",
+        _RATIO,
+        _NEITHER,
+        "of the flushes, those of the journal device",
+    ),
+    Metric(
+        "journal_device_written_kib_per_transaction",
+        "KiB",
+        _RATIO,
+        _NEITHER,
+        "of the KiB written, those to the journal device",
+    ),
+    Metric(
+        "journal_device_busy_share",
+        "share",
+        _PROPORTION,
+        _NEITHER,
+        "time with a request to the journal device in flight / time",
+    ),
     Metric("dirty_mib_mean", "MiB", _RATIO, _NEITHER, "mean of dirty and writeback pages of the machine"),
     Metric(
         "dirty_mib_max", "MiB", _RATIO, _NEITHER, "largest sample of dirty and writeback pages of the machine"

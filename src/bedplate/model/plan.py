@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 
 from bedplate.model.cell import (
+    JOURNAL_IN_RAM,
     BuildLevels,
     Cell,
     ClusterLevels,
@@ -31,6 +32,8 @@ from bedplate.units import GIB
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
 # image full of zeros would cost more than the canary itself.
 CANARY_IMAGE_BYTES = GIB
+# A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
+VISITS_PER_BOOT = 8
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,24 @@ class Canary:
 
 
 @dataclass(frozen=True)
+class Guest:
+    """The guests of an executor that has them.
+
+    `memory_bytes` is the guest's where a cell asks for no `memory`, None for the executor's own.
+    """
+
+    visits_per_boot: int = VISITS_PER_BOOT
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """A validated plan.
 
     `files` are the texts of the files that it names (own scripts and configurations), by their path
     relative to the plan: a study keeps them beside its frozen plan. `warnings` are sentences: what is
-    allowed but will not give what it seems to.
+    allowed but will not give what it seems to. `journal_device` is what external journals stand on:
+    `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM.
     """
 
     title: str
@@ -82,6 +97,8 @@ class Plan:
     canary: Canary
     files: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    journal_device: ScratchDevice | None = None
+    guest: Guest = field(default_factory=Guest)
 
     @property
     def cell_count(self) -> int:
@@ -105,8 +122,18 @@ class Plan:
         loads = [
             (workload.type, scale, workload.runs) for workload in self.workloads for scale in workload.scales
         ]
+        # What came later stands here only where it was asked for: a study of before keeps its digest.
+        later = {
+            name: value
+            for name, value, default in (
+                ("journal_device", self.journal_device, None),
+                ("guest", self.guest, Guest()),
+            )
+            if value != default
+        }
         return digest(
             {
+                **later,
                 "layers": [sorted(dumps(levels) for levels in layer) for layer in layers],
                 "loads": sorted(dumps(load) for load in loads),
                 "repetitions": self.repetitions,
@@ -116,6 +143,14 @@ class Plan:
                 "canary": self.canary,
             }
         )
+
+    def journal_device_for(self, filesystem: FilesystemLevels) -> ScratchDevice | None:
+        """What the external journal of these levels stands on; None for any other journal."""
+        if filesystem.journal_device is None or self.journal_device is None:
+            return None
+        if filesystem.journal_device == JOURNAL_IN_RAM:
+            return replace(self.journal_device, device=None)
+        return replace(self.journal_device, image_bytes=None)
 
     def scratch_device_for(self, *, canary: bool) -> ScratchDevice:
         """The scratch device of a study's visit, or of a canary's (a small image)."""
@@ -179,13 +214,17 @@ class Expansion:
 
 @dataclass(frozen=True)
 class ScheduledVisit:
-    """One visit at its place. Repetitions count from 1; a canary's count is its own."""
+    """One visit at its place. Repetitions count from 1; a canary's count is its own.
+
+    Visits with the same `boot` share one boot of a kernel; None where the running system is not left.
+    """
 
     index: int
     cell_id: str
     dataset_id: str
     repetition: int
     canary: bool = False
+    boot: int | None = None
 
 
 @dataclass(frozen=True)

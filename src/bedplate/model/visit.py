@@ -23,6 +23,8 @@ from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.levels import Levels, Scalar
 
 FORMAT_VERSION = 1
+# The accelerator of a guest whose processors are QEMU's own programs.
+EMULATED = "tcg"
 
 
 class Outcome(StrEnum):
@@ -87,7 +89,9 @@ class VisitKey:
 class VisitRequest:
     """Everything a visit needs; `native_drivers` are paths of built C drivers by name.
 
-    `provenance` names the machine and the plan by digest, for the record.
+    `journal_device` is there where the cell asks for an external journal; an image is memory then, in
+    the `image_directory` that is on a tmpfs. `provenance` names the machine and the plan by digest,
+    for the record.
     """
 
     format_version: int
@@ -101,6 +105,7 @@ class VisitRequest:
     state_directory: str
     seed: int
     provenance: Mapping[str, str] = field(default_factory=dict)
+    journal_device: ScratchDevice | None = None
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class FlushCount:
-    """Flushes that reached a device over `calls` calls of fsync, appending or overwriting.
+    """Flushes that reached a device over `calls` syncs.
 
-    `device` is `data` or `journal`.
+    `device` is `data` or `journal`. `pattern` is `appending` or `overwriting`, each write with an
+    fsync, or `logging`, an overwrite with an fdatasync.
     """
 
     device: str
@@ -193,7 +199,9 @@ class VisitRecord:
     """What happened in one visit; `failed_step` is the step of its life at which it stopped.
 
     `provenance` names what may be compared with what: `machine` and `plan` by digest, `executor`,
-    `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured.
+    `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured; of a visit
+    in a guest also `accelerator`, `qemu`, `kernel_digest`, `host_kernel` and `disk`. `seconds` is the visit's
+    own life; `whole_seconds` has the hand-over, a boot and the making of figures too, None in older studies.
     """
 
     format_version: int
@@ -221,3 +229,14 @@ class VisitRecord:
     runs: tuple[str, ...] = ()
     build_digest: str | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    whole_seconds: float | None = None
+
+    @property
+    def accelerator(self) -> str | None:
+        """`kvm` or `tcg` for a visit in a guest, None where the machine itself was measured."""
+        return self.provenance.get("accelerator")
+
+    @property
+    def emulated(self) -> bool:
+        """True where the processors were emulated: its speeds measure the emulator as well."""
+        return self.accelerator == EMULATED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+_FLUSH_FIELDS = ("flushes", "flush_ticks_ms")
 # Names of the fields of a block device's `stat` file, in order (Documentation/block/stat.rst). Kernels
 # before 4.18 have no discards, before 5.5 no flushes: those are absent then, not zero.
 _DEVICE_FIELDS = (
@@ -28,14 +29,17 @@ _DEVICE_FIELDS = (
     "discards_merged",
     "discarded_sectors",
     "discard_ticks_ms",
-    "flushes",
-    "flush_ticks_ms",
+    *_FLUSH_FIELDS,
 )
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class DeviceProbe:
-    """Counters of one block device; `prefix` is `device` or `journal_device`."""
+    """Counters of one block device; `prefix` is `device` or `journal_device`.
+
+    Flushes are absent of a partition, and of a device that stands on others: the kernel counts them for
+    the whole disk below alone, whose other users flush it too (block/blk-flush.c).
+    """
 
     skew = "reads one file of the kernel"
 
@@ -43,13 +47,15 @@ class DeviceProbe:
         self.name = f"diskstats of the {prefix.replace('_', ' ')}"
         self._stat = stat
         self._prefix = prefix
+        device = stat.parent
+        counts_flushes = not (device / "partition").exists() and not any(device.glob("slaves/*"))
+        self._fields = _DEVICE_FIELDS if counts_flushes else _DEVICE_FIELDS[: -len(_FLUSH_FIELDS)]
 
     def read(self) -> Mapping[str, float]:
         """`device.reads` … `device.flushes`; all cumulative but `inflight`."""
         values = self._stat.read_text().split()
         return {
-            f"{self._prefix}.{name}": float(value)
-            for name, value in zip(_DEVICE_FIELDS, values, strict=False)
+            f"{self._prefix}.{name}": float(value) for name, value in zip(self._fields, values, strict=False)
         }
 
 

@@ -25,7 +25,7 @@ _PAGE = Path(__file__).parent / "page"
 
 
 def build_report(studies: Sequence[Path], output: Path) -> None:
-    """Write the report of the studies to `output`, whole or not at all.
+    """Write the report of the studies to `output`, whole or not at all; its folder is made if need be.
 
     PlanError without a study, StudyError where one is damaged.
     """
@@ -52,6 +52,7 @@ def build_report(studies: Sequence[Path], output: Path) -> None:
         data=Markup(data),  # noqa: S704 - escaped for where it stands
         **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
     )
+    output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.part")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(output)

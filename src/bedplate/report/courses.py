@@ -15,38 +15,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bedplate.errors import StudyError
+from bedplate.model.course import COURSE_FILE, LATENCY_FILE, SHOWN_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-COURSE_FILE = "course.parquet"
-LATENCY_FILE = "latency.parquet"
 # More than a screen can show of a difference.
 _DIGITS = 4
-# Columns that the page draws; the rest stays in the study for `bedplate export`.
-COURSE_COLUMNS = (
-    "second",
-    "tps",
-    "latency_ms_p50",
-    "latency_ms_p95",
-    "latency_ms_p99",
-    "latency_ms_max",
-    "device_reads_per_s",
-    "device_writes_per_s",
-    "device_flushes_per_s",
-    "device_read_mib_per_s",
-    "device_written_mib_per_s",
-    "queue_depth",
-    "dirty_mib",
-    "writeback_mib",
-    "server_cpu",
-    "client_cpu",
-    "pressure_io_some",
-    "pressure_io_full",
-    "pressure_cpu_some",
-    "pressure_memory_some",
-)
 # Eight bins to a doubling of the latency: finer than the width of a line on the page.
 _BINS_PER_DOUBLING = 8
 
@@ -67,7 +43,7 @@ def packed_course(directory: Path) -> str | None:
     if not path.is_file():
         return None
     frame = _read(path)
-    known = [name for name in COURSE_COLUMNS if name in frame.columns]
+    known = [name for name in SHOWN_COLUMNS if name in frame.columns]
     # One query for all columns: as many queries as columns would take longer than the rest of a page.
     short = frame.select(
         pl.col(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bedplate.errors import PlanError, StudyError
-from bedplate.report.courses import COURSE_FILE
+from bedplate.model.course import COURSE_FILE
 from bedplate.report.overview import overview
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ RUN_COLUMNS: Mapping[str, Any] = {
     "attempt": pl.Int64,
     "order": pl.Int64,
     "canary": pl.Boolean,
+    "emulated": pl.Boolean,
+    "executor": pl.String,
+    "kernel": pl.String,
+    "accelerator": pl.String,
+    "boot_id": pl.String,
     "started_wall_s": pl.Float64,
     "outcome": pl.String,
     "validity": pl.String,
@@ -43,7 +48,8 @@ RUN_COLUMNS: Mapping[str, Any] = {
     "warmup_s": pl.Float64,
     "duration_s": pl.Float64,
 }
-KEY_COLUMNS = ("study", "cell", "dataset", "run", "repetition", "attempt", "canary")
+# Whether the processors were emulated stands beside every figure, so it is in all three tables.
+KEY_COLUMNS = ("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
 FIGURE_COLUMNS: Mapping[str, Any] = {
     **{name: RUN_COLUMNS[name] for name in KEY_COLUMNS},
     "phase": pl.String,
@@ -65,7 +71,7 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
 
     An `output` that ends in .json takes all three tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs. Anything else is a directory, which gets one file per table
-    in each of `formats` (default: all). PlanError for an unknown format.
+    in each of `formats` (default: all). Folders are made where need be. PlanError for an unknown format.
     """
     suffix = output.suffix.removeprefix(".")
     unknown = [name for name in formats or () if name not in FORMATS]
@@ -77,6 +83,7 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
         raise PlanError(f"{output} is one file; --format {', '.join(formats or ())} needs a directory")
     found = overview(study)
     if suffix in FORMATS and not output.is_dir():
+        output.parent.mkdir(parents=True, exist_ok=True)
         _write_file(found, output, suffix)
         return (output,)
     output.mkdir(parents=True, exist_ok=True)
@@ -150,6 +157,7 @@ def _key(found: Overview, m: Measurement) -> dict[str, Any]:
         "repetition": m.repetition,
         "attempt": m.attempt,
         "canary": m.canary,
+        "emulated": None if m.where is None else m.where.emulated,
     }
 
 
@@ -167,6 +175,10 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "block_size_bytes": cell.build.block_size_bytes,
         "throttle": cell.device.throttle.name if cell.device.throttle else None,
         "order": m.order,
+        "executor": m.where.executor if m.where else None,
+        "kernel": m.where.kernel if m.where else None,
+        "accelerator": m.where.accelerator if m.where else None,
+        "boot_id": m.where.boot_id if m.where else None,
         "started_wall_s": m.started_wall_s,
         "outcome": m.outcome.value,
         "validity": m.validity.value,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.cell import KernelLevels
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 # Levels that have a place of their own: the variant's name, or an axis of the heat map.
 _SHOWN_ELSEWHERE = ("filesystem.", "build.block_size_bytes", "device.throttle.")
 _OWN_CONFIGURATION = "cluster.configuration"
+_KERNEL = "kernel.release"
 DEFAULT_BLOCK = "default"
+EMULATED_SENTENCE = (
+    "emulated processors (QEMU's TCG): speeds measure the emulator, compare them with nothing; what a kernel "
+    "takes and how often it flushes holds"
+)
 
 
 @dataclass(frozen=True)
@@ -71,20 +77,37 @@ def effective_block_bytes(record: VisitRecord) -> int | None:
 def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[str, ...]:
     """Sentences that must stand beside every figure of a study: emulation and image files."""
     marks = []
-    throttles = sorted({cell.device.throttle.name for cell in cells if cell.device.throttle})
+    known, visits = list(cells), list(records)
+    if any(record.emulated for record in visits):
+        marks.append(EMULATED_SENTENCE)
+    throttles = sorted({cell.device.throttle.name for cell in known if cell.device.throttle})
     if throttles:
         marks.append(
             f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
             "the latency of a flush is not"
         )
-    if any(stands_on_image(record) for record in records):
-        marks.append("image file: the figures include the host's file system and the loop device")
+    if any(stands_on_image(record) for record in visits):
+        below = "virtio disk" if any(record.accelerator for record in visits) else "loop device"
+        marks.append(f"image file: the figures include the host's file system and the {below}")
+    kernels = sorted({record.provenance["kernel"] for record in visits if "kernel" in record.provenance})
+    if len(kernels) > 1 and not varies_the_kernel(known):
+        marks.append(
+            f"kernels differ ({', '.join(kernels)}) and are no factor of the plan: between cells of two "
+            "kernels no difference is the file system's alone"
+        )
     return tuple(marks)
 
 
+def varies_the_kernel(cells: Iterable[Cell]) -> bool:
+    """Whether some two cells differ in nothing but the kernel: then it is a factor."""
+    known = set(cells)
+    return len({replace(cell, kernel=KernelLevels()) for cell in known}) < len(known)
+
+
 def stands_on_image(record: VisitRecord) -> bool:
-    """True where the scratch device was an image file on a loop device."""
-    return str(record.device_facts.get("kind", "")).startswith("image file")
+    """True where the scratch device was an image file, on a loop device or behind a guest's disk."""
+    kinds = (str(record.device_facts.get("kind", "")), record.provenance.get("disk", ""))
+    return any(kind.startswith("image file") for kind in kinds)
 
 
 def _varying(cells: list[Cell]) -> tuple[str, ...]:
@@ -99,7 +122,9 @@ def _other_levels(cell: Cell, varying: tuple[str, ...]) -> list[str]:
 
 
 def _level_label(name: str, value: Scalar | None) -> str:
-    short = name.removeprefix("cluster.settings.").rsplit(".", maxsplit=1)[-1]
+    short = (
+        "kernel" if name == _KERNEL else name.removeprefix("cluster.settings.").rsplit(".", maxsplit=1)[-1]
+    )
     if value is None:
         return f"default {short}"
     if name == _OWN_CONFIGURATION:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,23 +11,46 @@ from bedplate.model.durability import worst
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
+from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
 from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
-from bedplate.study.frames import read_study
+from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.visit import VisitRecord
     from bedplate.report.labels import CellLabel
-    from bedplate.study.frames import StoredVisit, Study
+    from bedplate.study.stored import StoredVisit, Study
 
 NOT_YET = "not run yet"
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
+
+
+class Trouble(Enum):
+    """In a word, what is to be said of a run that is not simply valid."""
+
+    FAILED = "failed"
+    SUSPECT = "suspect"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where a visit was lived; `accelerator` is None where the machine itself was measured."""
+
+    executor: str
+    kernel: str | None
+    accelerator: str | None
+    emulated: bool
+    boot_id: str
 
 
 @dataclass(frozen=True)
@@ -34,7 +58,8 @@ class Measurement:
     """One run that was due, with what became of it; `figures` is None where there are none.
 
     `order` is the place of its visit in the schedule. `directory` holds its course and latencies.
-    `by_metric` are its figures by the name of the metric.
+    `by_metric` are its figures by the name of the metric. `unreached`: its visit failed before the run
+    began, so that the run did not fail and yet will not come. `where` is None before its visit.
     """
 
     cell: str
@@ -51,6 +76,17 @@ class Measurement:
     figures: RunFigures | None = None
     directory: Path | None = None
     by_metric: Mapping[str, Figure] = field(default_factory=dict)
+    unreached: bool = False
+    where: Whereabouts | None = None
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """None where all is well; a run that a failed visit never reached is told as that visit's failure."""
+        if self.outcome is Outcome.FAILED or self.unreached:
+            return Trouble.FAILED
+        if self.outcome is Outcome.NOT_RUN:
+            return Trouble.NOT_RUN
+        return Trouble.SUSPECT if self.validity is Validity.SUSPECT else None
 
     def value(self, metric: str) -> float | None:
         """The measured value; None where it is absent or censored."""
@@ -66,13 +102,33 @@ class Measurement:
 
 @dataclass(frozen=True)
 class CellFacts:
-    """A cell with what its visits found out about it; `identical_to` are ids of other cells."""
+    """A cell with what its visits found out about it; `identical_to` are ids of other cells.
+
+    `incomparable` says in what surroundings its visits differ that no factor explains. `flushes` are
+    those of all its visits that counted some.
+    """
 
     id: str
     label: CellLabel
     durability: Durability | None
     identical_to: tuple[str, ...]
     changing: bool
+    emulated: bool = False
+    incomparable: tuple[str, ...] = ()
+    flushes: tuple[FlushRate, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands beside the cell's figures, apart from the emulation of its device."""
+        found = []
+        if self.changing:
+            found.append("what was in force changed between its visits")
+        if self.incomparable:
+            words = "; ".join(self.incomparable)
+            found.append(f"its visits are not comparable, so there is no interval ({words})")
+        if self.emulated:
+            found.append("emulated processors: the speed is the emulator's")
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -137,12 +193,16 @@ def overview_of(study: Study) -> Overview:
     runs = tuple(dict.fromkeys((m.dataset, m.run) for m in plain))
     records = [visit.record for visit in study.visits]
     cells, pruned = _cells(study)
+    found = summaries(rows, {name: METRICS[name].scale for name in metrics})
     return Overview(
         study=study,
         cells=cells,
         runs=runs,
         measurements=measurements,
-        summaries=summaries(rows, {name: METRICS[name].scale for name in metrics}),
+        summaries={
+            key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
+            for key, summary in found.items()
+        },
         marks=study_marks(study.schedule.cells.values(), records),
         pruned=pruned,
     )
@@ -159,7 +219,11 @@ def _cells(
     scheduled = {visit.cell_id for visit in study.schedule.visits if not visit.canary}
     due = {cell_id: cell for cell_id, cell in study.schedule.cells.items() if cell_id in scheduled}
     labels = label_cells([*due.values(), *(item.cell for item in study.schedule.pruned)], blocks)
-    effective = effective_cells((record.key.cell, record.effective_digest) for record in plain)
+    changing = effective_cells((record.key.cell, record.effective_digest) for record in plain).changing
+    effective = effective_cells((record.key.cell, _configuration(record)) for record in plain)
+    visits: dict[str, list[VisitRecord]] = {}
+    for record in plain:
+        visits.setdefault(record.key.cell, []).append(record)
     promises: dict[str, Durability] = {}
     for record in plain:
         if record.durability is not None:
@@ -171,11 +235,30 @@ def _cells(
             label=labels[cell_id],
             durability=promises.get(cell_id),
             identical_to=effective.others(cell_id),
-            changing=cell_id in effective.changing,
+            changing=cell_id in changing,
+            emulated=any(record.emulated for record in visits.get(cell_id, ())),
+            incomparable=differences(map(_provenance, visits.get(cell_id, ()))),
+            flushes=flush_rates(visits.get(cell_id, ())),
         )
         for cell_id in due
     }
     return cells, tuple((labels[item.cell.id], item.reasons) for item in study.schedule.pruned)
+
+
+def _configuration(record: VisitRecord) -> str | None:
+    """What was in force with what it was in force under: equal options of two kernels are two results.
+
+    Two kernels that somebody built may say the same release.
+    """
+    if record.effective_digest is None:
+        return None
+    kernel = (record.provenance.get("kernel"), record.provenance.get("kernel_digest"))
+    under = (record.executor, record.accelerator, *kernel)
+    return " ".join(map(str, (record.effective_digest, *under)))
+
+
+def _provenance(record: VisitRecord) -> Mapping[str, str]:
+    return {"executor": record.executor, **record.provenance}
 
 
 def _worse(first: Durability, second: Durability) -> Durability:
@@ -199,8 +282,8 @@ def _measurements(study: Study) -> Iterator[Measurement]:
         yield from _of_visit(scheduled, latest.get(key_of), due.get(scheduled.dataset_id, ()))
 
 
-def _due(study: Study) -> dict[str, tuple[str, ...]]:
-    """The names of the runs that every plain visit makes, by dataset.
+def _due(study: Study) -> dict[str, tuple[RunSpec, ...]]:
+    """The runs that every plain visit makes, by dataset.
 
     The schedule keeps the canary's run with the others of its dataset. It is due in canary visits only,
     unless a plan gave the same name to a run of its own, which plain visits then have made.
@@ -214,7 +297,7 @@ def _due(study: Study) -> dict[str, tuple[str, ...]]:
     canaries = {visit.dataset_id for visit in study.schedule.visits if visit.canary}
     return {
         dataset: tuple(
-            spec.name
+            spec
             for spec in specs
             if spec.name != CANARY_RUN or dataset not in canaries or (dataset, spec.name) in made
         )
@@ -223,12 +306,13 @@ def _due(study: Study) -> dict[str, tuple[str, ...]]:
 
 
 def _of_visit(
-    scheduled: ScheduledVisit, stored: StoredVisit | None, due: tuple[str, ...]
+    scheduled: ScheduledVisit, stored: StoredVisit | None, due: tuple[RunSpec, ...]
 ) -> Iterator[Measurement]:
     found = _runs_of(stored) if stored else {}
-    for name in dict.fromkeys((*(() if scheduled.canary else due), *found)):
+    specs = {} if scheduled.canary else {spec.name: spec for spec in due}
+    for name in dict.fromkeys((*specs, *found)):
         run, directory = found.get(name, (None, None))
-        outcome, reasons = _outcome(stored, run)
+        outcome, reasons = (run.outcome, run.reasons) if run else _without_figures(stored, specs[name])
         yield Measurement(
             cell=scheduled.cell_id,
             dataset=scheduled.dataset_id,
@@ -245,17 +329,30 @@ def _of_visit(
             figures=run,
             directory=directory,
             by_metric={figure.metric: figure for figure in reversed(run.figures)} if run else {},
+            unreached=stored is not None
+            and stored.record.outcome is Outcome.FAILED
+            and outcome is Outcome.NOT_RUN,
+            where=_whereabouts(stored.record) if stored else None,
         )
 
 
-def _outcome(stored: StoredVisit | None, run: RunFigures | None) -> tuple[Outcome, tuple[str, ...]]:
+def _whereabouts(record: VisitRecord) -> Whereabouts:
+    return Whereabouts(
+        executor=record.executor,
+        kernel=record.provenance.get("kernel"),
+        accelerator=record.accelerator,
+        emulated=record.emulated,
+        boot_id=record.boot_id,
+    )
+
+
+def _without_figures(stored: StoredVisit | None, spec: RunSpec) -> tuple[Outcome, tuple[str, ...]]:
+    """A run that began and left no figures has failed; one that its visit never came to did not run."""
     if stored is None:
         return Outcome.NOT_RUN, (NOT_YET,)
-    if run is not None:
-        return run.outcome, run.reasons
     if stored.record.outcome is Outcome.COMPLETED:
         return Outcome.NOT_RUN, ("the visit has no record of this run",)
-    return stored.record.outcome, stored.record.reasons
+    return Outcome.FAILED if stored.has_begun(spec) else Outcome.NOT_RUN, stored.record.reasons
 
 
 def _runs_of(stored: StoredVisit) -> dict[str, tuple[RunFigures, Path]]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.metrics import METRICS
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Validity
+from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -37,6 +38,7 @@ SECTIONS = (
     ("distribution", "Latency distribution"),
     ("caches", "Cache ratios"),
     ("checkpoints", "Checkpoints"),
+    ("durability", "Durability"),
     ("order", "Run order and validity"),
     ("failures", "Failures and doubts"),
     ("effective", "Asked and effective"),
@@ -102,6 +104,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class FlushRow:
+    """How often fsync flushed the devices of a cell, in the order of `COUNTED`."""
+
+    cell: str
+    rates: tuple[str, ...]
+    durability: str
+    durability_class: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StudyShell:
     """One study on the page."""
 
@@ -117,6 +130,7 @@ class StudyShell:
     machine_details: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     history: tuple[tuple[str, str], ...]
     plan: str
+    flushes: tuple[FlushRow, ...]
 
 
 def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
@@ -126,6 +140,7 @@ def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
         "title": " · ".join(dict.fromkeys(found.study.facts.title for found in overviews)),
         "studies": [_study(found) for found in overviews],
         "defined": defined,
+        "counted": COUNTED,
         "failures": [failure for found in overviews for failure in _failures(found)],
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
@@ -149,6 +164,18 @@ def _study(found: Overview) -> StudyShell:
         ),
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
+        flushes=tuple(_flush_row(cell) for cell in found.cells.values() if cell.flushes),
+    )
+
+
+def _flush_row(cell: CellFacts) -> FlushRow:
+    words = durability_words(cell.durability)
+    return FlushRow(
+        cell=cell.label.full,
+        rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
+        durability=words,
+        durability_class=words.split(maxsplit=1)[0],
+        reasons=cell.durability.reasons if cell.durability else (),
     )
 
 
@@ -161,7 +188,23 @@ def _sentence(found: Overview) -> str:
         f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
         f"variant{'' if variants == 1 else 's'}, runs {runs}, on {machine.hostname}: {machine.cpu_model}, "
         f"{machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
-        f"kernel {machine.kernel_release}, {machine.distribution}."
+        f"{_kernels(found)}, {machine.distribution}."
+    )
+
+
+def _kernels(found: Overview) -> str:
+    """The kernel that the figures were made under: the guests' where visits were lived in guests."""
+    own = f"kernel {found.study.machine.kernel_release}"
+    places = [run.where for run in found.measurements if run.where is not None]
+    guests = sorted({where.kernel for where in places if where.executor == "qemu" and where.kernel})
+    if not guests:
+        return own
+    inside = f"in guests of QEMU with kernel {', '.join(guests)}"
+    everywhere = all(where.executor == "qemu" for where in places)
+    return (
+        f"{inside} (the machine's own is {found.study.machine.kernel_release})"
+        if everywhere
+        else f"{own}, and {inside}"
     )
 
 
@@ -197,8 +240,7 @@ def _row(
 ) -> Row:
     blocks = f"fs {cell.label.filesystem_block} · db {cell.label.database_block}"
     notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
-    if cell.changing:
-        notes.append("what was in force changed between its visits")
+    notes += cell.notes
     if cell.label.throttle:
         notes.append(f"emulated device: {cell.label.throttle}")
     due = [m for run in found.runs for m in found.of(cell.id, run)]
@@ -271,13 +313,12 @@ def _failures(found: Overview) -> list[Failure]:
     """One entry per visit that failed and per run that failed, is suspect or is missing."""
     entries: dict[Failure, None] = {}
     for m in found.measurements:
-        if m.outcome is Outcome.COMPLETED and m.validity is not Validity.SUSPECT:
+        if m.trouble is None:
             continue
-        kind = "suspect" if m.outcome is Outcome.COMPLETED else m.outcome.value.replace("_", " ")
         cell = found.cells[m.cell].label.full if m.cell in found.cells else "canary"
         entries[
             Failure(
-                kind=kind,
+                kind=m.trouble.value,
                 cell=f"{cell} · {m.run}" if m.figures else cell,
                 repetition=f"{'canary ' if m.canary else ''}{m.repetition}",
                 reasons=m.reasons or ("no reason was recorded",),

@@ -12,8 +12,8 @@ from rich.text import Text
 from bedplate.errors import PlanError
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
-from bedplate.model.visit import Outcome, Validity
-from bedplate.report.overview import overview
+from bedplate.report.durability_table import durability_table
+from bedplate.report.overview import Trouble, overview
 from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -48,7 +48,7 @@ def show_tables(
 ) -> list[RenderableType]:
     """One table per study and pair of runs, each with its footnotes; `workload` is the name of a run.
 
-    PlanError where no study has the run or nothing knows the metric.
+    The last of a study's tables is that of its durability. PlanError where no study has the run or nothing knows the metric.
     """
     if metric not in METRICS:
         raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
@@ -62,6 +62,9 @@ def show_tables(
             _study_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
             for start in range(0, len(runs), _RUNS_IN_A_TABLE)
         ]
+        durability = durability_table(found)
+        if runs and durability is not None:
+            shown.append(durability)
     if workload is not None and not shown:
         raise PlanError(
             f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
@@ -98,6 +101,9 @@ def bar(value: float | None, largest: float, *, cells: int = _BAR_CELLS) -> str:
 def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:
     notes = _Notes()
     several = len({dataset for dataset, _ in found.runs}) > 1
+    # Where only some are, the footnote at their names says it.
+    measured = [cell for cell in found.cells.values() if any(found.of(cell.id, run) for run in runs)]
+    all_emulated = any(cell.emulated for cell in measured)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
     table.add_column("cell", overflow="fold", min_width=14, max_width=36)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
@@ -105,6 +111,8 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
         title = f"{run} ({dataset})" if several else run
         unit = METRICS[metric].unit
         head = Text(f"{_shortened(title)}\n{metric}" + ("" if unit == "1/s" else f", {unit}"))
+        if all_emulated:
+            head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", overflow="fold", min_width=13)
     table.add_column("", no_wrap=True, width=_BAR_CELLS)
     table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
@@ -115,7 +123,7 @@ def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> Renderabl
         table.add_row(*_row(found, cell, runs, metric=metric, largest=largest, notes=notes))
     return Group(
         Text(found.study.facts.title, style="bold"),
-        *(Text(f"{mark_.capitalize()}.", style="yellow") for mark_ in found.marks),
+        *(Text(f"{mark_[:1].upper()}{mark_[1:]}.", style="yellow") for mark_ in found.marks),
         table,
         _legend(runs, metric),
         *(Text(line, style="dim") for line in notes.lines()),
@@ -134,8 +142,8 @@ def _row(
         survives.append(notes.number(reason), style="dim")
     for other in cell.identical_to:
         name.append(notes.number(f"in force is the same as in {found.cells[other].label.full}"), style="dim")
-    if cell.changing:
-        name.append(notes.number("what was in force changed between its visits"), style="dim")
+    for note in cell.notes:
+        name.append(notes.number(note), style="dim")
     figures: list[RenderableType] = []
     for run in runs:
         summary = found.summary(cell.id, run, metric)
@@ -177,12 +185,13 @@ def _reasons(measurements: Sequence[Measurement]) -> list[str]:
     """What is to be said of a cell's runs, with its repetition; failures of a visit stand once."""
     found: dict[str, None] = {}
     for m in measurements:
-        if m.outcome is Outcome.COMPLETED and m.validity is not Validity.SUSPECT:
+        if m.trouble is None:
             continue
-        kind = "suspect" if m.outcome is Outcome.COMPLETED else m.outcome.value.replace("_", " ")
         for reason in m.reasons or ("no reason was recorded",):
             where = f" ({m.run})" if m.figures else ""
-            found.setdefault(reason if kind == "not run" else f"{kind}{where}: {reason}")
+            found.setdefault(
+                reason if m.trouble is Trouble.NOT_RUN else f"{m.trouble.value}{where}: {reason}"
+            )
     return list(found)
 
 
@@ -228,6 +237,9 @@ def _cell_document(found: Overview, cell: CellFacts, runs: Sequence[Run], metric
         "filesystem_block_size_bytes": cell.label.filesystem_block_bytes,
         "block_size_bytes": cell.label.database_block_bytes,
         "durability": to_json(cell.durability),
+        "flushes": [{**to_json(rate), "per_fsync": rate.per_call} for rate in cell.flushes],
+        "emulated": cell.emulated,
+        "incomparable": list(cell.incomparable),
         "identical_to": list(cell.identical_to),
         "runs": [
             {

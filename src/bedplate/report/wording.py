@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from bedplate.model.visit import Outcome, Validity
+from bedplate.report.overview import Trouble
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT
 
 if TYPE_CHECKING:
@@ -55,11 +55,12 @@ def durability_words(durability: Durability | None) -> str:
 
 def mark(measurements: Sequence[Measurement]) -> str:
     """The worst that is to be said of the repetitions of a run: failed, suspect, missing, or valid."""
-    if any(m.outcome is Outcome.FAILED for m in measurements):
+    troubles = {m.trouble for m in measurements}
+    if Trouble.FAILED in troubles:
         return FAILED_MARK
-    if any(m.validity is Validity.SUSPECT for m in measurements):
+    if Trouble.SUSPECT in troubles:
         return SUSPECT_MARK
-    if not measurements or any(m.outcome is Outcome.NOT_RUN for m in measurements):
+    if not measurements or Trouble.NOT_RUN in troubles:
         return MISSING_MARK
     return VALID_MARK
 
@@ -84,7 +85,7 @@ def counted(summary: Summary) -> str:
 
 def repetitions_sentence(repetitions: int, *, study: str = "STUDY") -> str:
     """What this many repetitions can and cannot tell, and how to get more."""
-    more = f"`bedplate extend {study} --repetitions 5` adds repetitions to this study."
+    more = f"`sudo ./bedplate extend {study} --repetitions 5` adds repetitions to this study."
     if repetitions == 0:
         return "Nothing has been measured yet."
     if repetitions == 1:

@@ -29,8 +29,8 @@ class Progress:
     """Counts of visits by their last attempt.
 
     `measured_s` is the time inside `measure` phases of finished visits, `visits_s` the wall time of
-    those visits; their ratio says how well a study uses its time. `steps` are means per visit, the
-    longest first, without the runs themselves.
+    those visits, with boots, hand-over and figures; their ratio says how well a study uses its time. `steps` are means per visit, the
+    longest first, without the runs themselves. `emulated`: some visit had emulated processors.
     """
 
     title: str
@@ -44,6 +44,7 @@ class Progress:
     visits_s: float
     measured_share: float | None
     seconds_left: float | None
+    emulated: bool
     steps: tuple[Timing, ...]
     failures: tuple[Failure, ...]
     history: tuple[HistoryEntry, ...]
@@ -64,7 +65,7 @@ def read_progress(directory: Path) -> Progress:
             done.append((path, codec.read(VisitRecord, path / "visit.json")))
     records = [record for _, record in done]
     measured_s = sum(_measured_seconds(path, record) for path, record in done)
-    visits_s = sum(record.seconds for record in records)
+    visits_s = sum(record.whole_seconds or record.seconds for record in records)
     left = len(schedule.visits) - len(done)
     unfinished = next(layout.visits.glob(f"*/*/*{UNFINISHED}"), None)
     return Progress(
@@ -79,6 +80,7 @@ def read_progress(directory: Path) -> Progress:
         visits_s=visits_s,
         measured_share=measured_s / visits_s if visits_s else None,
         seconds_left=left * visits_s / len(records) if records else None,
+        emulated=any(record.emulated for record in records),
         steps=_mean_steps(records),
         failures=tuple(
             _failure(path, record) for path, record in done if record.outcome is not Outcome.COMPLETED

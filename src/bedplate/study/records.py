@@ -19,7 +19,10 @@ class HistoryEntry:
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """`study.json`. `kernel_release` is that of the last start; a declared factor may change it."""
+    """`study.json`. `kernel_release` is that of the last start; a declared factor may change it.
+
+    `executor` is the one that the study was begun with, and stays with, where its plan says `auto`.
+    """
 
     format_version: int
     title: str
@@ -29,6 +32,7 @@ class StudyFacts:
     machine_identity: str
     kernel_release: str
     history: tuple[HistoryEntry, ...]
+    executor: str = "local"
 
 
 @dataclass(frozen=True)

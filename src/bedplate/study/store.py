@@ -70,6 +70,7 @@ class StudyStore:
         machine: Machine,
         expansion: Expansion,
         schedule: Schedule,
+        executor: str = "local",
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else."""
         refuse_unless_new(directory)
@@ -100,6 +101,7 @@ class StudyStore:
                 machine_identity=machine.identity,
                 kernel_release=machine.kernel_release,
                 history=(HistoryEntry(now, "created"),),
+                executor=executor,
             ),
         )
         _sync(directory)

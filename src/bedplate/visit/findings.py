@@ -25,6 +25,7 @@ class Findings:
     effective_digest: str | None = None
     flush_counts: tuple[FlushCount, ...] = ()
     durability: Durability | None = None
+    device_names: list[str] = field(default_factory=list)
     device_facts: Levels = field(default_factory=Levels)
     sizes: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from bedplate import __version__
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.command import Commands
-from bedplate.host.kernel_log import KernelLog
+from bedplate.host.kernel_log import KernelLog, without_other_loops
 from bedplate.host.ledger import Ledger
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 from bedplate.visit.findings import Findings, Steps
@@ -76,7 +76,7 @@ def live(
         sizes=findings.sizes,
         timings=tuple(steps.timings),
         versions={"bedplate": __version__, "kernel": os.uname().release, **findings.versions},
-        kernel_messages=messages or (),
+        kernel_messages=without_other_loops(messages or (), findings.device_names),
         filesystem_check=findings.filesystem_check,
         commands=tuple(commands.record),
         runs=tuple(findings.runs),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
@@ -35,8 +36,14 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
         commands,
         directory=Path(request.scratch_device.image_directory or request.state_directory),
     )
+    reasons += _journal(request, commands)
     reasons += _memory(request)
     return tuple(reasons)
+
+
+def has_memory_of_a_guest(request: VisitRequest) -> bool:
+    """Whether this machine is a guest made as large as the cell's memory, which no limit adds to."""
+    return request.provenance.get("memory") == "guest"
 
 
 def _missing_files(request: VisitRequest) -> list[str]:
@@ -49,13 +56,23 @@ def _missing_files(request: VisitRequest) -> list[str]:
     ]
 
 
+def _journal(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
+    if request.cell.filesystem.journal != "external":
+        return ()
+    if request.journal_device is None:
+        return ("journal = 'external', but the request names no device for the journal",)
+    return journal_refusal_reasons(
+        request.journal_device, request.scratch_device, commands, directory=MEMORY_DIRECTORY
+    )
+
+
 def _memory(request: VisitRequest) -> list[str]:
     limit = request.cell.device.memory_bytes
     if limit is None:
         return []
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     reasons = []
-    if limit > machine:
+    if limit > machine and not has_memory_of_a_guest(request):
         reasons.append(f"memory = {format_size(limit)}, but the machine has {format_size(machine)}")
     if limit < _MEMORY_FLOOR_BYTES:
         reasons.append(

@@ -15,13 +15,14 @@ from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.cgroup import Group, drop_page_cache
-from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.journal_device import MEMORY_DIRECTORY, note_journal, prepare_journal, release_journal
+from bedplate.host.ledger import MARK, Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
-from bedplate.host.mount import unmount
+from bedplate.host.process import marked_with
 from bedplate.host.scratch_device import prepare, release_device
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
-from bedplate.model.cell import digest
+from bedplate.model.cell import JOURNAL_IN_RAM, digest
 from bedplate.model.durability import declared
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Comparison, Outcome, RunRecord
@@ -33,6 +34,7 @@ from bedplate.probe.kernel import (
     ProcessorProbe,
 )
 from bedplate.units import MIB
+from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.workload.protocol import Rig
 from bedplate.workload.registry import workload_for
 
@@ -42,11 +44,9 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.device import AttachedDevice
     from bedplate.model.levels import Scalar
-    from bedplate.model.visit import VisitRequest
+    from bedplate.model.visit import Durability, VisitRequest
     from bedplate.visit.findings import Findings, Steps
 
-# Where a client's log goes: memory, so that writing it is no I/O of the machine under test.
-_MEMORY_DIRECTORY = Path("/dev/shm")  # noqa: S108 -- a directory of its own is made in it
 # An image is written at some GiB a second; a display has use for a few events a second.
 _IMAGE_EVENT_BYTES = 256 * MIB
 
@@ -78,22 +78,21 @@ class Stand:
         self._undo = contextlib.ExitStack()
         self._place = ledger.directory
         self._mount_point = self._place / "mount"
+        self._journal: AttachedDevice | None = None
 
     def measure(self) -> None:
         """Every step from the scratch device to the closing check."""
         self._make_places()
         with self._steps.step("scratch device"):
             device = self._take_device()
+        if self._levels.journal == "external":
+            with self._steps.step("journal device"):
+                self._take_journal()
         group = self._make_group(device)
         with self._steps.step("mkfs"):
-            warned = self._filesystem.mkfs(self._levels, device.path, commands=self._commands)
-            self._findings.versions.update(self._filesystem.versions(commands=self._commands))
-            for text in warned:
-                self._findings.comparisons.append(
-                    Comparison("mkfs warning", None, text, "mkfs", matches=None)
-                )
+            self._make_filesystem(device)
         with self._steps.step("mount"):
-            self._mount(device)
+            self._mount(device, group)
         with self._steps.step("read back"):
             self._read_back(device)
         cluster = self._make_cluster(group)
@@ -106,9 +105,11 @@ class Stand:
         with self._steps.step("collect"):
             self._measure_sizes()
         with self._steps.step("unmount"):
-            unmount(self._mount_point, commands=self._commands)
+            self._unmount()
         with self._steps.step("check"):
-            checked = self._filesystem.check(self._levels, device.path, commands=self._commands)
+            checked = self._filesystem.check(
+                self._levels, device.path, commands=self._commands, journal_path=self._journal_path
+            )
             self._findings.filesystem_check = "clean" if checked.clean else checked.text
             if not checked.clean:
                 raise VisitFailed("check", f"fsck found errors after a clean unmount: {checked.text[-2000:]}")
@@ -119,7 +120,8 @@ class Stand:
 
     def _make_places(self) -> None:
         self._mount_point.mkdir()
-        shared = _MEMORY_DIRECTORY if _MEMORY_DIRECTORY.is_dir() else self._place
+        # A client's log goes to memory, so that writing it is no I/O of the machine under test.
+        shared = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else self._place
         self._log_directory = shared / f"bedplate-{os.getpid()}"
         holding = Holding("log_directory", str(self._log_directory))
         self._ledger.note(holding)
@@ -143,6 +145,7 @@ class Stand:
             progress=self._tell_image_progress(scratch.image_bytes),
         )
         self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
+        self._findings.device_names.append(device.name)
         device_levels = request.cell.device
         self._undo.callback(restore_all, self._ledger)
         self._findings.comparisons += queue_settings(
@@ -153,7 +156,54 @@ class Stand:
             ledger=self._ledger,
         )
         self._findings.device_facts = device_facts(device)
+        # In a guest every disk is a virtio disk: the executor knows what stands behind it.
+        if "disk" in request.provenance:
+            self._findings.device_facts = self._findings.device_facts.updated(kind=request.provenance["disk"])
         return device
+
+    def _take_journal(self) -> None:
+        request = self._request
+        journal, scratch = request.journal_device, request.scratch_device
+        if journal is None:
+            raise VisitFailed("journal device", "the request names no device for the external journal")
+        if journal.device is not None:
+            self._undo.enter_context(
+                device_lock(Path(request.state_directory), journal.device, study=str(self._directory))
+            )
+        device = prepare_journal(
+            journal, scratch, ledger=self._ledger, commands=self._commands, directory=self._log_directory
+        )
+        self._undo.callback(release_journal, journal, device, ledger=self._ledger, commands=self._commands)
+        self._undo.callback(restore_all, self._ledger)
+        self._findings.device_names.append(device.name)
+        self._findings.comparisons += queue_settings(
+            device,
+            read_ahead_kb=None,
+            scheduler=None,
+            write_back=write_back_wanted(self._levels),
+            ledger=self._ledger,
+            prefix="journal_device",
+        )
+        facts = dict(device_facts(device))
+        if device.image is not None:
+            facts["kind"] = "memory behind a loop device"
+        own = {f"journal_device_{name}": value for name, value in facts.items()}
+        self._findings.device_facts = Levels({**self._findings.device_facts, **own})
+        self._journal = device
+
+    @property
+    def _journal_path(self) -> str | None:
+        return None if self._journal is None else self._journal.path
+
+    def _make_filesystem(self, device: AttachedDevice) -> None:
+        warned = self._filesystem.mkfs(
+            self._levels, device.path, commands=self._commands, journal_path=self._journal_path
+        )
+        if self._request.journal_device is not None and self._journal is not None:
+            note_journal(self._request.journal_device, ledger=self._ledger, commands=self._commands)
+        self._findings.versions.update(self._filesystem.versions(commands=self._commands))
+        for text in warned:
+            self._findings.comparisons.append(Comparison("mkfs warning", None, text, "mkfs", matches=None))
 
     def _tell_image_progress(self, of_bytes: int | None) -> Callable[[int], None]:
         told_bytes = 0
@@ -166,24 +216,34 @@ class Stand:
 
         return tell
 
-    def _mount(self, device: AttachedDevice) -> None:
+    def _mount(self, device: AttachedDevice, group: Group) -> None:
         self._ledger.note(Holding("mount", str(self._mount_point), device.path))
         # Before it: a signal ends mount(8), which may have mounted by then.
         self._undo.callback(self._unmount)
-        self._filesystem.mount(self._levels, device.path, self._mount_point, commands=self._commands)
+        self._filesystem.mount(
+            self._levels,
+            device.path,
+            self._mount_point,
+            commands=self._commands,
+            journal_path=self._journal_path,
+        )
+        # What serves a file system from user space works, caches and writes for the server.
+        for pid in marked_with(MARK, str(self._ledger.directory)):
+            with contextlib.suppress(ProcessLookupError):
+                group.add(pid)
 
     def _unmount(self) -> None:
-        unmount(self._mount_point, commands=self._commands)
+        self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=self._journal_path)
         self._ledger.settled(Holding("mount", str(self._mount_point)))
 
     def _read_back(self, device: AttachedDevice) -> None:
         findings = self._findings
         comparisons = self._filesystem.read_back(
-            self._levels, device, self._mount_point, commands=self._commands
+            self._levels, device, self._mount_point, commands=self._commands, journal=self._journal
         )
         findings.comparisons += comparisons
         verify(comparisons)
-        measured = measure_fsyncs(self._mount_point, device)
+        measured = measure_fsyncs(self._mount_point, device, self._journal)
         findings.flush_counts = measured.counts
         findings.device_facts = Levels(
             {
@@ -199,7 +259,7 @@ class Stand:
         device_levels = self._request.cell.device
         group = Group.create(
             f"bedplate-{os.getpid()}",
-            memory_bytes=device_levels.memory_bytes,
+            memory_bytes=self._memory_limit(),
             throttle=device_levels.throttle,
             device_number=_device_number(device),
             ledger=self._ledger,
@@ -207,6 +267,18 @@ class Stand:
         self._undo.callback(group.release)
         self._findings.comparisons += group.comparisons
         return group
+
+    def _memory_limit(self) -> int | None:
+        """The limit of the server's group; none in a guest that is as large as the cell's memory."""
+        asked = self._request.cell.device.memory_bytes
+        if asked is None or not has_memory_of_a_guest(self._request):
+            return asked
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self._findings.comparisons.append(
+            # The kernel keeps a sliver for itself: about 40 MiB, and a fiftieth.
+            Comparison("device.memory_bytes", asked, there, "sysconf", 0.8 * asked <= there <= asked)
+        )
+        return None
 
     def _make_cluster(self, group: Group) -> Cluster:
         request = self._request
@@ -242,14 +314,24 @@ class Stand:
             settings = effective_settings(session)
         verify_server(compared)
         self._findings.versions["postgresql"] = settings.get("server_version", request.build.version)
-        self._findings.durability = declared(
-            self._findings.flush_counts,
-            settings,
-            checked_by_fsck=self._filesystem.traits.checked_by_fsck(self._levels.journal),
-        )
+        self._findings.durability = self._declare(settings)
         facts = effective_facts(self._findings.comparisons)
         self._findings.effective_digest = digest({**facts, "build": request.build.digest})
         return cluster
+
+    def _declare(self, settings: Mapping[str, str]) -> Durability:
+        traits = self._filesystem.traits
+        in_force = {item.name: item.effective for item in self._findings.comparisons}
+        delayed = in_force.get("filesystem.sync") == "disabled"
+        return declared(
+            self._findings.flush_counts,
+            settings,
+            checked_by_fsck=traits.checked_by_fsck(self._levels.journal),
+            journal_holds_data=traits.journal_holds_data or in_force.get("filesystem.data") == "journal",
+            journal_in_memory=self._journal is not None and self._levels.journal_device == JOURNAL_IN_RAM,
+            rolls_back_whole=traits.rolls_back_whole,
+            flushes_when_delayed=in_force.get("filesystem.barrier") is True if delayed else None,
+        )
 
     def _rig(self, device: AttachedDevice, cluster: Cluster, group: Group) -> Rig:
         return Rig(
@@ -261,6 +343,11 @@ class Stand:
             commands=self._commands,
             probes=(
                 DeviceProbe(device.stat),
+                *(
+                    ()
+                    if self._journal is None
+                    else (DeviceProbe(self._journal.stat, prefix="journal_device"),)
+                ),
                 MemoryProbe(),
                 PressureProbe(),
                 ProcessorProbe(),

@@ -41,6 +41,7 @@ from bedplate.errors import CommandFailed, VerifyFailed
 from bedplate.host.file_lock import file_lock, file_lock_if_free
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
+from bedplate.host.whole_folder import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +77,27 @@ def find_build(spec: BuildSpec, *, cache_directory: Path, commands: Commands) ->
     return _finished(builds_directory(cache_directory), _identity(spec, source, commands))
 
 
+def is_current(build: Build, *, commands: Commands) -> bool:
+    """Whether this bedplate would answer with this build where its source is asked for.
+
+    False where the compiler, the options or the recipe have changed since: nothing asks for it any more.
+    True where there is no compiler to compare with.
+    """
+    if find_tool(COMPILER) is None:
+        return True
+    return build.digest == _identity_of(build, build.version, build.tarball_sha256, commands).digest
+
+
+def is_work_folder(path: Path) -> bool:
+    """Whether a folder among the builds is one in which a build is made, and not a finished one."""
+    return path.name.startswith(_WORK)
+
+
+def lock_of(path: Path) -> Path:
+    """The file that is locked while the build at `path`, finished or in its work folder, is made."""
+    return path.with_name(f".{path.name.removeprefix(_WORK)}.lock")
+
+
 def ensure_build(
     spec: BuildSpec,
     *,
@@ -107,7 +129,7 @@ def ensure_build(
         progress=lambda text: progress(BuildProgress(f"source: {text}")),
     )
     identity = _identity(spec, source, commands)
-    lock = directory / f".{identity.folder_name}.lock"
+    lock = lock_of(directory / identity.folder_name)
     waiting = BuildProgress("waits for another start of bedplate that makes this build")
     with file_lock(lock, on_wait=lambda: progress(waiting)):
         kept = _finished(directory, identity)
@@ -186,20 +208,17 @@ def _sweep(directory: Path, *, but: Path) -> None:
     for left in directory.glob(f"{_WORK}*"):
         if left == but:
             continue
-        with file_lock_if_free(directory / f".{left.name.removeprefix(_WORK)}.lock") as free:
+        with file_lock_if_free(lock_of(left)) as free:
             if free:
                 shutil.rmtree(left, ignore_errors=True)
 
 
 def _put_in_place(build: Build, staged_prefix: Path) -> None:
-    """The stamp last, everything on disk, then the rename: a power cut leaves a whole build or none."""
+    """The stamp last, then the rename: a power cut leaves a whole build or none."""
     stamp = staged_prefix / STAMP
     stamp.write_text(stamp_text(build), encoding="utf-8")
     stamp.chmod(0o644)
-    os.sync()
-    if build.prefix.exists():
-        shutil.rmtree(build.prefix)
-    staged_prefix.rename(build.prefix)
+    put_in_place(staged_prefix, build.prefix)
 
 
 def _verify_version(work: RecipeWork) -> None:
@@ -215,16 +234,22 @@ def _finished(directory: Path, identity: BuildIdentity) -> Build | None:
 
 
 def _identity(spec: BuildSpec, source: Source, commands: Commands) -> BuildIdentity:
-    major = parse_version(source.version).major
+    return _identity_of(spec, source.version, source.tarball_sha256, commands)
+
+
+def _identity_of(
+    sizes: BuildSpec | Build, version: str, tarball_sha256: str, commands: Commands
+) -> BuildIdentity:
+    major = parse_version(version).major
     compiler = commands.run([COMPILER, "--version"]).stdout.strip().splitlines()
     return BuildIdentity(
-        version=source.version,
-        block_size_bytes=spec.block_size_bytes,
-        wal_block_size_bytes=spec.wal_block_size_bytes,
-        tarball_sha256=source.tarball_sha256,
+        version=version,
+        block_size_bytes=sizes.block_size_bytes,
+        wal_block_size_bytes=sizes.wal_block_size_bytes,
+        tarball_sha256=tarball_sha256,
         compiler=compiler[0] if compiler else "unknown",
         machine=os.uname().machine,
-        configure_options=configure_options(major, spec.block_size_bytes, spec.wal_block_size_bytes),
+        configure_options=configure_options(major, sizes.block_size_bytes, sizes.wal_block_size_bytes),
         recipe_version=RECIPE_VERSION,
     )
 

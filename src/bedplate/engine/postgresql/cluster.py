@@ -236,9 +236,7 @@ def read_back(
     rows = session.rows(
         "SELECT name, setting, unit, vartype, current_setting(name), pending_restart FROM pg_settings"
     )
-    asked = {name: str(value) for name, value in levels.settings.items()}
-    if levels.scaled_block_settings:
-        asked |= configuration.scaled_block_settings(levels, build_levels)
+    asked = _asked_settings(cluster, session, levels, build_levels)
     wanted_checksums = levels.data_checksums
     return (
         _equal("database block size", build_levels.block_size_bytes, block_size, "pg_controldata"),
@@ -255,6 +253,20 @@ def read_back(
         *configuration.compare_settings(asked, rows),
         *_reported_anyway(rows, asked),
     )
+
+
+def _asked_settings(
+    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+) -> dict[str, str]:
+    """Every setting that the plan asks for, in the order in which one wins over another."""
+    asked: dict[str, str] = {}
+    if levels.scaled_block_settings:
+        asked |= configuration.scaled_block_settings(levels, build_levels)
+    if levels.configuration is not None:
+        text = (cluster.data_directory / "postgresql.conf").read_text(encoding="utf-8")
+        rows = session.rows("SELECT name, setting, sourceline FROM pg_file_settings ORDER BY seqno")
+        asked |= configuration.settings_of_own_file(text, rows)
+    return asked | {name: str(value) for name, value in levels.settings.items()}
 
 
 def effective_settings(session: Session) -> dict[str, str]:

@@ -29,6 +29,10 @@ _COUNTED_IN_WAL_BLOCKS: Mapping[str, int] = {"wal_writer_flush_after": 128}
 # The server refuses more (guc_tables.c: WRITEBACK_MAX_PENDING_FLUSHES).
 _LARGEST: Mapping[str, int] = {"bgwriter_flush_after": 256, "checkpoint_flush_after": 256}
 
+# They frame the plan's own postgresql.conf within the server's, so that its lines are known again.
+_OWN_BEGINS = "# the plan's own postgresql.conf begins"
+_OWN_ENDS = "# the plan's own postgresql.conf ends"
+
 BLOCK_SETTINGS = (*_COUNTED_IN_BLOCKS, *_COUNTED_IN_WAL_BLOCKS)
 
 
@@ -49,9 +53,9 @@ def own_settings(socket_directory: str) -> dict[str, str]:
 
 
 def scaled_block_settings(levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
-    """Settings counted in blocks, so that they stand for as many bytes as at 8 kB.
+    """The defaults that are counted in blocks, so that they stand for as many bytes as at 8 kB.
 
-    One that the plan sets itself is left as it is set.
+    One that the plan sets itself is left as it is set; one of its own postgresql.conf wins there.
     """
     scaled = {}
     for counted, block_size_bytes in (
@@ -69,14 +73,33 @@ def scaled_block_settings(levels: ClusterLevels, build: BuildLevels) -> dict[str
 def configuration_text(levels: ClusterLevels, build: BuildLevels, socket_directory: str) -> str:
     """The text that is appended to what initdb wrote; later lines win over earlier ones."""
     lines = []
-    if levels.configuration is not None:
-        lines += ["# the plan's own postgresql.conf", levels.configuration.rstrip("\n")]
     if levels.scaled_block_settings:
+        # First, as what is scaled are PostgreSQL's defaults: what the plan says itself, in either way, wins.
         lines += ["# scaled_block_settings"]
         lines += _assignments(scaled_block_settings(levels, build))
+    if levels.configuration is not None:
+        lines += [_OWN_BEGINS, levels.configuration.rstrip("\n"), _OWN_ENDS]
     lines += ["# the plan's settings", *_assignments({name: str(v) for name, v in levels.settings.items()})]
     lines += ["# what bedplate needs", *_assignments(own_settings(socket_directory))]
     return "\n".join(lines) + "\n"
+
+
+def settings_of_own_file(text: str, rows: Sequence[Sequence[str | None]]) -> dict[str, str]:
+    """What the plan's own postgresql.conf asks for, as the server has read it; `text` is the whole file.
+
+    `rows` are (name, setting, sourceline) of pg_file_settings in the order of the file. A later line wins, and
+    what bedplate sets itself is not the file's to ask for.
+    """
+    lines = text.split("\n")
+    if _OWN_BEGINS not in lines:
+        return {}
+    first, last = lines.index(_OWN_BEGINS) + 1, len(lines) - lines[::-1].index(_OWN_ENDS)
+    found = {
+        str(name).lower(): str(setting)
+        for name, setting, line in rows
+        if name is not None and setting is not None and first < int(line or 0) < last
+    }
+    return {name: setting for name, setting in found.items() if name not in own_settings("")}
 
 
 def compare_settings(

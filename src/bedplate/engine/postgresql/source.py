@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engine.postgresql import source_store
+from bedplate.engine.postgresql.distribution_source import fetch_source_package
 from bedplate.engine.postgresql.official_site import fetch_official_tarball
 from bedplate.engine.postgresql.origin import Fetched, SourceUnavailable
-from bedplate.engine.postgresql.private_apt import fetch_source_package, read_apt_system
 from bedplate.engine.postgresql.source_store import Origin, Source
 from bedplate.engine.postgresql.version import AskedVersion, parse_version
 from bedplate.errors import PlanError, RequirementMissing
+from bedplate.host.apt.private_root import read_apt_system
+from bedplate.host.checksum import sha256_of
 from bedplate.host.file_lock import file_lock
 
 if TYPE_CHECKING:
@@ -66,7 +68,10 @@ def _fetch(
     asked: AskedVersion, *, directory: Path, commands: Commands, progress: Callable[[str], None]
 ) -> Source:
     def from_distribution() -> Fetched:
-        system = read_apt_system(commands)
+        try:
+            system = read_apt_system(commands)
+        except RequirementMissing as error:
+            raise SourceUnavailable(error.reasons[0]) from error
         return fetch_source_package(
             asked, system=system, directory=directory, commands=commands, progress=progress
         )
@@ -98,7 +103,7 @@ _NAMES: dict[Origin, str] = {
 
 
 def _verified(fetched: Fetched, origin: Origin) -> Source:
-    found = source_store.sha256_of(fetched.tarball)
+    found = sha256_of(fetched.tarball)
     if fetched.promised_sha256 not in (None, found):
         raise SourceUnavailable(
             f"{fetched.detail} has the checksum {found}, its origin promises {fetched.promised_sha256}"
@@ -121,6 +126,4 @@ def given_source(tarball: Path, asked: AskedVersion) -> Source:
         )
     if not asked.accepts(found[1]):
         raise PlanError(f"{tarball} holds PostgreSQL {found[1]}, but {asked} was asked for")
-    return Source(
-        found[1], tarball, source_store.sha256_of(tarball), "given tarball", str(tarball.absolute())
-    )
+    return Source(found[1], tarball, sha256_of(tarball), "given tarball", str(tarball.absolute()))

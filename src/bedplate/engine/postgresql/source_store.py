@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bedplate.engine.postgresql.version import release_key
 from bedplate.errors import OutputNotUnderstood
+from bedplate.host.checksum import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,12 +54,6 @@ class Source:
 def sources_directory(cache_directory: Path) -> Path:
     """Where the sources lie in a cache."""
     return cache_directory / "sources"
-
-
-def sha256_of(path: Path) -> str:
-    """The checksum of a file, in lower-case hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def keep(source: Source, cache_directory: Path) -> Source:

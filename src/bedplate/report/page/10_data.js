@@ -24,6 +24,8 @@ bedplate.data = (() => {
   const offered = page.metrics.map((_, index) => index).filter((index) => valued.has(index));
   if (!offered.length) offered.push(metricOf.get("tps"));
   const several = page.studies.length > 1;
+  // A speed of emulated processors is never named without saying so.
+  const emulation = (cell) => (cell.emulated ? " · emulated" : "");
   const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
   return {
     several,
@@ -33,11 +35,11 @@ bedplate.data = (() => {
     named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}`) : undefined),
     measurements: (cell, run) => rows.filter((i) => m.cell[i] === cell && m.run[i] === run && !m.canary[i]),
     all: rows,
-    panelName: (cell) => (several ? `${cell.panel} · ${page.studies[cell.study].title}` : cell.panel),
+    panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].title}` : ""}${emulation(cell)}`,
     cellName: (index) => {
       const cell = page.cells[index];
       const study = several ? ` · ${page.studies[cell.study].title}` : "";
-      return `${cell.panel} · fs ${cell.row} · db ${cell.column}${study}`;
+      return `${cell.panel} · fs ${cell.row} · db ${cell.column}${study}${emulation(cell)}`;
     },
     runName: (index) => {
       if (index < 0) return "canary";

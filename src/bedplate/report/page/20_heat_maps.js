@@ -40,7 +40,7 @@ bedplate.heatMaps = (() => {
     const due = bedplate.data.measurements(index, state.run);
     const reasons = due.flatMap((i) => m.reasons[i]);
     const outcomes = new Set(due.map((i) => m.outcome[i]));
-    if (outcomes.has("failed")) return ["failed", reasons];
+    if (outcomes.has("failed") || due.some((i) => m.unreached[i])) return ["failed", reasons];
     const reason = bedplate.data.summary(index, state.run, state.metric)?.reason;
     if (outcomes.has("completed")) return ["no value", [reason ?? `the runs have no ${page.metrics[state.metric].name}`]];
     return ["not run", reasons];

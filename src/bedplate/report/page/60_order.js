@@ -25,7 +25,7 @@ bedplate.order = (() => {
     const name = (i) => (m.canary[i] ? "canary" : bedplate.data.cellName(m.cell[i]));
     const trace = (chosen, tint, symbol, size) => ({
       x: chosen.map((i) => m.order[i]), y: chosen.map(ratio), mode: "markers", hoverinfo: "text",
-      text: chosen.map((i) => charts.plain(`${name(i)} · repetition ${m.repetition[i]} · ${number(figures[i])}${bedplate.unit(metric)}${m.validity[i] === "suspect" ? " · suspect: " + m.reasons[i].join("; ") : ""}`)),
+      text: chosen.map((i) => charts.plain(`${name(i)} · repetition ${m.repetition[i]} · ${number(figures[i])}${bedplate.unit(metric)}${m.canary[i] && m.emulated[i] ? " · emulated" : ""}${m.validity[i] === "suspect" ? " · suspect: " + m.reasons[i].join("; ") : ""}`)),
       marker: { size, symbol: chosen.map((i) => (m.validity[i] === "suspect" ? `${symbol}-open` : symbol)), color: tint, opacity: 0.9, line: { width: 1.4, color: tint } },
     });
     const shown = rows.filter((i) => ratio(i) !== null);
@@ -44,7 +44,7 @@ bedplate.order = (() => {
       xaxis: charts.axis({ title: { text: "visits in the order they ran", font: { size: 12 } }, showgrid: false }), yaxis: charts.axis({ tickformat: ".2~f" }) }));
     bedplate.lazyTable("order-table", () => bedplate.table(["Order#", "Cell", "Repetition#", "Outcome", "Validity", `${metric.name}#`, "/ median of its cell#", "Reasons"],
       [...rows].sort((a, b) => m.study[a] - m.study[b] || m.order[a] - m.order[b]).map((i) => [
-        String(m.order[i]), name(i), String(m.repetition[i]), m.outcome[i].replace("_", " "), m.validity[i], number(figures[i]), ratio(i) === null ? "–" : ratio(i).toFixed(3), m.reasons[i].join("; ")])));
+        String(m.order[i]), name(i), String(m.repetition[i]), m.outcome[i].replace("_", " "), m.validity[i], `${number(figures[i])}${m.emulated[i] && figures[i] !== null ? " (emulated)" : ""}`, ratio(i) === null ? "–" : ratio(i).toFixed(3), m.reasons[i].join("; ")])));
   };
 
   return { draw };

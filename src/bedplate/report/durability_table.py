@@ -1,0 +1,42 @@
+"""The table of durability: how often fsync flushed which device, and what survives a power cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bedplate.report.flush_rates import COUNTED, rate_text
+from bedplate.report.wording import durability_words
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bedplate.report.overview import Overview
+
+_WORDS = (
+    "Flushes that reached a device per fsync, of an appended and of an overwritten 8 kB block; – none was "
+    "counted, or no such device. What is not flushed is lost with a volatile cache."
+)
+
+
+def durability_table(found: Overview) -> RenderableType | None:
+    """One row per cell; None where no visit of the study counted flushes."""
+    if not any(cell.flushes for cell in found.cells.values()):
+        return None
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    table.add_column("cell", overflow="fold", min_width=14, max_width=34)
+    for device, pattern in COUNTED:
+        table.add_column(f"{device}\n{pattern}", justify="right", no_wrap=True)
+    table.add_column("after a\npower cut", overflow="fold", max_width=12)
+    for cell in found.cells.values():
+        table.add_row(
+            Text(cell.label.panel),
+            *(Text(rate_text(cell.flushes, device, pattern)) for device, pattern in COUNTED),
+            Text(durability_words(cell.durability).replace(" / ", " /\n")),
+        )
+    title = Text("Flushes per fsync", style="bold")
+    return Group(title, table, Text(_WORDS, style="dim"))
