@@ -36,6 +36,7 @@ from bedplate.model.visit import (
     FORMAT_VERSION,
     Comparison,
     Durability,
+    FlushCount,
     Outcome,
     Timing,
     Validity,
@@ -45,6 +46,7 @@ from bedplate.model.visit import (
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 HOSTILE = '</script><script>window.__pwned=1</script><img src=x onerror="window.__pwned=1">\'"&{{7*7}}'
@@ -91,6 +93,9 @@ class Recipe:
     title: str = "Barriers and block sizes"
     seed: int = 7
     settings: Levels = field(default_factory=Levels)
+    executor: str = "local"
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    flush_counts: tuple[FlushCount, ...] = ()
 
 
 def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
@@ -213,7 +218,6 @@ def _write_visit(
         else directory / "visits" / cell.id / dataset.id / f"{visit.repetition}.1"
     )
     (place / "logs").mkdir(parents=True)
-    durable = cell.filesystem.barrier is not False
     reason = f"mkfs.{cell.filesystem.type} exited with status 1: {HOSTILE if recipe.hostile else 'no space'}"
     record = VisitRecord(
         format_version=FORMAT_VERSION,
@@ -226,15 +230,12 @@ def _write_visit(
         started_wall_s=START_WALL_S + visit.index * 100,
         seconds=95.0,
         boot_id=_MACHINE.boot_id,
-        executor="local",
+        executor=recipe.executor,
+        provenance=recipe.provenance,
+        flush_counts=() if failed else recipe.flush_counts,
         comparisons=_comparisons(cell),
         effective_digest=digest({"cell": cell.id}),
-        durability=Durability(
-            "durable" if durable else "unsafe",
-            "durable",
-            "declared",
-            () if durable else ("0 flushes in 64 appending fsyncs: a volatile cache may lose them",),
-        ),
+        durability=_durability(cell),
         device_facts=Levels(
             {
                 "kind": recipe.device_kind,
@@ -264,6 +265,13 @@ def _write_visit(
                 number=number,
                 position=position,
             )
+
+
+def _durability(cell: Cell) -> Durability:
+    if cell.filesystem.barrier is not False:
+        return Durability("durable", "durable", "declared")
+    reason = "0 flushes in 64 appending fsyncs: a volatile cache may lose them"
+    return Durability("unsafe", "durable", "declared", (reason,))
 
 
 def _comparisons(cell: Cell) -> tuple[Comparison, ...]:
@@ -409,6 +417,8 @@ def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.R
             "queue_depth": around(2.0),
             "dirty_mib": around(120),
             "writeback_mib": around(5),
+            "memory_available_mib": around(6000),
+            "memory_cached_mib": around(1500),
             "server_cpu": around(1.2),
             "client_cpu": around(0.3),
             "watching_cpu": around(0.01),

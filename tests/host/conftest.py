@@ -83,6 +83,7 @@ class Bench:
             cluster=ClusterLevels(
                 data_checksums=changes.pop("data_checksums", None),
                 settings=Levels({"shared_buffers": "16MB", **changes.pop("settings", {})}),
+                configuration=changes.pop("configuration", None),
             ),
         )
         runs = changes.pop("runs", None) or (
@@ -102,6 +103,7 @@ class Bench:
             native_drivers=self.drivers,
             state_directory=str(self.state),
             seed=7,
+            journal_device=changes.pop("journal_device", None),
         )
         assert not changes, f"unknown: {changes}"
         return request

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.requirement import look
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
@@ -157,4 +159,55 @@ def test_a_device_that_vanishes_fails_the_visit_and_leaves_nothing(
     assert gone
     assert Outcome.FAILED == record.outcome
     assert record.reasons
+    assert [] == bench.left_behind()
+
+
+def test_an_own_script_and_configuration_and_a_warm_up_that_ends_gently(
+    bench: Bench, make_run: Callable[..., RunSpec]
+) -> None:
+    # Division by zero if pgbench took 1 for the scale; the sleep makes the rate steady on any machine.
+    script = "SELECT 1 / (:scale - 1);\nSELECT pg_sleep(0.01);"
+    steady = make_run("own", script="custom", script_text=script, warmup="until steady", warmup_s=100)
+    own = "max_wal_size = 2GB\nshared_buffers = 64MB\nport = 6000\nrandom_page_cost = 1.5\n"
+    record = bench.live(bench.request(scale=2, runs=(steady,), configuration=own))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    asked = {
+        item.name: item.asked
+        for item in record.comparisons
+        if item.name.startswith("setting ") and item.asked
+    }
+    # The plan's settings win over its file, and bedplate's needs over both.
+    assert {
+        "setting max_wal_size": "2GB",
+        "setting random_page_cost": "1.5",
+        "setting shared_buffers": "16MB",
+    } == asked
+    run = codec.read(RunRecord, bench.directory / "runs" / record.runs[0] / "record.json")
+    assert "steady" == run.facts["warmup_ended"]
+    assert 0 == run.facts["warmup_pgbench_status"]
+    assert "FATAL" not in (bench.directory / "logs" / "server.log").read_text()
+
+
+def test_a_file_system_in_user_space_is_limited_with_its_server(bench: Bench) -> None:
+    if look(filesystem_for("ntfs-3g").needs)[0].found is False or not Path("/dev/fuse").exists():
+        pytest.skip("ntfs-3g is not installed, or this kernel has no FUSE")
+    members: list[str] = []
+
+    def look_inside(line: str) -> None:
+        if json.loads(line).get("step") == "initdb":
+            pids = {visit.pid for visit in bench.started}
+            for group in Path("/sys/fs/cgroup").glob("**/bedplate-bedplate-*/cgroup.procs"):
+                if any(str(pid) in group.parent.name for pid in pids):
+                    members.extend(
+                        Path("/proc", pid, "comm").read_text().strip() for pid in group.read_text().split()
+                    )
+
+    record = bench.live(
+        bench.request(FilesystemLevels("ntfs-3g", barrier=True), device=DeviceLevels(memory_bytes=512 * MIB)),
+        look_inside,
+    )
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    assert "ntfs-3g" in members
+    assert "clean" == record.filesystem_check
+    assert all(count.flushes >= count.calls for count in record.flush_counts)
     assert [] == bench.left_behind()

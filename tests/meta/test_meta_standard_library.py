@@ -81,7 +81,7 @@ def _plant(folder: Path, text: str) -> list[str]:
     return import_findings(folder, modules)
 
 
-@pytest.mark.parametrize("library", ["typer", "rich", "pydantic", "polars", "numpy"])
+@pytest.mark.parametrize("library", ["click", "rich", "pydantic", "polars", "numpy"])
 def test_a_planted_import_of_a_library_is_found(tmp_path: Path, library: str) -> None:
     # The library is there for this process, so only the clean interpreter can make it fail.
     pytest.importorskip(library)

@@ -18,11 +18,16 @@ echo "called: $*"
 for word in ${FAILING-}; do case "$*" in *"$word"*) exit 1 ;; esac; done
 for word in ${EMPTY-}; do case "$*" in *pytest*"$word"*) exit 5 ;; esac; done
 """
-_TOOLS = ("sh", "cat", "cmp", "date", "dirname", "readlink", "mkdir")
+_TOOLS = ("sh", "cat", "cmp", "date", "dirname", "env", "readlink", "mkdir", "tail")
 _HOST_TOOLS = (
     "mkfs.ext4",
     "mkfs.xfs",
     "mkfs.btrfs",
+    "mkfs.jfs",
+    "mkreiserfs",
+    "mkfs.nilfs2",
+    "mkfs.f2fs",
+    "mkntfs",
     "losetup",
     "git",
     "bison",
@@ -32,7 +37,7 @@ _HOST_TOOLS = (
     "gcc",
     "make",
 )
-_MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz")
+_MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz", "qemu-system-x86_64")
 _HOST_FILES = ("/usr/include/stdio.h", "/usr/include/liburing.h", "/etc/ssl/certs/ca-certificates.crt")
 
 
@@ -185,9 +190,45 @@ def test_root_installs_with_consent_after_an_update(bench: Bench, consent: dict[
     assert isinstance(arguments, list)
     assert isinstance(environment, dict)
     ended = bench.check(*arguments, **environment)
-    calls = [line for line in ended.stderr.splitlines() if line.startswith("apt-get")]
-    assert calls == ["apt-get update", "apt-get install --yes --no-install-recommends xfsprogs"]
+    log = bench.root / "cache/packages.log"
+    assert log.read_text().splitlines() == [
+        "apt-get update",
+        "apt-get install --yes --no-install-recommends xfsprogs",
+    ]
+    # Without a terminal the tool's own lines are kept, not shown.
+    assert "apt-get" not in ended.stderr.partition("installing xfsprogs")[2]
+    assert f"goes to {log}" in ended.stderr
     assert _table(ended.stdout)["host tests"] == ("passed", "")
+
+
+def test_what_the_package_tool_says_at_its_failure_is_shown(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    (bench.tools / "mkfs.xfs").unlink()
+    lines = "\n".join(f"echo line {number}" for number in range(1, 101))
+    bench.tool("apt-get", f'[ "$1" = update ] && exit 100\n{lines}\necho "E: no space left" >&2\nexit 100')
+    ended = bench.check("--yes")
+    assert ended.returncode == 3
+    assert "apt-get update failed; trying with the package lists at hand" in ended.stderr
+    shown = ended.stderr.splitlines()
+    assert "E: no space left" in shown
+    assert "line 100" in shown
+    assert "line 1" not in shown
+    assert "installing xfsprogs failed; the messages are above" in ended.stderr
+    assert "line 1\n" in (bench.root / "cache/packages.log").read_text()
+
+
+def test_a_log_that_cannot_be_written_hides_nothing(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    (bench.tools / "mkfs.xfs").unlink()
+    (bench.root / "cache/packages.log").mkdir()
+    bench.tool("apt-get", 'echo "the tool says: $*"; exit 100')
+    ended = bench.check("--yes")
+    shown = ended.stderr
+    assert ended.returncode == 3
+    assert "the tool says: install --yes --no-install-recommends xfsprogs\n" in shown
+    assert "goes to" not in shown
 
 
 def test_nothing_is_installed_without_consent(bench: Bench) -> None:

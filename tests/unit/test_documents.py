@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -36,6 +37,20 @@ def test_no_link_between_documents_is_dead(repository: Path) -> None:
         for page, target in links
         if not target.startswith(("http:", "https:")) and not (page.parent / target).exists()
     ]
+
+
+def test_a_table_ends_with_a_blank_line(repository: Path) -> None:
+    swallowed = []
+    for page in _pages(repository):
+        lines = re.sub(
+            r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+        ).splitlines()
+        swallowed += [
+            f"{page.name}: {after}"
+            for line, after in itertools.pairwise(lines)
+            if line.startswith("|") and after and not after.startswith("|")
+        ]
+    assert [] == swallowed, "Markdown takes the line for one more row"
 
 
 @pytest.mark.parametrize("name", ["quick", "barriers", "block-sizes", "checkpoints", "vondra-2011-oltp"])

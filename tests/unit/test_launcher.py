@@ -236,3 +236,23 @@ def test_a_cache_that_cannot_be_made_is_explained(checkout: Checkout) -> None:
     refused = checkout.start()
     assert refused.returncode == 3
     assert f"cannot write to {checkout.cache}/environments; set BEDPLATE_CACHE" in refused.stderr
+
+
+def test_an_environment_knows_the_checkouts_that_use_it_each_once(
+    repository: Path, started: Checkout, tmp_path: Path
+) -> None:
+    other = _copy(repository, tmp_path / "another")
+    shared = Checkout(other.root, started.cache)
+    for checkout in (started, shared, started, shared):
+        assert checkout.start().stderr == ""
+    noted = (started.environments[0] / "used-by").read_text().splitlines()
+    assert noted == [str(started.requirements), str(shared.requirements)]
+
+
+def test_an_environment_that_is_read_only_is_used_all_the_same(checkout: Checkout, started: Checkout) -> None:
+    environment = checkout.take_environment_of(started)
+    (environment / "used-by").unlink()
+    (environment / "used-by").mkdir()
+    ended = checkout.start()
+    assert ended.returncode == 0
+    assert '"arguments": []' in ended.stdout

@@ -10,9 +10,15 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.synthetic_study import Recipe, write_study
+
+from bedplate.model.visit import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PLAN = """
 title = "t"
@@ -45,8 +51,21 @@ COMMANDS = (
     "export",
     "release",
 )
-# Each costs a tenth of a second or more, and none is needed to say what the commands are.
-HEAVY = ("polars", "pydantic", "scipy", "numpy", "plotly", "jinja2", "rich.progress", "rich.live")
+# Each costs up to some tenths of a second, and none is needed to read a command's arguments.
+HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "plotly", "jinja2", "psycopg"})
+# Runs the command line, and ends it with this code where it first asks for one module.
+DOOR_REACHED = 99
+UNTIL_DOOR = f"""
+import os, runpy, sys
+door = sys.argv.pop(1)
+class Door:
+    def find_spec(name, path=None, target=None):
+        if name == door:
+            print(*sys.modules, file=sys.stderr, flush=True)
+            os._exit({DOOR_REACHED})
+sys.meta_path.insert(0, Door)
+runpy.run_module("bedplate", run_name="__main__", alter_sys=True)
+"""
 
 
 def call(
@@ -90,23 +109,107 @@ def test_help_is_what_a_bare_call_prints() -> None:
 def test_every_command_explains_itself_and_every_option_of_it(command: str) -> None:
     done = call(command, "--help")
     assert 0 == done.returncode
-    for line in re.findall(r"^ {2}(-.+)$", done.stdout, re.MULTILINE):
+    _, *sections = re.split(r"^(?:Positional arguments|Options):$", done.stdout, flags=re.MULTILINE)
+    lines = re.findall(r"^ {2}(\S.*)$", "".join(sections), re.MULTILINE)
+    assert lines
+    for line in lines:
         assert re.search(r"\s{2,}\S", line), f"{command}: {line.strip()} is not explained"
 
 
+def heavy_ones(modules: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules} & HEAVY
+
+
+def heavy_before(door: str, *words: str | Path) -> set[str]:
+    """What a command has loaded when it first asks for the module `door`."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNTIL_DOOR, door, *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+    )
+    assert DOOR_REACHED == done.returncode, done.stderr
+    loaded = done.stderr.split()
+    assert "bedplate.cli.app" in loaded
+    return heavy_ones(loaded)
+
+
 @pytest.mark.parametrize(
-    ("words", "allowed"),
-    # Typer itself loads pydantic for the arguments of a command, not for its own help.
-    [(("--help",), ""), (("plan", "--help"), "pydantic"), (("status", "/nowhere"), "pydantic")],
+    "words",
+    [
+        (),
+        ("--help",),
+        *((command, "--help") for command in COMMANDS),
+        *((command, "--nonsense") for command in COMMANDS),
+        ("setup", "/nowhere.toml"),
+        ("plan", "/nowhere.toml"),
+        ("run", "/nowhere.toml", "--study", "x"),
+        ("extend", "/nowhere"),
+        ("extend", "/nowhere", "--repetitions", "3"),
+        ("extend", "/nowhere", "--plan", "/nowhere.toml"),
+        ("status", "/nowhere"),
+        ("show", "/nowhere"),
+        ("report", "/nowhere"),
+        ("export", "/nowhere", "-o", "x"),
+    ],
+    ids=" ".join,
 )
-def test_a_start_loads_nothing_heavy(words: tuple[str, ...], allowed: str) -> None:
-    done = call(*words, python=("-X", "importtime"))
+def test_help_and_a_wrong_call_load_nothing_heavy(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = call(*words, python=("-X", "importtime"), cwd=tmp_path)
+    assert done.returncode in {0, 2}
     loaded = {
         line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")
     }
     assert "bedplate.cli.app" in loaded
-    heavy = [name for name in HEAVY if name != allowed]
-    assert [] == [name for name in loaded if any(name == h or name.startswith(f"{h}.") for h in heavy)]
+    assert set() == heavy_ones(loaded)
+
+
+# Up to the module with which the command's own work begins: reading a plan stands on pydantic (`extend`
+# reads the study first), the tables on rich, the page on jinja2, an export on polars. `status` and `release` need none of them to the end.
+@pytest.mark.parametrize(
+    ("door", "words"),
+    [
+        ("bedplate.executor.preparation", ("quickstart",)),
+        ("bedplate.plan.load", ("setup",)),
+        ("bedplate.plan.load", ("setup", "PLAN", "--yes", "--tarball", "x")),
+        ("bedplate.plan.load", ("doctor", "--json")),
+        ("bedplate.plan.load", ("plan", "PLAN", "--json")),
+        ("bedplate.plan.load", ("run", "PLAN", "--study", "x", "--erase", "y", "--retry-failed")),
+        ("bedplate.study.records", ("extend", "STUDY", "--repetitions", "3")),
+        ("bedplate.study.progress", ("status", "STUDY", "--json")),
+        ("bedplate.report.tables", ("show", "STUDY", "STUDY", "--metric", "tps")),
+        ("bedplate.report.build", ("report", "STUDY", "-o", "x.html")),
+        ("bedplate.report.export", ("export", "STUDY", "-o", "x")),
+        ("bedplate.host.ledger", ("release",)),
+    ],
+)
+def test_a_command_loads_nothing_heavy_before_its_work(plan: Path, door: str, words: tuple[str, ...]) -> None:
+    if words == ("release",) and os.geteuid() != 0:
+        pytest.skip("release asks for root first")
+    study = plan.parent / "study"
+    study.mkdir()
+    (study / "study.json").write_text(json.dumps({"format_version": FORMAT_VERSION}))
+    (study / "plan.toml").write_text(PLAN)
+    given = {"PLAN": plan, "STUDY": study}
+    assert set() == heavy_before(door, *(given.get(word, word) for word in words))
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)], ids=" ".join)
+def test_status_of_a_study_loads_nothing_heavy_to_its_end(tmp_path: Path, how: tuple[str, ...]) -> None:
+    recipe = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=1, course_s=2)
+    study = write_study(tmp_path / "study", recipe)
+    done = call("status", study, *how, python=("-X", "importtime"))
+    assert 0 == done.returncode
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "bedplate.study.progress" in loaded
+    assert set() == heavy_ones(loaded)
+
+
+def test_what_a_command_loads_before_a_door_is_seen(plan: Path) -> None:
+    assert {"pydantic"} == heavy_before("bedplate.executor.trial", "plan", plan)
 
 
 def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> None:

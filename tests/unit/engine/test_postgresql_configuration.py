@@ -76,6 +76,13 @@ def test_what_the_plan_sets_itself_is_not_scaled() -> None:
     assert "bgwriter_lru_maxpages" not in scaled_block_settings(levels, BuildLevels(block_size_bytes=1024))
 
 
+def test_what_an_own_file_sets_wins_over_what_is_scaled() -> None:
+    levels = ClusterLevels(configuration="effective_cache_size = 9GB\n", scaled_block_settings=True)
+    lines = configuration_text(levels, BuildLevels(block_size_bytes=1024), "/run/socket").splitlines()
+    values = [line.split("=")[1].strip(" '") for line in lines if line.startswith("effective_cache_size")]
+    assert ["4194304", "9GB"] == values
+
+
 @given(st.text(alphabet=st.characters(blacklist_characters="\n\r\0"), max_size=60))
 def test_no_value_can_end_its_line_or_its_quotes(value: str) -> None:
     levels = ClusterLevels(settings=Levels(search_path=value))

@@ -167,6 +167,8 @@ def test_any_evidence_is_judged_and_never_unexplained(evidence: Evidence) -> Non
         "XFS (loop3): EXPERIMENTAL large block size feature enabled.  Use at your own risk!",
         "BTRFS: device fsid 1a2b devid 1 transid 6 /dev/loop3 (7:3) scanned by mount (99)",
         "BTRFS info (device loop3): first mount of filesystem 1a2b",
+        "REISERFS warning:  read_super_block: reiserfs filesystem is deprecated and scheduled to be removed",
+        "reiserfs: using flush barriers",
         "BTRFS info (device loop3): using crc32c (crc32c-intel) checksum algorithm",
     ],
 )

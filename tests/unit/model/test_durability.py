@@ -39,8 +39,38 @@ def test_a_flush_of_the_journal_alone_is_not_called_durable() -> None:
         FlushCount("journal", "overwriting", 50, 100),
     )
     found = declared(counts, SAFE)
-    assert ("unknown", "durable") == (found.volatile_cache, found.protected_cache)
+    assert ("unsafe", "durable") == (found.volatile_cache, found.protected_cache)
     assert any("data device" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("data", "journal", "holds_data", "volatile"),
+    [
+        # Overwrites of ext4 with an external journal: up to 6.12, since, and with data=journal.
+        (0, 100, False, "unsafe"),
+        (50, 100, False, "durable"),
+        (0, 100, True, "durable"),
+        (4, 49, True, "unsafe"),
+        (0, 0, True, "unsafe"),
+    ],
+)
+def test_which_device_was_flushed_decides_unless_the_journal_holds_the_data(
+    data: int, journal: int, holds_data: bool, volatile: str
+) -> None:
+    counts = (
+        FlushCount("data", "appending", 50, 50),
+        FlushCount("journal", "appending", 50, 50),
+        FlushCount("data", "overwriting", 50, data),
+        FlushCount("journal", "overwriting", 50, journal),
+    )
+    assert volatile == declared(counts, SAFE, journal_holds_data=holds_data).volatile_cache
+
+
+def test_a_journal_in_memory_survives_no_cut_on_any_cache() -> None:
+    counts = (*FLUSHING, *(FlushCount("journal", count.pattern, 50, 100) for count in FLUSHING))
+    found = declared(counts, {**SAFE, "fsync": "off"}, journal_in_memory=True)
+    assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
+    assert 2 == len(found.reasons)
 
 
 def test_flushes_while_appending_do_not_excuse_overwrites() -> None:
@@ -50,3 +80,62 @@ def test_flushes_while_appending_do_not_excuse_overwrites() -> None:
 
 def test_a_file_system_without_a_journal_says_that_it_needs_fsck() -> None:
     assert any("fsck" in reason for reason in declared(FLUSHING, SAFE, checked_by_fsck=True).reasons)
+
+
+@pytest.mark.parametrize(
+    ("flushes", "settings", "volatile", "protected"),
+    [
+        (True, {}, "bounded loss", "bounded loss"),
+        (False, {}, "unsafe", "bounded loss"),
+        (True, {"fsync": "off"}, "unsafe", "unsafe"),
+        (True, {"full_page_writes": "off"}, "unsafe", "unknown"),
+    ],
+)
+def test_a_pool_that_delays_fsync_loses_its_last_seconds(
+    flushes: bool, settings: dict[str, str], volatile: str, protected: str
+) -> None:
+    found = declared(SILENT, {**SAFE, **settings}, rolls_back_whole=True, flushes_when_delayed=flushes)
+    assert (volatile, protected) == (found.volatile_cache, found.protected_cache)
+
+
+@pytest.mark.parametrize(
+    ("whole", "journal", "classes"),
+    [
+        (True, 50, ("bounded loss", "bounded loss")),
+        (True, 0, ("unsafe", "bounded loss")),
+        (False, 50, ("unsafe", "unsafe")),
+    ],
+)
+def test_a_log_in_memory_costs_seconds_where_the_rest_is_whole(
+    whole: bool, journal: int, classes: tuple[str, str]
+) -> None:
+    counts = tuple(
+        FlushCount(device, pattern, 50, flushes)
+        for pattern in ("appending", "overwriting")
+        for device, flushes in (("data", 0), ("journal", journal))
+    )
+    found = declared(counts, SAFE, journal_holds_data=True, journal_in_memory=True, rolls_back_whole=whole)
+    assert classes == (found.volatile_cache, found.protected_cache)
+
+
+def test_all_reasons_are_told_at_once_and_none_hides_what_is_certain() -> None:
+    counts = (
+        FlushCount("data", "appending", 50, 0),
+        FlushCount("journal", "appending", 50, 100),
+        FlushCount("data", "overwriting", 50, 0),
+        FlushCount("journal", "overwriting", 50, 0),
+    )
+    found = declared(
+        counts, {**SAFE, "full_page_writes": "off"}, journal_in_memory=True, checked_by_fsck=True
+    )
+    assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
+    told = (
+        "memory",
+        "0 flushes of the data device",
+        "0 flushes in 50 overwriting",
+        "full_page_writes",
+        "fsck",
+    )
+    assert all(any(words in reason for reason in found.reasons) for words in told)
+    nothing_counted = declared((), {**SAFE, "fsync": "off"})
+    assert ("unsafe", "unsafe") == (nothing_counted.volatile_cache, nothing_counted.protected_cache)

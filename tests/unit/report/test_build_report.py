@@ -100,6 +100,13 @@ def test_a_report_of_two_studies_holds_both(tmp_path: Path) -> None:
     assert {0, 1} == {cell["study"] for cell in data["cells"]}
 
 
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    recipe = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=1, course_s=5)
+    page = tmp_path / "new" / "folder" / "report.html"
+    build_report([write_study(tmp_path / "study", recipe)], page)
+    assert [page] == list(page.parent.iterdir())
+
+
 def test_a_report_of_nothing_says_what_it_needs(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="at least one study"):
         build_report([], tmp_path / "report.html")

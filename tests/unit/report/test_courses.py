@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import StudyError
+from bedplate.model.course import COURSE_COLUMNS, SHOWN_COLUMNS
 from bedplate.report.courses import packed, packed_course, packed_latencies, rounded
 
 if TYPE_CHECKING:
@@ -76,3 +78,9 @@ def test_rounding_keeps_four_digits_or_nothing(value: float) -> None:
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3)))
 def test_what_is_packed_comes_out_again(value: Any) -> None:
     assert value == unpacked(packed(value))
+
+
+def test_a_page_carries_the_columns_that_its_script_shows_and_no_others(repository: Path) -> None:
+    script = (repository / "src/bedplate/report/page/40_courses.js").read_text(encoding="utf-8")
+    named = set(re.findall(r"\w+", script))
+    assert set(SHOWN_COLUMNS) == named & set(COURSE_COLUMNS)

@@ -68,6 +68,12 @@ def test_json_holds_all_three_tables(study: Path, tmp_path: Path) -> None:
     assert {"second", "tps", "phase"} <= set(found["courses"][0])
 
 
+@pytest.mark.parametrize("name", ["figures.csv", "figures.parquet", "study.json"])
+def test_a_folder_that_is_not_there_is_made(study: Path, tmp_path: Path, name: str) -> None:
+    assert (tmp_path / "new" / "folder" / name,) == export(study, tmp_path / "new" / "folder" / name)
+    assert [name] == [path.name for path in (tmp_path / "new" / "folder").iterdir()]
+
+
 def test_an_unknown_format_names_the_known_ones(study: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="known are csv, parquet, json"):
         export(study, tmp_path / "out", ["ods"])

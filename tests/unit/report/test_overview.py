@@ -3,13 +3,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.synthetic_study import Recipe, cells_of, write_study
 
 from bedplate.model.cell import Throttle
 from bedplate.model.codec import read, write
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, Validity, VisitRecord
-from bedplate.report.overview import NOT_YET, overview
+from bedplate.report.overview import NOT_YET, Trouble, overview
+from bedplate.study.records import StudySchedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +25,45 @@ def test_every_run_that_was_due_is_there(tmp_path: Path) -> None:
     plain = [m for m in found.measurements if not m.canary]
     assert 4 * 2 * 2 == len(plain)
     assert 2 == sum(m.canary for m in found.measurements)
-    assert [Outcome.FAILED] * 2 == [m.outcome for m in plain if m.cell == _cell(0) and m.repetition == 1]
+    lost = [m for m in plain if m.cell == _cell(0) and m.repetition == 1]
+    assert [(Outcome.NOT_RUN, True)] * 2 == [(m.outcome, m.unreached) for m in lost]
     assert [(NOT_YET,)] * 2 == [m.reasons for m in plain if m.cell == _cell(1) and m.repetition == 2]
     assert 2 == sum(m.validity is Validity.SUSPECT for m in plain)
+
+
+@pytest.mark.parametrize(
+    ("begun", "expected"),
+    [
+        ((), [Outcome.NOT_RUN, Outcome.NOT_RUN]),
+        (("read-only",), [Outcome.FAILED, Outcome.NOT_RUN]),
+        (("read-only", "read-write"), [Outcome.FAILED, Outcome.FAILED]),
+    ],
+)
+def test_a_run_that_began_failed_and_one_that_was_never_reached_did_not_run(
+    tmp_path: Path, begun: tuple[str, ...], expected: list[Outcome]
+) -> None:
+    study = write_study(tmp_path / "study", replace(SMALL, failed=((0, 1),)))
+    (visit,) = (study / "visits" / _cell(0)).glob("*/1.1")
+    (runs,) = read(StudySchedule, study / "schedule.json").runs.values()
+    for number, spec in enumerate(runs, start=1):
+        if spec.name in begun:
+            # A visit whose process was killed says in no record how far it came; its folders do.
+            (visit / "runs" / f"{number:02d}-{spec.id}").mkdir(parents=True)
+    found = [m for m in overview(study).measurements if m.cell == _cell(0) and m.repetition == 1]
+    found = [m for m in found if not m.canary]
+    assert expected == [m.outcome for m in found]
+    assert [outcome is Outcome.NOT_RUN for outcome in expected] == [m.unreached for m in found]
+    # The reader is told the visit's failure either way.
+    assert [Trouble.FAILED] * 2 == [m.trouble for m in found]
+    assert {("mkfs.ext4 exited with status 1: no space",)} == {m.reasons for m in found}
+
+
+def test_a_visit_that_has_not_come_yet_is_no_failure(tmp_path: Path) -> None:
+    found = overview(write_study(tmp_path / "study", replace(SMALL, missing=((1, 2),))))
+    waiting = [m for m in found.measurements if m.reasons == (NOT_YET,)]
+    assert [(Outcome.NOT_RUN, False, Trouble.NOT_RUN)] * 2 == [
+        (m.outcome, m.unreached, m.trouble) for m in waiting
+    ]
 
 
 def test_canaries_stay_out_of_every_summary(tmp_path: Path) -> None:

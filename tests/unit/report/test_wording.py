@@ -38,5 +38,5 @@ def test_what_was_left_out_is_counted() -> None:
 def test_the_sentence_grows_with_the_repetitions() -> None:
     said = [repetitions_sentence(n) for n in range(6)]
     assert "no verdicts" in said[2]
-    assert all("bedplate extend" in sentence for sentence in said[1:5])
+    assert all("`sudo ./bedplate extend STUDY --repetitions 5`" in sentence for sentence in said[1:5])
     assert "bedplate extend" not in said[5]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bedplate.figures.courses import COURSE_COLUMNS, LATENCY_COLUMNS
 from bedplate.model import cell, figure, machine, plan, visit
+from bedplate.model.course import COURSE_COLUMNS, LATENCY_COLUMNS
 from bedplate.model.visit import FORMAT_VERSION
 from bedplate.study import records
 

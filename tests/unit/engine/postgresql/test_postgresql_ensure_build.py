@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.engine.postgresql import build as build_module
-from bedplate.engine.postgresql.build import Build, BuildProgress, BuildSpec, ensure_build, find_build
+from bedplate.engine.postgresql.build import (
+    Build,
+    BuildProgress,
+    BuildSpec,
+    ensure_build,
+    find_build,
+    is_current,
+)
 from bedplate.engine.postgresql.recipe import RecipeWork
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.command import Completed
 from bedplate.host.requirement import Requirement
 
 if TYPE_CHECKING:
-    from tests.unit.engine.postgresql.conftest import ScriptedCommands
+    from tests.scripted_commands import ScriptedCommands
 
 MakeTarball = Callable[..., Path]
 Recipe = Callable[[RecipeWork], None]
@@ -107,6 +114,21 @@ def test_another_compiler_is_another_build(ensure: Callable[..., Build], machine
     first = ensure(install_nothing_but_the_server)
     machine.answers["cc"] = lambda argv, _: Completed(argv, 0, "cc (Some) 13.0\n", "", 0.0)
     assert first.prefix != ensure(install_nothing_but_the_server).prefix
+
+
+def test_a_build_is_current_until_something_else_would_be_made(
+    ensure: Callable[..., Build], machine: ScriptedCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = ensure(install_nothing_but_the_server, block_size_bytes=4096)
+    assert is_current(build, commands=machine)
+    with monkeypatch.context() as changed:
+        changed.setattr(build_module, "RECIPE_VERSION", -1)
+        assert not is_current(build, commands=machine)
+    machine.answers["cc"] = lambda argv, _: Completed(argv, 0, "cc (Some) 13.0\n", "", 0.0)
+    assert not is_current(build, commands=machine)
+    # Without a compiler nothing is known, and nothing is thrown away for it.
+    monkeypatch.setattr(build_module, "find_tool", lambda _: None)
+    assert is_current(build, commands=machine)
 
 
 def test_interrupted_build_leaves_nothing_and_is_made_again(

@@ -15,7 +15,7 @@ from bedplate.errors import VerifyFailed
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
-    from tests.unit.engine.postgresql.conftest import ScriptedCommands
+    from tests.scripted_commands import ScriptedCommands
 
 HEADER = "#define BLCKSZ 4096\n#define XLOG_BLCKSZ 8192\n#define USE_LIBURING 1\n"
 

@@ -11,7 +11,7 @@ from bedplate.host.command import Completed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.engine.postgresql.conftest import ScriptedCommands
+    from tests.scripted_commands import ScriptedCommands
 
 
 def names(version: str, commands: ScriptedCommands) -> set[str]:

@@ -12,10 +12,11 @@ from bedplate.engine.postgresql.origin import Fetched, SourceUnavailable
 from bedplate.engine.postgresql.source import Source, ensure_source
 from bedplate.engine.postgresql.version import AskedVersion, parse_version, release_key
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
+from bedplate.host.checksum import sha256_of
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
-    from tests.unit.engine.postgresql.conftest import ScriptedCommands
+    from tests.scripted_commands import ScriptedCommands
 
 MakeTarball = Callable[..., Path]
 
@@ -71,7 +72,7 @@ def test_given_tarball_comes_before_everything(
     given = make_tarball("18.6")
     source = ensure("18", given)
     assert ("18.6", "given tarball", str(given)) == (source.version, source.origin, source.origin_detail)
-    assert source_store.sha256_of(given) == source.tarball_sha256
+    assert sha256_of(given) == source.tarball_sha256
     assert given.read_bytes() == source.tarball.read_bytes()
     assert given != source.tarball
     assert [] == ways.asked
@@ -95,7 +96,7 @@ def test_official_site_is_asked_last(
     ways: Ways, ensure: Callable[..., Source], make_tarball: MakeTarball
 ) -> None:
     tarball = make_tarball("17.11")
-    ways.official = Fetched(tarball, "17.11", "https://site.example/x", source_store.sha256_of(tarball))
+    ways.official = Fetched(tarball, "17.11", "https://site.example/x", sha256_of(tarball))
     assert "official" == ensure("17").origin
     assert ["distribution", "official"] == ways.asked
 

@@ -32,8 +32,8 @@ from bedplate.model.visit import (
     VisitKey,
     VisitRecord,
 )
-from bedplate.study.frames import FIGURE_COLUMNS, RUN_COLUMNS, figures_frame, read_study, runs_frame
 from bedplate.study.records import StudyFacts, StudySchedule
+from bedplate.study.stored import read_study
 
 FILESYSTEM = FilesystemLevels("ext4", block_size_bytes=1024, barrier=False)
 CELL = Cell(DeviceLevels(), KernelLevels(), FILESYSTEM, BuildLevels(), ClusterLevels())
@@ -82,8 +82,9 @@ def write_visit(study: Path, key: VisitKey, outcome: Outcome, names: tuple[str, 
     directory = study / "visits" / ("canary" if key.canary else key.cell) / key.dataset
     directory /= f"{key.repetition}.{key.attempt}"
     for number, name in enumerate(names, start=1):
-        (directory / "runs" / f"{number:02d}-{name}").mkdir(parents=True)
-        codec.write(directory / "runs" / f"{number:02d}-{name}" / "run.json", replace(FIGURES, run=name))
+        run = directory / "runs" / f"{number:02d}-{next(spec.id for spec in RUNS if spec.name == name)}"
+        run.mkdir(parents=True)
+        codec.write(run / "run.json", replace(FIGURES, run=name))
     record = VisitRecord(
         format_version=FORMAT_VERSION,
         key=key,
@@ -108,64 +109,20 @@ def test_visits_come_in_the_order_of_the_schedule_and_then_of_their_attempts(tmp
     expected = [(2, 1), (1, 1), (1, 2)]
     assert expected == [(v.record.key.repetition, v.record.key.attempt) for v in study.visits]
     assert ["ro", "rw"] == [run.run for run in study.visits[0].runs]
-    assert ["01-ro", "02-rw"] == [path.name for path in study.visits[0].run_directories]
+    assert [f"01-{RUNS[0].id}", f"02-{RUNS[1].id}"] == [path.name for path in study.visits[0].run_directories]
 
 
-def test_every_run_is_a_row_also_one_that_never_began(tmp_path: Path) -> None:
-    frame = runs_frame(read_study(write_study(tmp_path / "s")))
-    assert list(RUN_COLUMNS) == frame.columns
-    expected = [
-        (2, 1, "ro", 0, "completed", "suspect", "steal"),
-        (2, 1, "rw", 0, "completed", "suspect", "steal"),
-        (1, 1, "ro", 1, "completed", "suspect", "steal"),
-        (1, 1, "rw", 1, "not_run", "unknown", "the server died"),
-        (1, 2, "ro", 1, "completed", "suspect", "steal"),
-        (1, 2, "rw", 1, "completed", "suspect", "steal"),
-    ]
-    columns = ("repetition", "attempt", "run", "order", "outcome", "validity", "reasons")
-    assert expected == frame.select(columns).rows()
-
-
-def test_a_row_says_what_was_in_force_and_what_survives(tmp_path: Path) -> None:
-    row = runs_frame(read_study(write_study(tmp_path / "s"))).row(0, named=True)
-    expected = {
-        "cell": CELL.id,
-        "variant": "ext4 nobarrier",
-        "filesystem": "ext4",
-        "filesystem_block_size_bytes": 2048,
-        "block_size_bytes": 8192,
-        "durability_volatile": "unsafe",
-        "durability_protected": "durable",
-        "canary": False,
-        "started_wall_s": 5.0,
-    }
-    assert expected == {name: row[name] for name in expected}
-
-
-def test_an_absent_figure_is_null_with_its_reason(tmp_path: Path) -> None:
-    frame = figures_frame(read_study(write_study(tmp_path / "s")))
-    assert list(FIGURE_COLUMNS) == frame.columns
-    assert 10 == frame.height
-    rows = frame.select("phase", "metric", "value", "status", "reason").rows()[:2]
-    assert [
-        ("measure", "tps", 100.0, "measured", None),
-        ("load", "load_s", None, "absent", "not timed"),
-    ] == rows
-
-
-def test_canaries_are_rows_that_say_so(tmp_path: Path) -> None:
+def test_a_run_that_left_no_figures_has_begun_all_the_same(tmp_path: Path) -> None:
     path = write_study(tmp_path / "s")
-    write_visit(path, VisitKey(CELL.id, DATASET.id, 1, 1, canary=True), Outcome.COMPLETED, ("ro",))
-    frame = runs_frame(read_study(path))
-    assert [(True, None)] == frame.filter(frame["canary"]).select("canary", "order").rows()
-
-
-def test_a_study_without_visits_has_empty_frames_of_the_same_columns(tmp_path: Path) -> None:
-    path = write_study(tmp_path / "s")
-    (path / "visits").rename(tmp_path / "gone")
-    study = read_study(path)
-    assert (0, list(RUN_COLUMNS)) == (runs_frame(study).height, runs_frame(study).columns)
-    assert (0, list(FIGURE_COLUMNS)) == (figures_frame(study).height, figures_frame(study).columns)
+    ro, rw = RUNS
+    # The server died within the second run: its folder is there, its record is not.
+    (path / "visits" / CELL.id / DATASET.id / "1.1" / "runs" / f"02-{rw.id}").mkdir()
+    (path / "visits" / CELL.id / DATASET.id / "1.1" / "runs" / "notes").write_text("")
+    _, first, second = read_study(path).visits
+    assert ["ro"] == [run.run for run in first.runs]
+    assert (f"01-{ro.id}", f"02-{rw.id}") == first.begun
+    assert (True, True) == (first.has_begun(ro), first.has_begun(rw))
+    assert not second.has_begun(RunSpec("rw", "pgbench", Levels(clients=2)))
 
 
 @pytest.mark.parametrize("name", ["3.1.unfinished", "notes", "1.x", ".1.1", "01.1", "1.1~"])

@@ -5,20 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engine.postgresql.apt_archives import Archive, parse_os_release
+from bedplate.engine.postgresql.distribution_source import fetch_source_package
 from bedplate.engine.postgresql.origin import SourceUnavailable
-from bedplate.engine.postgresql.private_apt import (
-    AptSystem,
-    fetch_source_package,
-    parse_source_packages,
-    read_apt_system,
-    source_line,
-)
 from bedplate.engine.postgresql.version import parse_version
+from bedplate.host.apt.archives import Archive, parse_os_release
+from bedplate.host.apt.private_root import AptSystem
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
-    from tests.unit.engine.postgresql.conftest import ScriptedCommands
+    from tests.scripted_commands import ScriptedCommands
 
 SHA = "555610c24d53e4316da5b7d3fc25c279d96856d5e0e23ee308c328c5fa881d9f"
 SHOWN = f"""\
@@ -77,25 +72,6 @@ def script(commands: ScriptedCommands, apt: FakeApt) -> None:
 
 def ignore(text: str) -> None:
     del text
-
-
-def test_tarball_and_its_checksum_are_taken_not_the_signature_beside_it() -> None:
-    (package,) = parse_source_packages(SHOWN, "postgresql-18")
-    assert (
-        package.version,
-        package.tarball_name,
-        package.tarball_sha256,
-    ) == ("18.6-3", "postgresql-18_18.6.orig.tar.bz2", SHA)
-    assert package.upstream == "18.6"
-
-
-@pytest.mark.parametrize(
-    ("version", "upstream"),
-    [("17.11-0+deb13u1", "17.11"), ("1:18.3-0ubuntu0.26.04.1", "18.3"), ("19~rc1-1", "19~rc1")],
-)
-def test_upstream_version_has_neither_epoch_nor_revision(version: str, upstream: str) -> None:
-    text = SHOWN.replace("Version: 18.6-3", f"Version: {version}")
-    assert upstream == parse_source_packages(text, "postgresql-18")[0].upstream
 
 
 def test_newer_suite_is_read_only_when_the_own_one_lacks_the_release(
@@ -158,42 +134,3 @@ def test_no_archive_of_its_own_is_a_reason_without_any_command(
             progress=ignore,
         )
     assert scripted.record == []
-
-
-def test_machine_without_apt_is_a_reason(scripted: ScriptedCommands) -> None:
-    with pytest.raises(SourceUnavailable, match="no apt"):
-        read_apt_system(scripted)
-
-
-def test_sources_come_from_where_apt_is_configured_to_look(
-    scripted: ScriptedCommands, tmp_path: Path
-) -> None:
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    (tmp_path / "sources.list").write_text("deb http://one.example/debian trixie main\n", encoding="utf-8")
-    (parts / "more.sources").write_text(
-        "Types: deb\nURIs: http://two.example/debian\nSuites: sid\nComponents: main\n", encoding="utf-8"
-    )
-    (parts / "old.list.save").write_text("deb http://no.example/debian trixie main\n", encoding="utf-8")
-    scripted.answers["apt-config"] = lambda argv, _: Completed(
-        argv, 0, f"LIST='{tmp_path}/sources.list'\nPARTS='{parts}/'\n", "", 0.0
-    )
-    assert [item.uri for item in read_apt_system(scripted).archives] == [
-        "http://one.example/debian",
-        "http://two.example/debian",
-    ]
-
-
-def test_distributions_keyring_comes_before_the_key_of_the_entry() -> None:
-    line = source_line(ARCHIVE, "testing", system(keyring=Path("/k/debian.gpg")))
-    assert line == "deb-src [signed-by=/k/debian.gpg] http://mirror.example/debian testing main"
-    line = source_line(ARCHIVE, "testing", system())
-    assert line == "deb-src [signed-by=/own.gpg] http://mirror.example/debian testing main"
-
-
-def test_what_the_owner_allowed_for_the_mirror_holds_for_its_sources() -> None:
-    archive = Archive(
-        "http://mirror.example/d", "bookworm", ("main",), None, trusted=True, check_valid_until=False
-    )
-    line = source_line(archive, "bookworm", system())
-    assert line == "deb-src [trusted=yes check-valid-until=no] http://mirror.example/d bookworm main"

@@ -1,4 +1,4 @@
-"""The number of repetitions is changed in a plan's text, and nothing else."""
+"""One key is changed in a plan's text, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.cli.repetitions import with_repetitions
+from bedplate.cli.plan_text import with_executor, with_repetitions
 from bedplate.errors import PlanError
 
 
@@ -57,3 +57,20 @@ def test_the_meaning_is_the_same_but_for_the_repetitions(
     text = f"{comment}{text}[table]\nrepetitions = 7\n"
     changed = with_repetitions(text, repetitions)
     assert {**tomllib.loads(text), "repetitions": repetitions} == tomllib.loads(changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('executor = "local" # mine\nseed = 1\n', 'executor = "qemu" # mine\nseed = 1\n'),
+        ("[canary]\n", 'executor = "qemu"\n[canary]\n'),
+        ('title = "executor = 1"\n', 'executor = "qemu"\ntitle = "executor = 1"\n'),
+    ],
+)
+def test_an_executor_is_written_into_the_text(text: str, expected: str) -> None:
+    assert expected == with_executor(text, "qemu")
+
+
+def test_an_executor_that_cannot_be_written_for_certain_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"--executor qemu by itself; write `executor = \"qemu\"`"):
+        with_executor('"\\u0065xecutor" = "local"\n', "qemu")

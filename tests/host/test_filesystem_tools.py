@@ -1,0 +1,102 @@
+"""The tools of types that this kernel may lack, on a loop device without mounting: made, recognised, damage seen."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bedplate.filesystem.nilfs2 import read_superblocks
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
+from bedplate.host.requirement import look
+from bedplate.host.signature import read_signatures
+from bedplate.model.cell import FilesystemLevels
+from bedplate.units import KIB, MIB
+
+pytestmark = pytest.mark.host
+
+_TYPES = ("jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
+
+
+@pytest.fixture
+def commands() -> Commands:
+    return Commands()
+
+
+@pytest.fixture
+def devices(commands: Commands) -> Iterator[tuple[Path, Path]]:
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-tools-", dir="/dev/shm") as folder:
+        attached = []
+        try:
+            for name, size in (("data", 256 * MIB), ("journal", 64 * MIB)):
+                image = Path(folder, name)
+                with image.open("xb") as file:
+                    file.truncate(size)
+                attached.append(commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip())
+            yield Path(attached[0]), Path(attached[1])
+        finally:
+            for path in attached:
+                commands.run(["losetup", "--detach", path])
+
+
+@pytest.fixture(params=_TYPES)
+def type_(request: pytest.FixtureRequest) -> str:
+    name = str(request.param)
+    missing = [item.sentence for item in look(filesystem_for(name).needs) if not item.found]
+    if missing:
+        pytest.skip(missing[0])
+    return name
+
+
+def _overwrite(device: Path, first: int, length: int) -> None:
+    with device.open("r+b", buffering=0) as disk:
+        disk.seek(first)
+        disk.write(b"\xa5" * length)
+        os.fsync(disk.fileno())
+
+
+def test_a_fresh_one_is_clean_and_known_for_ours(
+    type_: str, devices: tuple[Path, Path], commands: Commands
+) -> None:
+    filesystem, levels = filesystem_for(type_), FilesystemLevels(type_, 4096)
+    assert () == filesystem.mkfs(levels, str(devices[0]), commands=commands)
+    (signature,) = read_signatures(str(devices[0]), commands)
+    assert signature.is_own
+    assert filesystem.check(levels, str(devices[0]), commands=commands).clean
+    assert all(version[0].isdigit() for version in filesystem.versions(commands=commands).values())
+
+
+def test_damage_is_seen(type_: str, devices: tuple[Path, Path], commands: Commands) -> None:
+    filesystem, levels = filesystem_for(type_), FilesystemLevels(type_, 4096)
+    filesystem.mkfs(levels, str(devices[0]), commands=commands)
+    # nilfs2 has no fsck: of it only the superblocks are looked at, one at each end.
+    if type_ == "nilfs2":
+        _overwrite(devices[0], 1 * KIB, KIB)
+        primary, secondary = read_superblocks(devices[0])
+        assert (True, False) == (primary is None, secondary is None)
+        _overwrite(devices[0], 256 * MIB - 4 * KIB, KIB)
+    else:
+        # Behind the first superblock, over the tables of all of them.
+        _overwrite(devices[0], 44 * KIB, 200 * KIB)
+        _overwrite(devices[0], 16 * MIB, 48 * MIB)
+    checked = filesystem.check(levels, str(devices[0]), commands=commands)
+    assert not checked.clean
+    assert checked.text
+
+
+@pytest.mark.parametrize("name", ["jfs", "reiserfs"])
+def test_an_external_journal_is_made_and_checked(
+    name: str, devices: tuple[Path, Path], commands: Commands
+) -> None:
+    filesystem = filesystem_for(name)
+    missing = [item.sentence for item in look(filesystem.needs) if not item.found]
+    if missing:
+        pytest.skip(missing[0])
+    levels = FilesystemLevels(name, 4096, journal="external", journal_device="ram")
+    data, journal = map(str, devices)
+    filesystem.mkfs(levels, data, commands=commands, journal_path=journal)
+    assert filesystem.check(levels, data, commands=commands, journal_path=journal).clean

@@ -1,0 +1,99 @@
+"""Real packages from this machine's mirror, and the kernels that are in its cache, booted."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bedplate.errors import RequirementMissing
+from bedplate.executor.qemu.guest_tools import find_busybox, is_static
+from bedplate.executor.qemu.initramfs import make_initramfs
+from bedplate.executor.qemu.kernel_modules import ModuleTree
+from bedplate.executor.qemu.kernel_release import release_in_image
+from bedplate.executor.qemu.kernels import GuestKernel, find_kernel, guest_machine, known_kernels
+from bedplate.host.apt.package_tree import PackageTree, ensure_package_tree
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.facts import read_machine
+from bedplate.host.requirement import find_tool
+from bedplate.units import GIB
+
+pytestmark = pytest.mark.host
+
+# Loads what the initramfs holds, says what became of it, and switches the guest off.
+INIT = """\
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t devtmpfs devtmpfs /dev; mount -t proc proc /proc
+exec >/dev/console 2>&1
+loaded=0
+while read -r module; do insmod "/m/$module" && loaded=$((loaded + 1)); done </m/order
+echo "reached $(uname -r) with $loaded of $(wc -l </m/order) and $(grep -c -w -e 9p -e overlay /proc/filesystems)"
+poweroff -f
+"""
+KERNELS = known_kernels(cache_directory())
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=[item.release for item in KERNELS])
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> PackageTree:
+    """busybox and kmod from the mirror, in a cache of their own."""
+    try:
+        return ensure_package_tree(
+            ("busybox-static", "kmod"),
+            cache_directory=tmp_path_factory.mktemp("cache"),
+            commands=Commands(),
+            progress=lambda _: None,
+        )
+    except RequirementMissing as error:
+        pytest.skip(f"no packages to be had: {'; '.join(error.reasons)}")
+
+
+def test_programs_of_a_tree_run(tools: PackageTree) -> None:
+    busybox = tools.demand_program("busybox")
+    assert is_static(busybox)
+    assert Commands().run([str(busybox), "echo", "it runs"]).stdout == "it runs\n"
+    depmod = tools.demand_program("depmod")
+    assert "kmod version" in Commands().run([str(depmod), "-V"], extra_environment=tools.environment).stdout
+
+
+@each_kernel
+def test_a_kernel_in_the_cache_is_whole(kernel: GuestKernel) -> None:
+    assert release_in_image(kernel.image) == kernel.release
+    modules = ModuleTree(kernel.module_directory)
+    assert all((kernel.module_directory / path).is_file() for path in modules.dependencies)
+    types = guest_machine(kernel, memory_bytes=GIB, host=read_machine()).filesystems
+    assert {"ext4", "xfs", "btrfs", "jfs", "nilfs2", "f2fs", "fuse", "9p"} <= set(types)
+    found = find_kernel(kernel.release, cache_directory=cache_directory())
+    assert found == kernel
+
+
+@each_kernel
+def test_a_kernel_boots_to_init_with_all_its_modules(kernel: GuestKernel, tmp_path: Path) -> None:
+    qemu = find_tool("qemu-system-x86_64")
+    if qemu is None or find_busybox(cache_directory()) is None:
+        pytest.skip("needs qemu-system-x86_64 and a static busybox")
+    init = tmp_path / "init"
+    init.write_text(INIT, encoding="utf-8")
+    image = make_initramfs(kernel, target=tmp_path / "initramfs", init=init)
+    words = (
+        "-M q35 -accel tcg,thread=multi -cpu max -m 512M -nodefaults -no-user-config -display none -no-reboot"
+    )
+    argv = [str(qemu), *words.split(), "-kernel", str(kernel.image), "-initrd", str(image)]
+    argv += ["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr", "-serial", "stdio"]
+    done = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=180,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert f"reached {kernel.release} with " in done.stdout, done.stdout[-2000:]
+    words_said = done.stdout.partition(f"reached {kernel.release} with ")[2].split()
+    assert words_said[0] == words_said[2] != "0"
+    assert words_said[4] == "2"
