@@ -69,6 +69,22 @@ find_environment() {
     return 1
 }
 
+# Notes in `environment` that this requirements file stands on it, for `bedplate release --cache`. Every
+# start comes here, so it takes no process. $1: requirements file.
+note_use() {
+    case $1 in
+        /*) noted=$1 ;;
+        *) noted=$PWD/$1 ;;
+    esac
+    if [ -r "$environment/used-by" ]; then
+        while IFS= read -r noted_before; do
+            [ "$noted_before" = "$noted" ] && return 0
+        done <"$environment/used-by"
+    fi
+    # Another user's environment cannot be written, and is not ours to remove either.
+    [ ! -w "$environment" ] || printf '%s\n' "$noted" >>"$environment/used-by" || return 0
+}
+
 # Looks at one interpreter. Sets `python`, `python_version`, `python_key` and succeeds if it will do;
 # else remembers why not in `reasons` and, if only venv is missing, in `without_venv`.
 examine() {
@@ -154,15 +170,35 @@ choose_installer() {
 }
 
 # Installs packages with the distribution's tool, without asking. $@: packages.
+# On a terminal the tool's progress is for whoever waits. Elsewhere its hundreds of lines go to a log.
 install_packages() {
+    package_log=
+    if ! [ -t 2 ] && mkdir -p "${environments%/*}" && printf '' >"${environments%/*}/packages.log"; then
+        package_log=${environments%/*}/packages.log
+        say "installing $*; what the package tool says goes to $package_log"
+    fi
     case $installer in
         apt-get)
-            apt-get update >&2 || say "apt-get update failed; trying with the package lists at hand"
-            DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@" </dev/null >&2
+            run_installer apt-get update || say "apt-get update failed; trying with the package lists at hand"
+            run_installer env DEBIAN_FRONTEND=noninteractive \
+                apt-get install --yes --no-install-recommends "$@"
             ;;
-        dnf) dnf install --assumeyes "$@" </dev/null >&2 ;;
+        dnf) run_installer dnf install --assumeyes "$@" ;;
         *) return 1 ;;
     esac
+}
+
+# Runs a package tool, into `package_log` if that is set; the last lines of a failure are shown anyway.
+run_installer() {
+    if [ -z "$package_log" ]; then
+        "$@" </dev/null >&2
+        return
+    fi
+    "$@" </dev/null >>"$package_log" 2>&1 && return
+    installer_status=$?
+    say "the end of $package_log:"
+    tail -n 20 "$package_log" >&2
+    return "$installer_status"
 }
 
 # Sets `packages` to what gives this distribution a usable Python.
@@ -253,7 +289,10 @@ fill_environment() {
 # Sets `environment`, making it on first use. Exits 3 with the way out if that cannot be done.
 # $1: name; $2: requirements file; the rest: the arguments of the call.
 require_environment() {
-    find_environment "$1" "$2" && return 0
+    if find_environment "$1" "$2"; then
+        note_use "$2"
+        return 0
+    fi
     name=$1 requirements_file=$2
     shift 2
     find_python "$requirements_file" || provide_python "$requirements_file" "$@"
@@ -274,4 +313,5 @@ require_environment() {
         say "making the Python environment $environment (once)"
         fill_environment "$requirements_file"
     ) 9>"$environments/$name.lock" || exit "$exit_requirement_missing"
+    note_use "$requirements_file"
 }
