@@ -22,7 +22,7 @@ from bedplate.errors import EXIT_DONE, BedplateError, RequirementMissing
 from bedplate.executor.qemu.accelerator import find_accelerator
 from bedplate.executor.qemu.command_line import GuestSpec, qemu_version
 from bedplate.executor.qemu.disks import disks_of, inside, kind_of, renew
-from bedplate.executor.qemu.guest import Deadlines, Guest
+from bedplate.executor.qemu.guest import BootPanicked, Deadlines, Guest
 from bedplate.executor.qemu.guest_tools import find_modprobe
 from bedplate.executor.qemu.initramfs import make_initramfs
 from bedplate.executor.qemu.kernels import find_kernel
@@ -52,6 +52,7 @@ DEFAULT_MEMORY_BYTES = 2 * GIB
 # How `memory` is limited, in the record's provenance: by the size of the guest, unless the request says
 # `group`, which limits the server in a guest of the default size as on a machine of one's own.
 _IN_GUEST = "guest"
+_BOOT_ATTEMPTS = 3
 # With less left, the study's disk counts as full.
 _FULL_BYTES = MIB
 _SHOWN_SAID_CHARACTERS = 2000
@@ -191,7 +192,7 @@ class QemuExecutor:
         try:
             if guest is None:
                 on_event({"event": "step", "step": "boot"})
-                guest = self._guest = self._start(spec, kernel, ledger)
+                guest = self._guest = self._boot_guest(spec, kernel, ledger, directory, on_event)
                 self._boot = boot
             on_event({"event": "step", "step": "hand-over"})
             return self._live(
@@ -299,8 +300,33 @@ class QemuExecutor:
             disks=disks,
         )
 
+    def _boot_guest(
+        self,
+        spec: GuestSpec,
+        kernel: GuestKernel,
+        ledger: Ledger,
+        directory: Path,
+        on_event: Callable[[Mapping[str, Scalar]], None],
+    ) -> Guest:
+        """A guest that is ready; a kernel that panics on its way there is booted again.
+
+        On a loaded host an emulated kernel now and then dies of an interrupt that comes before its
+        handler stands. No visit has begun then, so nothing is measured twice or hidden: the console of
+        a boot that failed is kept with the visit.
+        """
+        assert self._directory is not None  # noqa: S101 -- made by _open
+        for attempt in range(1, _BOOT_ATTEMPTS):
+            try:
+                return self._start(spec, kernel, ledger)
+            except BootPanicked:
+                _keep_console(self._directory, directory, name=f"console-boot-{attempt}.log")
+                on_event({"event": "step", "step": "boot again"})
+        return self._start(spec, kernel, ledger)
+
     def _start(self, spec: GuestSpec, kernel: GuestKernel, ledger: Ledger) -> Guest:
         assert self._directory is not None  # noqa: S101 -- made by _open
+        if self._share is not None:
+            remove_tree(self._share.directory)
         self._share = ResultShare(
             self._directory / f"share-{secrets.token_hex(4)}",
             kernel,
@@ -368,7 +394,7 @@ def _gave_everything_back(directory: Path) -> bool:
     return isinstance(record, dict) and record.get("failed_step") != "clean-up"
 
 
-def _keep_console(source: Path, directory: Path) -> None:
+def _keep_console(source: Path, directory: Path, *, name: str = "console.log") -> None:
     """A full disk may take it, which is no reason to hide what happened."""
     with contextlib.suppress(OSError):
-        shutil.copyfile(source / "console.log", directory / "logs" / "console.log")
+        shutil.copyfile(source / "console.log", directory / "logs" / name)

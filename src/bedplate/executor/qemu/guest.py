@@ -33,6 +33,8 @@ _BROKEN_KERNEL = 1 << 7 | 1 << 9 | 1 << 14
 _SHOWN_CONSOLE_LINES = 12
 _SHOWN_CONSOLE_BYTES = 16384
 _SHOWN_LINES_SAID = 200
+_BOOTING = "while it booted"
+_PANIC = re.compile(r"Kernel panic - ")
 _FATAL = re.compile(r"Kernel panic - .*|Out of memory: .*|BUG: .*|bedplate: .*")
 # Escape sequences and carriage returns: SeaBIOS and the kernel write to a terminal.
 _TERMINAL = re.compile(r"\x1b(?:\[[0-9;?=]*[A-Za-z]|c)|[\r\x00-\x08\x0b-\x1f]")
@@ -40,6 +42,10 @@ _TERMINAL = re.compile(r"\x1b(?:\[[0-9;?=]*[A-Za-z]|c)|[\r\x00-\x08\x0b-\x1f]")
 
 class GuestFailed(BedplateError):
     """The guest did not boot, died, or hung; it is gone."""
+
+
+class BootPanicked(GuestFailed):
+    """The guest's kernel panicked before the guest was ready: nothing had been asked of it yet."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class Guest:
     ) -> Guest:
         """Start QEMU and wait until the agent is ready, `boot_s` at most.
 
-        GuestFailed with the console's last lines.
+        GuestFailed with the console's last lines, BootPanicked where its kernel ended it.
         """
         visits, their_visits = line_pair()
         control, their_control = line_pair()
@@ -193,7 +199,7 @@ class Guest:
         started = self._clock()
         give_up = started + boot_s
         while True:
-            message = self._receive(give_up, during="while it booted")
+            message = self._receive(give_up, during=_BOOTING)
             if message is None:
                 raise self._failure(f"was not ready after {format_duration(boot_s)}")
             if isinstance(message, dict) and message.get("agent") == "ready":
@@ -241,7 +247,10 @@ class Guest:
     def _death(self, during: str) -> GuestFailed:
         status = self._process.wait()
         how = f"killed by signal {-status}" if status < 0 else f"QEMU ended with status {status}"
-        return self._failure(f"died {during} ({how})")
+        failure = self._failure(f"died {during} ({how})")
+        if during == _BOOTING and _PANIC.search(read_console(self.console)):
+            return BootPanicked(*failure.reasons)
+        return failure
 
     def _failure(self, what: str) -> GuestFailed:
         """The error that says it; the guest is ended first, so that its console is complete."""

@@ -16,7 +16,7 @@ from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused, Requireme
 from bedplate.executor.qemu import executor as module
 from bedplate.executor.qemu.command_line import TCG, GuestDisk, GuestSpec
 from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.guest import Ended, Guest, GuestFailed
+from bedplate.executor.qemu.guest import BootPanicked, Ended, Guest, GuestFailed
 from bedplate.executor.qemu.kernels import GuestKernel
 from bedplate.host.lock import device_lock
 from bedplate.model import codec
@@ -99,10 +99,15 @@ class Stage:
         self.guests: list[Pretender] = []
         self.folders: list[dict[str, str]] = []
         self.visits = 0
+        self.panics = 0
         self.executor: QemuExecutor
 
     def boot(self, spec: GuestSpec, *, console: Path, ledger: object, boot_s: float) -> Pretender:
         console.write_text("the console")
+        if self.panics:
+            self.panics -= 1
+            console.write_text(f"a panic, {self.panics} to come")
+            raise BootPanicked("the guest died while it booted: Kernel panic - not syncing")
         self.guests.append(Pretender(spec, self))
         return self.guests[-1]
 
@@ -215,6 +220,27 @@ def test_a_dead_guest_fails_its_visit_alone_and_leaves_its_console(stage: Stage,
         assert (directory / "visit.json").exists()
         assert not (directory / "logs/console.log").exists()
         assert (directory / "logs/server.log").exists()
+
+
+def test_a_kernel_that_panics_at_its_boot_is_booted_again(stage: Stage, request_of: Any) -> None:
+    stage.panics = 2
+    directory = stage.visit(request_of())
+    assert (directory / "visit.json").exists()
+    kept = {path.name: path.read_text() for path in (directory / "logs").glob("console*")}
+    assert {
+        "console-boot-1.log": "a panic, 1 to come",
+        "console-boot-2.log": "a panic, 0 to come",
+    } == kept
+    assert 1 == len(stage.guests)
+
+
+def test_a_kernel_that_panics_at_every_boot_fails_its_visit(stage: Stage, request_of: Any) -> None:
+    stage.panics = 3
+    with pytest.raises(BootPanicked, match="while it booted"):
+        stage.visit(request_of())
+    assert "a panic, 0 to come" == (stage.base / "visit-1/logs/console.log").read_text()
+    assert not list((stage.base / "place").glob("*/share-*")), "the shares of failed boots are gone"
+    assert (stage.visit(request_of()) / "visit.json").exists()
 
 
 def test_a_visit_without_a_record_says_what_it_said(stage: Stage, request_of: Any) -> None:

@@ -11,7 +11,14 @@ import pytest
 from bedplate.executor.qemu.channel import Channel, GuestGone, Message
 from bedplate.executor.qemu.command_line import TCG, GuestSpec
 from bedplate.executor.qemu.control import Control
-from bedplate.executor.qemu.guest import Deadlines, Ended, Guest, GuestFailed, read_console
+from bedplate.executor.qemu.guest import (
+    BootPanicked,
+    Deadlines,
+    Ended,
+    Guest,
+    GuestFailed,
+    read_console,
+)
 from bedplate.executor.qemu.qemu_process import QemuProcess
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
@@ -127,6 +134,22 @@ def test_a_boot_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         stage.guest._wait_until_ready(60)
     assert not stage.process.running
     assert "(it is empty)" in caught.value.reasons[-1]
+
+
+@pytest.mark.parametrize(
+    ("console", "kind"),
+    [
+        (b"[ 1.5] Kernel panic - not syncing: Fatal exception in interrupt\r\n", BootPanicked),
+        (b"bedplate: no share was found\r\n", GuestFailed),
+        (b"", GuestFailed),
+    ],
+)
+def test_only_a_panic_is_a_reason_to_boot_again(tmp_path: Path, console: bytes, kind: type) -> None:
+    stage = Stage(tmp_path, (5, DIES))
+    stage.console.write_bytes(console)
+    with pytest.raises(GuestFailed, match="died while it booted") as caught:
+        stage.guest._wait_until_ready(60)
+    assert kind is caught.type
 
 
 def test_a_silent_guest_hangs_and_is_killed(tmp_path: Path) -> None:
