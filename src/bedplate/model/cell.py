@@ -107,13 +107,15 @@ class ClusterLevels:
     """Layer `cluster`: what `initdb` and the server's configuration decide.
 
     `settings` are GUCs by name. `configuration` is the text of an own postgresql.conf, read
-    before `settings`, which win over it.
+    before `settings`, which win over it. `scaled_page_costs` makes the costs of reading a page follow the
+    block size, so that a byte costs the planner the same at every one.
     """
 
     data_checksums: bool | None = None
     settings: Levels = field(default_factory=Levels)
     scaled_block_settings: bool = False
     configuration: str | None = None
+    scaled_page_costs: bool = False
 
 
 @dataclass(frozen=True)

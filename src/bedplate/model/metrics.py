@@ -194,14 +194,66 @@ _VISIT = (
     Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run"),
 )
 
+_TPCH = (
+    Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row"),
+    Metric("phase_s", "s", _RATIO, _LOWER, "time of one phase of the TPC-H load"),
+    Metric("table_load_s", "s", _RATIO, _LOWER, "time of one table's COPY, or of one key or index"),
+    Metric("load_total_s", "s", _RATIO, _LOWER, "all phases of the TPC-H load together"),
+    Metric("queries_total_s", "s", _RATIO, _LOWER, "all queries of a pass; a timeout counts as its limit"),
+    Metric("queries_completed", "1", _COUNT, _HIGHER, "queries that ended within their limit"),
+    Metric("tpch_power", "QphH@SF", _RATIO, _HIGHER, "TPC-H's power (clause 5.4.1), not audited"),
+    Metric("tpch_throughput", "QphH@SF", _RATIO, _HIGHER, "TPC-H's throughput (clause 5.4.2), not audited"),
+    Metric(
+        "tpch_composite", "QphH@SF", _RATIO, _HIGHER, "geometric mean of power and throughput, not audited"
+    ),
+    Metric(
+        "streams_s",
+        "s",
+        _RATIO,
+        _LOWER,
+        "from the first query of the first stream to the last row of the last",
+    ),
+    Metric("device_read_mib", "MiB", _RATIO, _LOWER, "read from the device within the phase or query"),
+    Metric("device_written_mib", "MiB", _RATIO, _LOWER, "written to data and journal device within it"),
+    Metric("device_flushes", "1", _COUNT, _LOWER, "flushes of data and journal device within it"),
+    Metric("server_cpu_s", "s", _RATIO, _LOWER, "CPU time of the server within it"),
+    Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that queries wrote within it"),
+)
+
+# Made by the reading side over a selection of cells, never stored with a run.
+_TPCH_SCORES = (
+    Metric(
+        "time", "s", _RATIO, _LOWER, "sum of the median times of all queries; a timeout counts as its limit"
+    ),
+    Metric("score", "1", _RATIO, _HIGHER, "sum over queries of best time / time; a timeout scores 0"),
+    Metric("m_time", "s", _RATIO, _LOWER, "`time` over queries that finished everywhere with one plan"),
+    Metric("m_score", "1", _RATIO, _HIGHER, "`score` over queries that finished everywhere with one plan"),
+)
+
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
-    for metric in (*_TRANSACTIONS, *_LATENCIES, *_RATE_LIMITED, *_CACHES, *_DEVICE, *_SERVER, *_VISIT)
+    for metric in (
+        *_TRANSACTIONS,
+        *_LATENCIES,
+        *_RATE_LIMITED,
+        *_CACHES,
+        *_DEVICE,
+        *_SERVER,
+        *_VISIT,
+        *_TPCH,
+        *_TPCH_SCORES,
+    )
 }
 
 
 def figure(
-    metric: str, value: float | None, *, phase: str = "measure", item: str = "", reason: str | None = None
+    metric: str,
+    value: float | None,
+    *,
+    phase: str = "measure",
+    item: str = "",
+    pass_: int = 1,
+    reason: str | None = None,
 ) -> Figure:
     """A row for a registered metric; a value of None is absent and needs its reason.
 
@@ -214,7 +266,7 @@ def figure(
     return Figure(
         phase=phase,
         item=item,
-        pass_=1,
+        pass_=pass_,
         metric=metric,
         value=None if value is None else float(value),
         unit=known.unit,
@@ -222,4 +274,21 @@ def figure(
         better=known.better,
         status=Status.ABSENT if value is None else Status.MEASURED,
         reason=reason if value is None else None,
+    )
+
+
+def censored(metric: str, limit: float, *, phase: str, item: str, pass_: int = 1) -> Figure:
+    """A row for what was stopped at its limit: more than that, and how much more is not known."""
+    known = METRICS[metric]
+    return Figure(
+        phase=phase,
+        item=item,
+        pass_=pass_,
+        metric=metric,
+        value=None,
+        unit=known.unit,
+        scale=known.scale,
+        better=known.better,
+        status=Status.CENSORED,
+        limit=limit,
     )

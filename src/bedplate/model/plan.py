@@ -26,6 +26,7 @@ from bedplate.model.cell import (
     digest,
 )
 from bedplate.model.codec import dumps
+from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import GIB
 
@@ -46,11 +47,16 @@ class Scale:
 
 @dataclass(frozen=True)
 class Workload:
-    """One `[[workload]]`: its datasets (one per scale), and the runs made in order on each."""
+    """One `[[workload]]`: its datasets, and the runs made in order on each.
+
+    `scales` become datasets where a cell's memory is known; `datasets` are known by themselves (a TPC-H
+    scale factor). A workload has one of the two.
+    """
 
     type: str
     scales: tuple[Scale, ...]
     runs: tuple[RunSpec, ...]
+    datasets: tuple[Levels, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,9 @@ class Plan:
         """
         layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
         loads = [
-            (workload.type, scale, workload.runs) for workload in self.workloads for scale in workload.scales
+            (workload.type, loaded, workload.runs)
+            for workload in self.workloads
+            for loaded in (*workload.scales, *workload.datasets)
         ]
         # What came later stands here only where it was asked for: a study of before keeps its digest.
         later = {

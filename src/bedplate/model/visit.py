@@ -8,6 +8,7 @@
         record.json         RunRecord
         course.jsonl        one Sample a second
         transactions.bin    the transaction log, condensed (see drivers/pgbench_log.c)
+        plans.json          the plans of its queries (model/query_plan.py)
         logs/               what the workload's tool printed
 
 Figures are made from it afterwards, on the host (room `figures`).
@@ -89,7 +90,9 @@ class VisitKey:
 class VisitRequest:
     """Everything a visit needs; `native_drivers` are paths of built C drivers by name.
 
-    `journal_device` is there where the cell asks for an external journal; an image is memory then, in
+    `inputs` are paths of what was made for the workloads beforehand, by name (`tpch`: its CSV files).
+    `expected_answers` are digests of right answers by what was asked, as earlier visits of the study
+    found them. `journal_device` is there where the cell asks for an external journal; an image is memory then, in
     the `image_directory` that is on a tmpfs. `provenance` names the machine and the plan by digest,
     for the record.
     """
@@ -106,6 +109,8 @@ class VisitRequest:
     seed: int
     provenance: Mapping[str, str] = field(default_factory=dict)
     journal_device: ScratchDevice | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    expected_answers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,10 +168,34 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class PhaseCounters:
+    """The counters at both ends of one phase of a run that has several; `phase` as in `Phase.name`."""
+
+    phase: str
+    before: Sample
+    after: Sample
+
+
+@dataclass(frozen=True)
+class TimedItem:
+    """One thing of many that a run timed apart: a query, the load of a table, an index.
+
+    `seconds` is None where it did not end, `limit_s` is set where it was stopped at its limit.
+    """
+
+    phase: str
+    item: str
+    seconds: float | None
+    limit_s: float | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What happened in one run, before any figure is made of it.
 
-    `before` and `after` frame the `measure` phase. `facts` are single values that the workload
+    `before` and `after` frame the `measure` phase, or all phases of a run that has others, whose own are
+    in `phase_counters`. `items` are what was timed within phases. `facts` are single values that the workload
     knows and no counter has (pgbench's own summary, why the warm-up ended, the client's CPU).
     """
 
@@ -178,6 +207,8 @@ class RunRecord:
     after: Sample | None = None
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     commands: tuple[tuple[str, ...], ...] = ()
+    phase_counters: tuple[PhaseCounters, ...] = ()
+    items: tuple[TimedItem, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, digest
 from bedplate.model.durability import declared
 from bedplate.model.levels import Levels
+from bedplate.model.tpch import is_load
 from bedplate.model.visit import Comparison, Outcome, RunRecord
 from bedplate.probe.kernel import (
     DeviceProbe,
@@ -358,10 +359,30 @@ class Stand:
             seed=self._request.seed,
             emit=self._emit,
             cluster=cluster,
+            inputs=self._request.inputs,
+            expected_answers=dict(self._request.expected_answers),
+            make_cold=lambda: self._make_cold(device, cluster, group),
         )
+
+    def _make_cold(self, device: AttachedDevice, cluster: Cluster, group: Group) -> None:
+        """Stop the server, unmount, mount, start: what was cached of data and of metadata is gone.
+
+        VisitFailed where the file system is not mounted as it was before.
+        """
+        with self._steps.step("cold"):
+            cluster.stop()
+            self._unmount()
+            self._mount(device, group)
+            again = self._filesystem.read_back(
+                self._levels, device, self._mount_point, commands=self._commands, journal=self._journal
+            )
+            verify(again)
+            drop_page_cache()
+            cluster.start()
 
     def _run_all(self, rig: Rig) -> None:
         specs = self._request.runs
+        without_load = ""
         for index, spec in enumerate(specs, start=1):
             directory = self._directory / "runs" / f"{index:02d}-{spec.id}"
             (directory / "logs").mkdir(parents=True)
@@ -373,7 +394,12 @@ class Stand:
                 except ServerFailed:
                     record = RunRecord(spec, Outcome.NOT_RUN, ("the server had died before this run",))
                 else:
-                    record = workload_for(spec.workload).run(spec, rig, directory)
+                    if without_load:
+                        record = RunRecord(spec, Outcome.NOT_RUN, (without_load,))
+                    else:
+                        record = workload_for(spec.workload).run(spec, rig, directory)
+            if is_load(spec) and record.outcome is not Outcome.COMPLETED:
+                without_load = f"the run before it that loads ({spec.name}) did not complete"
             codec.write(directory / "record.json", record)
             self._findings.run_problems += [f"{spec.name}: {reason}" for reason in record.reasons]
 

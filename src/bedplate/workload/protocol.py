@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
     from pathlib import Path
 
     from bedplate.engine.postgresql.cluster import Cluster
@@ -24,7 +24,10 @@ class Rig:
     `memory_bytes` is the limit of the server's group, else the machine's memory.
     `probes` are those of the machine and the device; a workload adds its engine's and its client's.
     `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
-    there and never to the scratch device. `emit` tells the caller of the visit what happens now.
+    there and never to the scratch device. `inputs` are paths of what was made for the workloads before
+    the visit. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
+    later runs are held to. `make_cold` stops the server, mounts the file system anew and starts it again:
+    nothing is cached afterwards, and every session is gone. `emit` tells the caller of the visit what happens now.
     """
 
     dataset: Dataset
@@ -38,6 +41,9 @@ class Rig:
     seed: int
     emit: Callable[[Mapping[str, Scalar]], None]
     cluster: Cluster
+    inputs: Mapping[str, str]
+    expected_answers: MutableMapping[str, str]
+    make_cold: Callable[[], None]
 
 
 class Workload(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workload.tpch.plan_hash import plan_hash, plan_structure
+from bedplate.model.query_plan import plan_hash, plan_structure
 
 GOLDEN = "tests/golden/tpch"
 STRUCTURE = {

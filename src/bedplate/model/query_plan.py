@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from bedplate.errors import OutputNotUnderstood
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _STRUCTURE = (
     "Node Type",
@@ -34,6 +33,24 @@ _STRUCTURE = (
 )
 _CHILDREN = "Plans"
 _TOOL = "EXPLAIN (FORMAT JSON)"
+PLANS_FILE = "plans.json"
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """The plan of one query in one run: its item there (`14`, `21`), its hash, and EXPLAIN's own text."""
+
+    item: str
+    hash: str
+    explained: str
+
+
+@dataclass(frozen=True)
+class QueryPlans:
+    """`plans.json` of a run. `settings` are the server's settings that choose between plans."""
+
+    plans: tuple[QueryPlan, ...]
+    settings: Mapping[str, str]
 
 
 def plan_structure(explained: str) -> dict[str, Any]:
