@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.statistics.tpch_figures import (
+from bedplate.model.tpch_figures import (
     NOT_AUDITED,
     WITHOUT_REFRESH,
     composite,
