@@ -110,7 +110,7 @@ def _size(size_bytes: int | None) -> str | None:
 
 
 def _workloads(old: Plan, new: Plan) -> Iterator[str]:
-    before, after = _by_scale(old), _by_scale(new)
+    before, after = _by_dataset(old), _by_dataset(new)
     for key in sorted(set(before) | set(after)):
         if key not in before:
             yield f"workload {key}: added"
@@ -120,12 +120,18 @@ def _workloads(old: Plan, new: Plan) -> Iterator[str]:
             yield from _runs(key, before[key], after[key])
 
 
-def _by_scale(plan: Plan) -> dict[str, Workload]:
-    return {
+def _by_dataset(plan: Plan) -> dict[str, Workload]:
+    by_scale = {
         f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}": workload
         for workload in plan.workloads
         for scale in workload.scales
     }
+    by_levels = {
+        f"{workload.type} at {', '.join(f'{name} {level}' for name, level in levels.items())}": workload
+        for workload in plan.workloads
+        for levels in workload.datasets
+    }
+    return {**by_scale, **by_levels}
 
 
 def _runs(key: str, old: Workload, new: Workload) -> Iterator[str]:

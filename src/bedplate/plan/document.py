@@ -11,9 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     create_model,
     model_validator,
@@ -25,10 +23,8 @@ from bedplate.plan.fields import (
     FEATURES,
     CanaryEvery,
     Configuration,
-    Count,
     DatabaseBlock,
     DeviceName,
-    Duration,
     Executor,
     Factor,
     FilesystemBlock,
@@ -42,14 +38,9 @@ from bedplate.plan.fields import (
     Memory,
     MkfsOptions,
     MountOptions,
-    Protocol,
-    Rate,
     ReadAhead,
     Repetitions,
-    RunName,
-    ScaleLevel,
     Scheduler,
-    ScriptLevel,
     Seed,
     SettingName,
     SettingValue,
@@ -58,21 +49,15 @@ from bedplate.plan.fields import (
     Version,
     VisitsPerBoot,
     WalBlock,
-    WarmUp,
-    WorkloadType,
 )
-from bedplate.plan.values import UNTIL_STEADY
+from bedplate.plan.settings import PAGE_COSTS
+from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.words import refused_mkfs_options, shown
+from bedplate.plan.workload_tables import WORKLOAD_TABLES, AnyWorkload
 
 
 def _types_with(feature: str) -> tuple[str, ...]:
     return tuple(kind for kind, traits in TRAITS.items() if feature in traits.features)
-
-
-class Table(BaseModel):
-    """A TOML table: frozen, and a key that is not a field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
 class ScratchDeviceTable(Table):
@@ -191,54 +176,32 @@ class PostgresqlTable(Table):
     scaled_block_settings: Factor[Flag] = Field(
         default=(False,), description="true or false: settings counted in blocks follow the block size"
     )
+    scaled_page_costs: Factor[Flag] = Field(
+        default=(False,), description="true or false: the planner's costs of a page follow the block size"
+    )
     configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
     settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
         default_factory=dict, description="a table of PostgreSQL settings"
     )
 
-
-def _at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not tables:
-        raise ValueError("allowed are one or more tables")
-    return tables
-
-
-class RunTable(Table):
-    """`[[workload.run]]`: one run, or several where a key varies."""
-
-    name: RunName | None = Field(default=None, description="name of the run")
-    script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
-    clients: Factor[Count] = Field(default=(1,), description="sessions at once")
-    jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
-    warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
-    warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
-    duration: Factor[Duration] = Field(description='time that is measured, such as "5 min"')
-    rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
-    protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
-
     @model_validator(mode="after")
-    def _fits_together(self) -> RunTable:
-        reasons = []
-        if self.warmup_limit is not None and UNTIL_STEADY not in self.warmup:
-            reasons.append(f'warmup_limit is for warmup = "{UNTIL_STEADY}" only')
-        if self.jobs and max(self.jobs) > min(self.clients):
-            reasons.append(
-                f"jobs = {max(self.jobs)} with clients = {min(self.clients)}: pgbench starts no more threads "
-                "than clients"
-            )
+    def _scales_numbers(self) -> PostgresqlTable:
+        reasons = [
+            f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
+            for name in PAGE_COSTS
+            for level in self.settings.get(name, ())
+            if True in self.scaled_page_costs and not _is_positive(level)
+        ]
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
 
 
-class WorkloadTable(Table):
-    """`[[workload]]`: a dataset, and the runs on it."""
-
-    type: WorkloadType = Field(description="pgbench")
-    scale: Factor[ScaleLevel] = Field(description='pgbench scale, or "4x memory"')
-    run: Annotated[tuple[RunTable, ...], AfterValidator(_at_least_one)] = Field(
-        description="one or more [[workload.run]] tables"
-    )
+def _is_positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False
 
 
 class CanaryTable(Table):
@@ -262,17 +225,17 @@ class Document(Table):
         default=None, description='a table with device, or ram_size = "256 MB"'
     )
     guest: GuestTable = Field(default=GuestTable(), description="a table")
-    filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(_at_least_one)] = Field(
+    filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[filesystem]] tables"
     )
     postgresql: PostgresqlTable = Field(default=PostgresqlTable(), description="a table")
-    workload: Annotated[tuple[WorkloadTable, ...], AfterValidator(_at_least_one)] = Field(
+    workload: Annotated[tuple[AnyWorkload, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[workload]] tables"
     )
     canary: CanaryTable = Field(default=CanaryTable(), description="a table")
 
 
-# Where each table stands in a plan; array indices left out.
+# Where each table stands in a plan; array indices left out. Of a [[workload]] the type comes first.
 TABLES: dict[tuple[str, ...], type[Table]] = {
     (): Document,
     ("scratch_device",): ScratchDeviceTable,
@@ -281,7 +244,6 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("guest",): GuestTable,
     ("filesystem",): FilesystemTable,
     ("postgresql",): PostgresqlTable,
-    ("workload",): WorkloadTable,
-    ("workload", "run"): RunTable,
+    **{("workload", *names): table for names, table in WORKLOAD_TABLES.items()},
     ("canary",): CanaryTable,
 }

@@ -57,6 +57,9 @@ def expand(
 def _loads(plan: Plan, known_memory_bytes: int | None) -> tuple[Load, ...]:
     found: dict[Dataset, Load] = {}
     for workload in plan.workloads:
+        for levels in workload.datasets:
+            dataset = Dataset(workload.type, levels)
+            found[dataset] = Load(dataset, workload.runs)
         for scale in workload.scales:
             if scale.times_memory is not None and known_memory_bytes is None:
                 raise PlanError(
@@ -69,7 +72,7 @@ def _loads(plan: Plan, known_memory_bytes: int | None) -> tuple[Load, ...]:
                 # The rule "the database must not fit the cache" needs to know what was meant.
                 levels = levels.updated(scale_asked=f"{scale.times_memory:g}x memory")
             dataset = Dataset(workload.type, levels)
-            if any(dataset.levels["scale"] == other.levels["scale"] for other in found):
+            if any(dataset.levels["scale"] == other.levels.get("scale") for other in found):
                 raise PlanError(
                     f"workload.scale: two scales come to {dataset.levels['scale']} at "
                     f"{format_size(memory)} of memory; take one out"

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, Throttle
 from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.plan import Scale
+from bedplate.model.tpch import DRAWN, VALIDATION
 from bedplate.plan import settings, values, words
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.words import shown
@@ -74,7 +75,6 @@ WalBlock: TypeAlias = Annotated[int, _within(values.power_of_two, (*DATABASE_BLO
 Configuration: TypeAlias = Annotated[str, PlainValidator(values.configuration)]
 SettingName: TypeAlias = Annotated[str, AfterValidator(settings.setting_name)]
 SettingValue: TypeAlias = Annotated[str, PlainValidator(settings.setting_value)]
-WorkloadType: TypeAlias = Annotated[str, _within(values.one_of, ("pgbench",))]
 ScaleLevel: TypeAlias = Annotated[Scale, PlainValidator(values.scale)]
 RunName: TypeAlias = Annotated[str, PlainValidator(values.run_name)]
 ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
@@ -83,4 +83,8 @@ WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Duration: TypeAlias = Annotated[float, _within(values.duration, 1)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
 Protocol: TypeAlias = Annotated[str, _within(values.one_of, values.PROTOCOLS)]
+ScaleFactor: TypeAlias = Annotated[float, PlainValidator(values.scale_factor)]
+Passes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.passes)]
+Streams: TypeAlias = Annotated[int, _within(values.whole_number, 0, 100)]
+QueryParameters: TypeAlias = Annotated[str, _within(values.one_of, (VALIDATION, DRAWN))]
 CanaryEvery: TypeAlias = Annotated[float, _within(values.duration, 60)]

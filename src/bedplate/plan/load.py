@@ -23,15 +23,15 @@ from bedplate.model.cell import (
 )
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Canary, Guest, Plan, Workload
+from bedplate.model.plan import Canary, Guest, Plan
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable, WorkloadTable
+from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, sentences
-from bedplate.plan.runs import run_count, run_specs
 from bedplate.plan.values import JOURNAL_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
+from bedplate.plan.workloads import dataset_count, run_count, workloads
 
 MOST_CHARACTERS = 1_000_000
 MOST_CELLS = 100_000
@@ -95,10 +95,10 @@ def _refuse_too_many(document: Document) -> None:
             f"x {engine} of postgresql); allowed are {MOST_CELLS}"
         )
     for index, workload in enumerate(document.workload):
-        runs = sum(map(run_count, workload.run))
+        runs = run_count(workload)
         if runs > MOST_RUNS_PER_VISIT:
             reasons.append(f"workload[{index}]: {runs} runs in one visit; allowed are {MOST_RUNS_PER_VISIT}")
-    visits = cells * document.repetitions * sum(len(workload.scale) for workload in document.workload)
+    visits = cells * document.repetitions * sum(map(dataset_count, document.workload))
     if visits > MOST_VISITS and cells <= MOST_CELLS:
         reasons.append(f"the plan comes to {visits} visits; allowed are {MOST_VISITS}")
     if reasons:
@@ -121,7 +121,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         filesystems=_filesystems(document, reasons),
         builds=tuple(BuildLevels("postgresql", *levels) for levels in product(*_build_factors(settings))),
         clusters=tuple(_cluster(settings, levels) for levels in product(*_cluster_factors(settings))),
-        workloads=_workloads(document.workload, reasons),
+        workloads=workloads(document.workload, document.seed, reasons),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
         journal_device=_journal_device(document, reasons),
@@ -159,17 +159,23 @@ def _build_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
 
 
 def _cluster_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
-    scalars = (table.data_checksums, table.scaled_block_settings, table.configuration)
+    scalars = (
+        table.data_checksums,
+        table.scaled_block_settings,
+        table.scaled_page_costs,
+        table.configuration,
+    )
     return (*map(_asked, scalars), *table.settings.values())
 
 
 def _cluster(table: PostgresqlTable, levels: tuple[Any, ...]) -> ClusterLevels:
-    checksums, scaled, configuration, *values = levels
+    checksums, scaled_blocks, scaled_costs, configuration, *values = levels
     return ClusterLevels(
         data_checksums=checksums,
         settings=Levels(dict(zip(table.settings, values, strict=True))),
-        scaled_block_settings=scaled,
+        scaled_block_settings=scaled_blocks,
         configuration=configuration,
+        scaled_page_costs=scaled_costs,
     )
 
 
@@ -235,22 +241,4 @@ def _filesystems(document: Document, reasons: list[str]) -> tuple[FilesystemLeve
                 break
             found[filesystem] = index
             reasons += (f"filesystem[{index}]: {reason}" for reason in unsafe_options(filesystem))
-    return tuple(found)
-
-
-def _workloads(tables: tuple[WorkloadTable, ...], reasons: list[str]) -> tuple[Workload, ...]:
-    found: list[Workload] = []
-    for index, table in enumerate(tables):
-        for earlier, workload in enumerate(found):
-            if workload.type == table.type and set(workload.scales) & set(table.scale):
-                reasons.append(
-                    f"workload[{index}].scale: loads the same dataset as workload[{earlier}]; "
-                    "put its runs there, so that it is loaded once"
-                )
-        try:
-            runs = run_specs(table.run, table.type)
-        except ValueError as error:
-            reasons.append(f"workload[{index}].run: {error}")
-            runs = ()
-        found.append(Workload(table.type, table.scale, runs))
     return tuple(found)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from bedplate.plan.document import TABLES
 from bedplate.plan.words import shown
+from bedplate.plan.workload_tables import WORKLOAD_TYPES
 
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
@@ -31,8 +32,12 @@ def at_most(reasons: Sequence[str], limit: int) -> tuple[str, ...]:
 
 def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     location = tuple(finding["loc"])
-    key = key_text(location, document)
+    key = key_text(_as_written(location), document)
     kind = finding["type"]
+    if kind == "union_tag_not_found":
+        return f"{key}.type: missing; expected {', '.join(WORKLOAD_TYPES)}"
+    if kind == "union_tag_invalid":
+        return f"{key}.type: found {_found(finding['input']['type'])}; expected {', '.join(WORKLOAD_TYPES)}"
     if kind == "extra_forbidden":
         return f"{key}: unknown key; {_closest(location)}"
     if kind == "missing":
@@ -71,6 +76,13 @@ def _found(value: Any) -> str:
     if isinstance(value, dict):
         return f"a table with {shown(', '.join(map(str, value)))}" if value else "an empty table"
     return shown(value)
+
+
+def _as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The location without the type by which a [[workload]] was chosen, which is no key."""
+    if len(location) > 2 and location[0] == "workload" and isinstance(location[1], int):
+        return (*location[:2], *location[3:])
+    return tuple(location)
 
 
 def _names(location: Sequence[str | int]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The runs of a workload: every combination of the levels of its `[[workload.run]]` tables, in order."""
+"""The runs of pgbench: every combination of the levels of its `[[workload.run]]` tables, in order."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
-from bedplate.plan.document import RunTable
 from bedplate.plan.values import UNTIL_STEADY, Script
+from bedplate.plan.workload_tables import RunTable
 
 DEFAULT_JOBS = 2
 WARMUP_LIMIT_S = 600.0

@@ -73,6 +73,9 @@ CONTROLLED: Mapping[str, str] = {
 }
 _INCLUDES = ("include", "include_dir", "include_if_exists")
 
+# What `scaled_page_costs` makes follow the block size.
+PAGE_COSTS = ("seq_page_cost", "random_page_cost")
+
 # PostgreSQL's own defaults; the target's holds since 14.
 CHECKPOINT_TIMEOUT_S = 300.0
 CHECKPOINT_COMPLETION_TARGET = 0.9
@@ -114,6 +117,11 @@ def configuration_text(text: str) -> str:
 def controlled_in(text: str) -> tuple[str, ...]:
     """The settings of an own postgresql.conf over which bedplate's own values win."""
     return tuple(sorted({name for name, _ in _configuration(text) if name in CONTROLLED}))
+
+
+def page_costs_in(text: str) -> tuple[str, ...]:
+    """The costs of a page that an own postgresql.conf sets, and `scaled_page_costs` does not see."""
+    return tuple(sorted({name for name, _ in _configuration(text) if name in PAGE_COSTS}))
 
 
 def in_force(cluster: ClusterLevels, name: str) -> str | None:

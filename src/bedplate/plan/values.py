@@ -14,6 +14,7 @@ from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
 from bedplate.model.plan import Scale
+from bedplate.model.tpch import COLD, WARM
 from bedplate.plan import settings, words
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import shown
@@ -25,6 +26,7 @@ SCRIPTS = ("read-only", "read-write", "simple-update")
 PROTOCOLS = ("simple", "extended", "prepared")
 UNTIL_STEADY = "until steady"
 UNLIMITED = "unlimited"
+MOST_PASSES = 20
 
 MAX_FILE_BYTES = MIB
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
@@ -195,6 +197,22 @@ def scale(value: Any) -> Scale:
     if found is None or not 0 < float(found[1]) <= 1000:
         raise ValueError('allowed is a whole number from 1 to 1000000, or a multiple such as "4x memory"')
     return Scale(times_memory=float(found[1]))
+
+
+def scale_factor(value: Any) -> float:
+    """TPC-H's scale factor: 1 is a gigabyte of data; with at most two digits behind the point."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0.01 <= value <= 10_000:
+        number = round(float(value), 2)
+        if number == value:
+            return number
+    raise ValueError("allowed is a number from 0.01 to 10000 with at most two digits behind the point")
+
+
+def passes(value: Any) -> tuple[str, ...]:
+    """The passes over the queries, in order."""
+    if isinstance(value, list) and len(value) <= MOST_PASSES and all(item in (COLD, WARM) for item in value):
+        return tuple(value)
+    raise ValueError(f'allowed is a list of at most {MOST_PASSES} passes, each "{COLD}" or "{WARM}"')
 
 
 def version(value: Any) -> str:

@@ -6,7 +6,12 @@ from math import ceil
 
 from bedplate.model.cell import ClusterLevels, RunSpec
 from bedplate.model.plan import Plan
-from bedplate.plan.settings import checkpoint_completion_target, checkpoint_timeout_s, controlled_in
+from bedplate.plan.settings import (
+    checkpoint_completion_target,
+    checkpoint_timeout_s,
+    controlled_in,
+    page_costs_in,
+)
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import format_duration
 
@@ -53,7 +58,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
 
 
 def _of_run(plan: Plan, run: RunSpec) -> list[str]:
-    if run.levels["script"] == READ_ONLY:
+    if run.levels.get("script", READ_ONLY) == READ_ONLY:
         return []
     steady = run.levels["warmup"] == UNTIL_STEADY
     duration_s = run.levels.number("duration_s") or 0.0
@@ -76,7 +81,7 @@ def _of_scales(plan: Plan) -> list[str]:
         smallest = min((scale.units for scale in workload.scales if scale.units is not None), default=None)
         for run in workload.runs:
             clients = run.levels.integer("clients") or 1
-            if smallest is not None and run.levels["script"] == "read-write" and smallest < clients:
+            if smallest is not None and run.levels.get("script") == "read-write" and smallest < clients:
                 found.append(
                     f"run {run.name}: {clients} clients on scale {smallest} wait for each other's rows "
                     "(one branch per unit of scale), more than for the device"
@@ -90,4 +95,11 @@ def _of_configurations(plan: Plan) -> list[str]:
         names = controlled_in(text)
         if names:
             found.append(f"postgresql.configuration: bedplate's own {', '.join(names)} win over the file's")
+    for cluster in plan.clusters:
+        names = page_costs_in(cluster.configuration or "") if cluster.scaled_page_costs else ()
+        if names:
+            found.append(
+                f"postgresql.configuration: scaled_page_costs replaces the file's {', '.join(names)}; what "
+                "shall be scaled belongs into [postgresql.settings]"
+            )
     return found

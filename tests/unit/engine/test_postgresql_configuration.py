@@ -11,6 +11,7 @@ from bedplate.engine.postgresql.configuration import (
     configuration_text,
     same_value,
     scaled_block_settings,
+    scaled_page_costs,
 )
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
@@ -103,3 +104,24 @@ def test_what_bedplate_needs_stands_last_and_so_wins() -> None:
     lines = configuration_text(levels, BuildLevels(), "/run/s").splitlines()
     assert "listen_addresses = ''" == [line for line in lines if line.startswith("listen_addresses")][-1]
     assert "log_checkpoints = 'on'" == [line for line in lines if line.startswith("log_checkpoints")][-1]
+
+
+@pytest.mark.parametrize(
+    ("block_kib", "settings", "sequential", "random"),
+    [
+        (8, {}, "1", "4"),
+        (1, {}, "0.125", "0.5"),
+        (32, {}, "4", "16"),
+        (4, {"random_page_cost": "1.1"}, "0.5", "0.55"),
+        (16, {"seq_page_cost": "2", "random_page_cost": 3}, "4", "6"),
+    ],
+)
+def test_page_costs_follow_the_block_size(
+    block_kib: int, settings: dict[str, str], sequential: str, random: str
+) -> None:
+    levels = ClusterLevels(settings=Levels(settings), scaled_page_costs=True)
+    build = BuildLevels(block_size_bytes=block_kib * 1024)
+    assert {"seq_page_cost": sequential, "random_page_cost": random} == scaled_page_costs(levels, build)
+    lines = configuration_text(levels, build, "/run/s").splitlines()
+    last = {line.split(" = ")[0]: line for line in lines}
+    assert f"random_page_cost = '{random}'" == last["random_page_cost"], "it wins over the plan's own line"

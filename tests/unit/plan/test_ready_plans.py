@@ -173,8 +173,13 @@ def _documented() -> dict[tuple[str, ...], set[str]]:
     for line in (ROOT / "docs" / "PLANS.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             heading = line[3:]
-            named = re.fullmatch(r"\[+([a-z_.]+)\]+", heading)
-            table = () if heading == "The plan itself" else tuple(named[1].split(".")) if named else None
+            named = re.fullmatch(r"\[+([a-z_.]+)\]+(?: of type ([a-z]+))?", heading)
+            table = None if named is None else tuple(named[1].split("."))
+            if heading == "The plan itself":
+                table = ()
+            elif named is not None and table is not None and named[2]:
+                # A type's tables: the type comes after the name of the list that it stands in.
+                table = (table[0], named[2], *table[1:])
         elif table is not None and (
             row := re.match(r"\| `([a-z_]+)` \| [a-z–]+ \| (no|yes|each|–) \|", line)
         ):

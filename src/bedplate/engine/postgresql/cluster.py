@@ -266,7 +266,10 @@ def _asked_settings(
         text = (cluster.data_directory / "postgresql.conf").read_text(encoding="utf-8")
         rows = session.rows("SELECT name, setting, sourceline FROM pg_file_settings ORDER BY seqno")
         asked |= configuration.settings_of_own_file(text, rows)
-    return asked | {name: str(value) for name, value in levels.settings.items()}
+    asked |= {name: str(value) for name, value in levels.settings.items()}
+    if levels.scaled_page_costs:
+        asked |= configuration.scaled_page_costs(levels, build_levels)
+    return asked
 
 
 def effective_settings(session: Session) -> dict[str, str]:
@@ -298,6 +301,10 @@ _WORTH_READING = (
     "wal_compression",
     "wal_init_zero",
     "wal_recycle",
+    "seq_page_cost",
+    "random_page_cost",
+    "max_parallel_workers_per_gather",
+    "jit",
     "io_method",
     "huge_pages_status",
     "autovacuum",

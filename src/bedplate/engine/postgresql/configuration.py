@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from bedplate.model.visit import Comparison
@@ -28,6 +29,9 @@ _COUNTED_IN_BLOCKS: Mapping[str, int] = {
 _COUNTED_IN_WAL_BLOCKS: Mapping[str, int] = {"wal_writer_flush_after": 128}
 # The server refuses more (guc_tables.c: WRITEBACK_MAX_PENDING_FLUSHES).
 _LARGEST: Mapping[str, int] = {"bgwriter_flush_after": 256, "checkpoint_flush_after": 256}
+
+# Costs of a page, not of a byte (guc_tables.c); cpu_*_cost count tuples and stay.
+_PAGE_COSTS: Mapping[str, str] = {"seq_page_cost": "1", "random_page_cost": "4"}
 
 # They frame the plan's own postgresql.conf within the server's, so that its lines are known again.
 _OWN_BEGINS = "# the plan's own postgresql.conf begins"
@@ -70,6 +74,16 @@ def scaled_block_settings(levels: ClusterLevels, build: BuildLevels) -> dict[str
     return scaled
 
 
+def scaled_page_costs(levels: ClusterLevels, build: BuildLevels) -> dict[str, str]:
+    """The planner's costs of reading a page, in proportion to the block size: a byte costs as at 8 kB.
+
+    What is scaled is what `settings` ask for, else PostgreSQL's own default.
+    """
+    costs = {name: str(levels.settings.get(name, default)) for name, default in _PAGE_COSTS.items()}
+    share = Fraction(build.block_size_bytes, DEFAULT_BLOCK_SIZE_BYTES)
+    return {name: f"{float(Fraction(cost) * share):.15g}" for name, cost in costs.items()}
+
+
 def configuration_text(levels: ClusterLevels, build: BuildLevels, socket_directory: str) -> str:
     """The text that is appended to what initdb wrote; later lines win over earlier ones."""
     lines = []
@@ -80,6 +94,9 @@ def configuration_text(levels: ClusterLevels, build: BuildLevels, socket_directo
     if levels.configuration is not None:
         lines += [_OWN_BEGINS, levels.configuration.rstrip("\n"), _OWN_ENDS]
     lines += ["# the plan's settings", *_assignments({name: str(v) for name, v in levels.settings.items()})]
+    if levels.scaled_page_costs:
+        # Last but one, as what the plan asks for is what is scaled.
+        lines += ["# scaled_page_costs", *_assignments(scaled_page_costs(levels, build))]
     lines += ["# what bedplate needs", *_assignments(own_settings(socket_directory))]
     return "\n".join(lines) + "\n"
 
