@@ -13,13 +13,15 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
+from bedplate.report.parts import WHOLE, part_figures, whole_figures
+from bedplate.report.tpch_view import TpchView, score_reasons, score_summaries, tpch_views, with_composites
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
 from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
 from bedplate.study.stored import read_study
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from bedplate.study.stored import StoredVisit, Study
 
 NOT_YET = "not run yet"
+# Of a workload the figure that every run has which measured anything; how many there are, so many
+# repetitions there are.
+_HEADLINES = ("tps", "queries_total_s", "streams_s", "load_total_s")
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
 
@@ -58,7 +63,8 @@ class Measurement:
     """One run that was due, with what became of it; `figures` is None where there are none.
 
     `order` is the place of its visit in the schedule. `directory` holds its course and latencies.
-    `by_metric` are its figures by the name of the metric. `unreached`: its visit failed before the run
+    `by_metric` are the figures of the whole run by the name of the metric, `parts` those of its phases and
+    items by (phase, item, metric), where it has several. `unreached`: its visit failed before the run
     began, so that the run did not fail and yet will not come. `where` is None before its visit.
     """
 
@@ -78,6 +84,7 @@ class Measurement:
     by_metric: Mapping[str, Figure] = field(default_factory=dict)
     unreached: bool = False
     where: Whereabouts | None = None
+    parts: Mapping[tuple[str, str, str], Figure] = field(default_factory=dict)
 
     @property
     def trouble(self) -> Trouble | None:
@@ -88,16 +95,22 @@ class Measurement:
             return Trouble.NOT_RUN
         return Trouble.SUSPECT if self.validity is Validity.SUSPECT else None
 
-    def value(self, metric: str) -> float | None:
+    def figure(self, metric: str, phase: str = WHOLE, item: str = "") -> Figure | None:
+        """The figure of the whole run, or of one of its parts; None where there is none."""
+        if (phase, item) == (WHOLE, ""):
+            return self.by_metric.get(metric)
+        return self.parts.get((phase, item, metric))
+
+    def value(self, metric: str, phase: str = WHOLE, item: str = "") -> float | None:
         """The measured value; None where it is absent or censored."""
-        found = self.by_metric.get(metric)
+        found = self.figure(metric, phase, item)
         return found.value if found and found.status is Status.MEASURED else None
 
-    def observation(self, metric: str) -> Observation:
+    def observation(self, metric: str, phase: str = WHOLE, item: str = "") -> Observation:
         """The same as the statistics take it."""
-        found = self.by_metric.get(metric)
+        found = self.figure(metric, phase, item)
         status = found.status if found else Status.ABSENT
-        return Observation(self.value(metric), status, self.outcome, self.validity)
+        return Observation(self.value(metric, phase, item), status, self.outcome, self.validity)
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,8 @@ class Overview:
     """Everything that tables and pages show of one study; `cells` keep the order of the schedule.
 
     `runs` are pairs of dataset and run name. `marks` are sentences that stand beside every figure, `pruned` the
-    cells that cannot exist, with their reasons.
+    cells that cannot exist, with their reasons. `tpch` has the scores over all cells, one view for each
+    power run of each dataset.
     """
 
     study: Study
@@ -146,10 +160,17 @@ class Overview:
     summaries: Mapping[SummaryKey, Summary]
     marks: tuple[str, ...]
     pruned: tuple[tuple[CellLabel, tuple[str, ...]], ...]
+    tpch: tuple[TpchView, ...] = ()
 
-    def summary(self, cell: str, run: tuple[str, str], metric: str) -> Summary:
+    def summary(
+        self, cell: str, run: tuple[str, str], metric: str, phase: str = WHOLE, item: str = ""
+    ) -> Summary:
         """The summary of a metric; one of nothing where it never came up."""
-        return self.summaries.get(SummaryKey(cell, run[0], run[1], metric), Summary(0))
+        return self.summaries.get(SummaryKey(cell, run[0], run[1], metric, phase, item), Summary(0))
+
+    def spec(self, run: tuple[str, str]) -> RunSpec | None:
+        """What the schedule says of a run; None for one that it does not know."""
+        return _specs(self.study).get(run)
 
     def of(self, cell: str, run: tuple[str, str]) -> tuple[Measurement, ...]:
         """The repetitions of one run of a cell, without canaries."""
@@ -166,15 +187,21 @@ class Overview:
     def absence(self, key: SummaryKey) -> str | None:
         """Why a cell has no value of a metric, as its runs say; None where they do not."""
         for m in self.of(key.cell, (key.dataset, key.run)):
-            found = m.by_metric.get(key.metric)
+            found = m.figure(key.metric, key.phase, key.item)
             if found is not None and found.reason is not None:
                 return found.reason
-        return None
+        return self._score_reasons.get(key)
 
-    @property
+    @cached_property
+    def _score_reasons(self) -> Mapping[SummaryKey, str]:
+        return {key: reason for view in self.tpch for key, reason in score_reasons(view).items()}
+
+    @cached_property
     def repetitions(self) -> int:
-        """The largest number of values that any cell has for its tps; 0 before the first run."""
-        return max((s.n for key, s in self.summaries.items() if key.metric == "tps"), default=0)
+        """The largest number of values that any cell has for a run's first figure; 0 before the first run."""
+        counts = {key: summary.n for key, summary in self.summaries.items()}
+        first = [n for key, n in counts.items() if key.metric in _HEADLINES]
+        return max(first or counts.values(), default=0)
 
 
 def overview(directory: Path) -> Overview:
@@ -184,16 +211,16 @@ def overview(directory: Path) -> Overview:
 
 def overview_of(study: Study) -> Overview:
     """Summarise a study that was read."""
-    measurements = tuple(_measurements(study))
+    specs = _specs(study)
+    measurements = tuple(with_composites(tuple(_measurements(study)), specs))
     plain = [m for m in measurements if not m.canary]
-    metrics = [name for name in METRICS if any(name in m.by_metric for m in plain)]
-    rows = (
-        (SummaryKey(m.cell, m.dataset, m.run, name), m.observation(name)) for m in plain for name in metrics
-    )
     runs = tuple(dict.fromkeys((m.dataset, m.run) for m in plain))
     records = [visit.record for visit in study.visits]
     cells, pruned = _cells(study)
-    found = summaries(rows, {name: METRICS[name].scale for name in metrics})
+    views = tpch_views(plain, tuple(cells), specs)
+    found = summaries(_observations(plain, specs), {name: metric.scale for name, metric in METRICS.items()})
+    for view in views:
+        found |= score_summaries(view)
     return Overview(
         study=study,
         cells=cells,
@@ -205,7 +232,41 @@ def overview_of(study: Study) -> Overview:
         },
         marks=study_marks(study.schedule.cells.values(), records),
         pruned=pruned,
+        tpch=views,
     )
+
+
+def _specs(study: Study) -> dict[tuple[str, str], RunSpec]:
+    """What every run of a dataset is, by dataset and name."""
+    return {(dataset, spec.name): spec for dataset, runs in study.schedule.runs.items() for spec in runs}
+
+
+def _observations(
+    plain: Sequence[Measurement], specs: Mapping[tuple[str, str], RunSpec]
+) -> Iterator[tuple[SummaryKey, Observation]]:
+    """Every figure that any run of the same kind has is due in all of them, so that it may be missed.
+
+    Kinds, since a load has no figure of a query: it does not lack it.
+    """
+    kinds = {run: _kind(run, specs) for run in {(m.dataset, m.run) for m in plain}}
+    whole: dict[object, set[str]] = {}
+    parts: dict[tuple[str, str], dict[tuple[str, str, str], None]] = {}
+    for m in plain:
+        run = (m.dataset, m.run)
+        whole.setdefault(kinds[run], set()).update(m.by_metric)
+        parts.setdefault(run, {}).update(dict.fromkeys(m.parts))
+    for m in plain:
+        run = (m.dataset, m.run)
+        for name in METRICS:
+            if name in whole[kinds[run]]:
+                yield SummaryKey(m.cell, *run, name), m.observation(name)
+        for phase, item, name in parts[run]:
+            yield SummaryKey(m.cell, *run, name, phase, item), m.observation(name, phase, item)
+
+
+def _kind(run: tuple[str, str], specs: Mapping[tuple[str, str], RunSpec]) -> tuple[str, str | None] | None:
+    spec = specs.get(run)
+    return None if spec is None else (spec.workload, spec.levels.text("kind"))
 
 
 def _cells(
@@ -328,7 +389,8 @@ def _of_visit(
             or (stored.record.started_wall_s if stored else None),
             figures=run,
             directory=directory,
-            by_metric={figure.metric: figure for figure in reversed(run.figures)} if run else {},
+            by_metric=whole_figures(run.figures) if run else {},
+            parts=part_figures(run.figures) if run else {},
             unreached=stored is not None
             and stored.record.outcome is Outcome.FAILED
             and outcome is Outcome.NOT_RUN,

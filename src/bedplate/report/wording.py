@@ -38,8 +38,8 @@ def number(value: float | None) -> str:
 
 
 def span(summary: Summary) -> str:
-    """The smallest and the largest value, `23,900–24,700`; nothing below two values."""
-    if summary.n < 2:
+    """The smallest and the largest value, `23,900–24,700`; nothing below two values, or where they are not kept."""
+    if summary.n < 2 or summary.minimum is None:
         return ""
     return f"{number(summary.minimum)}–{number(summary.maximum)}"
 

@@ -31,12 +31,17 @@ REPETITIONS_FOR_INTERVAL = 3
 
 
 class SummaryKey(NamedTuple):
-    """What is summarised: one metric of one run on one dataset in one cell."""
+    """What is summarised: one metric of one run on one dataset in one cell.
+
+    `phase` and `item` name the part of the run; as they stand here they mean the run as a whole.
+    """
 
     cell: str
     dataset: str
     run: str
     metric: str
+    phase: str = "measure"
+    item: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ class Summary:
     `n` counts the values behind the statistics, whose `basis` is `trusted` or `suspect`; None where
     there are no values. `low` and `high` bound the 95 % interval of the geometric mean. `suspect`
     counts suspect runs with a value, `failed` runs that failed, `not_run` those that never began,
-    `absent` completed runs without the value, `censored` those that only know a limit.
+    `absent` completed runs without the value, `censored` those that only know a limit. A figure that is made
+    over several cells, as TPC-H's scores are, has its value in `median` and nothing in `minimum` and `maximum`.
     """
 
     n: int
