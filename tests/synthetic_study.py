@@ -54,7 +54,7 @@ START_WALL_S = 1_700_000_000.0
 _WARMUP_S = 10
 _DATASET = Dataset("pgbench", Levels(scale=30))
 _CANARY_RUN = RunSpec("canary", "pgbench", Levels(script="read-write", clients=1))
-_MACHINE = Machine(
+MACHINE = Machine(
     hostname="bench",
     distribution="Debian GNU/Linux 13 (trixie)",
     kernel_release="6.12.48-amd64",
@@ -133,8 +133,8 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
         for name in ((*made.runs[:-1], HOSTILE) if made.hostile else made.runs)
     )
     visits = _schedule(made, cells, dataset)
-    write(directory / "study.json", _facts(made))
-    write(directory / "machine.json", _MACHINE)
+    write(directory / "study.json", facts_of(HOSTILE if made.hostile else made.title))
+    write(directory / "machine.json", MACHINE)
     text = f'title = "{made.title}"\nrepetitions = {made.repetitions}\n'
     (directory / "plan.toml").write_text(text + (f"# {HOSTILE}\n" if made.hostile else ""), encoding="utf-8")
     pruned = [
@@ -173,15 +173,16 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
     return directory
 
 
-def _facts(recipe: Recipe) -> StudyFacts:
+def facts_of(title: str) -> StudyFacts:
+    """`study.json` of a study that was made once and not extended."""
     return StudyFacts(
         format_version=FORMAT_VERSION,
-        title=HOSTILE if recipe.hostile else recipe.title,
+        title=title,
         created="2026-01-02T03:04:05Z",
         bedplate="0.1.0",
         plan_digest="0123456789abcdef",
-        machine_identity=_MACHINE.identity,
-        kernel_release=_MACHINE.kernel_release,
+        machine_identity=MACHINE.identity,
+        kernel_release=MACHINE.kernel_release,
         history=(HistoryEntry("2026-01-02T03:04:05Z", "created"),),
     )
 
@@ -229,13 +230,13 @@ def _write_visit(
         failed_step="mkfs" if failed else None,
         started_wall_s=START_WALL_S + visit.index * 100,
         seconds=95.0,
-        boot_id=_MACHINE.boot_id,
+        boot_id=MACHINE.boot_id,
         executor=recipe.executor,
         provenance=recipe.provenance,
         flush_counts=() if failed else recipe.flush_counts,
-        comparisons=_comparisons(cell),
+        comparisons=comparisons_of(cell),
         effective_digest=digest({"cell": cell.id}),
-        durability=_durability(cell),
+        durability=durability_of(cell),
         device_facts=Levels(
             {
                 "kind": recipe.device_kind,
@@ -267,14 +268,16 @@ def _write_visit(
             )
 
 
-def _durability(cell: Cell) -> Durability:
+def durability_of(cell: Cell) -> Durability:
+    """Without barriers a volatile cache loses what was promised."""
     if cell.filesystem.barrier is not False:
         return Durability("durable", "durable", "declared")
     reason = "0 flushes in 64 appending fsyncs: a volatile cache may lose them"
     return Durability("unsafe", "durable", "declared", (reason,))
 
 
-def _comparisons(cell: Cell) -> tuple[Comparison, ...]:
+def comparisons_of(cell: Cell) -> tuple[Comparison, ...]:
+    """Some options of the cell as they were read back."""
     filesystem = cell.filesystem
     asked = filesystem.block_size_bytes
     return (
