@@ -26,6 +26,13 @@ from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, SU
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+# Causes of a query's being no part of the m-figures, in the order in which they are told.
+NO_TIME = "no time"
+OVER_LIMIT = "over its limit"
+PLAN_UNKNOWN = "plan not known"
+PLANS_IN_A_CELL = "plans differ within a cell"
+PLANS_ACROSS_CELLS = "plans differ between cells"
+
 # The median of normal values scatters by at most this much more than their mean (its limit for many values).
 _MEDIAN_SCATTER = math.sqrt(math.pi / 2)
 
@@ -76,7 +83,10 @@ class Score:
 
 @dataclass(frozen=True)
 class CellScores:
-    """The four figures of one cell; `timeouts` names the queries whose median is one."""
+    """The four figures of one cell; `timeouts` names the queries whose median is one.
+
+    `times_s` are the medians that the figures are made of, in seconds; that of a timeout is its limit.
+    """
 
     cell: str
     basis: str
@@ -85,6 +95,7 @@ class CellScores:
     m_time: Score
     m_score: Score
     timeouts: tuple[str, ...] = ()
+    times_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ class Scores:
     """The figures of a selection, each cell in the order in which it was selected.
 
     `queries` are those that any selected cell ran, `kept` those that the m-figures are made of, `dropped`
-    the others, each with every reason. `left_out` are selected cells without a single time, with the reason.
+    the others, each with every reason, and `causes` the same without the names of cells. `left_out` are
+    selected cells without a single time, with the reason.
     """
 
     cells: tuple[CellScores, ...]
@@ -100,6 +112,7 @@ class Scores:
     kept: tuple[str, ...]
     dropped: Mapping[str, tuple[str, ...]]
     left_out: Mapping[str, str]
+    causes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -146,7 +159,8 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
     queries = tuple(sorted({query for cell in cells for query in cell.runs}, key=_query_order))
     times = {cell.name: cell.times() for cell in cells}
     best = _best_times(times.values())
-    dropped = {query: reasons for query in queries if (reasons := _drop_reasons(query, cells))}
+    found = {query: reasons for query in queries if (reasons := _drop_reasons(query, cells))}
+    dropped = {query: tuple(text for _, text in reasons) for query, reasons in found.items()}
     kept = tuple(query for query in queries if query not in dropped)
     return Scores(
         cells=tuple(_cell_scores(cell, queries, kept, best) for cell in cells),
@@ -154,6 +168,7 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
         kept=kept,
         dropped=dropped,
         left_out={name: "no query has a time here" for name in names if name not in present},
+        causes={query: tuple(dict(reasons)) for query, reasons in found.items()},
     )
 
 
@@ -199,8 +214,8 @@ def _best_times(times: Iterable[Mapping[str, _Time]]) -> dict[str, _Time]:
     return {query: min(all_, key=lambda time: (time.timeout, time.seconds)) for query, all_ in found.items()}
 
 
-def _drop_reasons(query: str, cells: Sequence[_Cell]) -> tuple[str, ...]:
-    """Why a query is no part of the m-figures; empty where it is."""
+def _drop_reasons(query: str, cells: Sequence[_Cell]) -> tuple[tuple[str, str], ...]:
+    """Why a query is no part of the m-figures, as cause and sentence; empty where it is."""
     reasons = []
     cells_by_plan: defaultdict[str, list[str]] = defaultdict(list)
     for cell in cells:
@@ -208,21 +223,20 @@ def _drop_reasons(query: str, cells: Sequence[_Cell]) -> tuple[str, ...]:
         timeouts = sum(run.limit_s is not None for run in runs)
         known = {run.plan for run in runs if run.plan is not None}
         if not any(run.time_s is not None or run.limit_s is not None for run in runs):
-            reasons.append(f"no time in {cell.name}")
+            reasons.append((NO_TIME, f"no time in {cell.name}"))
             continue
         if timeouts:
-            reasons.append(f"over its limit in {timeouts} of {len(runs)} runs in {cell.name}")
+            reasons.append((OVER_LIMIT, f"over its limit in {timeouts} of {len(runs)} runs in {cell.name}"))
         if any(run.time_s is not None and run.plan is None for run in runs):
-            reasons.append(f"its plan is not known in {cell.name}")
+            reasons.append((PLAN_UNKNOWN, f"its plan is not known in {cell.name}"))
         if len(known) > 1:
-            reasons.append(f"{len(known)} plans in {cell.name}")
+            reasons.append((PLANS_IN_A_CELL, f"{len(known)} plans in {cell.name}"))
         for plan in known:
             cells_by_plan[plan].append(cell.name)
     if len(cells_by_plan) > 1:
         groups = sorted(cells_by_plan.values(), key=len, reverse=True)
-        reasons.append(
-            f"{len(groups)} plans across the cells: {' | '.join(', '.join(group) for group in groups)}"
-        )
+        named = " | ".join(", ".join(group) for group in groups)
+        reasons.append((PLANS_ACROSS_CELLS, f"{len(groups)} plans across the cells: {named}"))
     return tuple(reasons)
 
 
@@ -255,6 +269,7 @@ def _score_figure(queries: int) -> _Figure:
 def _cell_scores(
     cell: _Cell, queries: Sequence[str], kept: Sequence[str], best: Mapping[str, _Time]
 ) -> CellScores:
+    times = cell.times()
     return CellScores(
         cell=cell.name,
         basis=cell.basis,
@@ -262,7 +277,8 @@ def _cell_scores(
         score=_score(cell, queries, best, _score_figure(len(queries))),
         m_time=_score(cell, kept, best, _time_figure()),
         m_score=_score(cell, kept, best, _score_figure(len(kept))),
-        timeouts=tuple(query for query in queries if (time := cell.times().get(query)) and time.timeout),
+        timeouts=tuple(query for query in queries if (time := times.get(query)) and time.timeout),
+        times_s={query: times[query].seconds for query in queries if query in times},
     )
 
 
