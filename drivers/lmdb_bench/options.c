@@ -1,0 +1,287 @@
+/* Reads the command line; whatever cannot be measured as asked is refused here, before a file is made. */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <lmdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const SYNC_WORDS[] = {"by-test", "full", "nometasync", "nosync", "mapasync", NULL};
+const char *const PREALLOCATION_WORDS[] = {"none", "ftruncate", "fallocate", "written", NULL};
+const char *const TOUCH_WORDS[] = {"none", "first", "pages", NULL};
+const char *const KEY_WORDS[] = {"random", "shuffled", NULL};
+const char *const ENGINE_WORDS[] = {"lmdb", "null", NULL};
+
+static const struct test TESTS[] = {
+    {.name = "fillrandsync", .kind = FILL, .synchronous = true},
+    {.name = "fillrandom", .kind = FILL},
+    {.name = "fillrandbatch", .kind = FILL, .batched = true},
+    {.name = "fillseqsync", .kind = FILL, .sequential = true, .synchronous = true},
+    {.name = "fillseq", .kind = FILL, .sequential = true},
+    {.name = "fillseqbatch", .kind = FILL, .sequential = true, .batched = true},
+    {.name = "overwrite", .kind = OVERWRITE},
+    {.name = "readrandom", .kind = READ_RANDOM},
+    {.name = "readseq", .kind = READ_SEQUENCE},
+    {.name = "readreverse", .kind = READ_REVERSE},
+    {.name = "readwhilewriting", .kind = READ_WHILE_WRITING},
+    {.name = "fillrand100K", .kind = FILL, .large = true},
+    {.name = "readrand100K", .kind = READ_RANDOM, .large = true},
+    {.name = "fillseq100K", .kind = FILL, .sequential = true, .large = true},
+    {.name = "readseq100K", .kind = READ_SEQUENCE, .large = true},
+    {.name = NULL},
+};
+
+/* The published order; the others are named to be run. */
+static const char DEFAULT_TESTS[] = "fillrandsync,fillrandom,fillrandbatch,fillseqsync,fillseq,fillseqbatch,"
+                                    "overwrite,readrandom,readseq,readreverse";
+
+enum {
+    DEFAULT_ENTRIES = 1000000,
+    DEFAULT_VALUE_BYTES = 100,
+    DEFAULT_BATCH = 1000,
+    DEFAULT_THREADS = 4,
+    MAP_MARGIN_BYTES = 16 * 1024 * 1024,
+    MAP_UNIT_BYTES = 64 * 1024, /* a multiple of every page size in use */
+    THREADS_MAX = 1024,
+};
+static const uint64_t ENTRIES_MAX = 9999999999999999u; /* what 16 digits can number */
+static const uint64_t BYTES_MAX = (uint64_t)1 << 46;
+
+static const char USAGE[] =
+    "bedplate-lmdb-bench --directory DIRECTORY [options]\n"
+    "\n"
+    "  --tests LIST         names with commas between them, in order (the ten of the published order)\n"
+    "  --entries N          entries of a test (1000000)\n"
+    "  --sync-entries N     entries of fillrandsync and fillseqsync (a thousandth, at least 10)\n"
+    "  --reads N            reads of readrandom, and of each reader of readwhilewriting (entries);\n"
+    "                       readrand100K does a thousandth\n"
+    "  --value-bytes N      size of a value (100)\n"
+    "  --batch N            entries of one transaction in the batch tests (1000)\n"
+    "  --sync MODE          by-test (default), full, nometasync, nosync, mapasync\n"
+    "  --writemap           write through the memory map (MDB_WRITEMAP)\n"
+    "  --no-readahead       no readahead for the map (MDB_NORDAHEAD)\n"
+    "  --preallocation HOW  none (default), ftruncate, fallocate, written\n"
+    "  --map-bytes N        size of the map (3.2 times the keys and values of the largest test, and 16 MiB)\n"
+    "  --keys ORDER         random (default: with repetition), shuffled (each key once)\n"
+    "  --touch WHAT         of a value that was read: none, first (byte; default), pages (a byte of each)\n"
+    "  --threads N          readers of readwhilewriting (4)\n"
+    "  --duration-s N       end readwhilewriting after N seconds, however many reads there were\n"
+    "  --write-rate N       writes per second of readwhilewriting (as many as there can be)\n"
+    "  --flush-after        after a test that writes, bring everything to the medium, timed apart\n"
+    "  --existing           read, or overwrite, the database that is in the directory\n"
+    "  --seed N             of the random numbers (1)\n"
+    "  --engine ENGINE      lmdb (default), null: the same loop around an engine that does nothing\n"
+    "  --progress-fd FD     where a line of progress goes each second (2)\n"
+    "  --version            the library's version\n"
+    "\n"
+    "The directory has to be there; the database's two files are made in it and stay.\n"
+    "Exit status: 0 done, 1 failed, 2 the call is wrong, 128 + N ended by signal N.\n";
+
+static void __attribute__((noreturn, format(printf, 1, 2))) usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("bedplate-lmdb-bench: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n\n%s", USAGE);
+    va_end(arguments);
+    exit(2);
+}
+
+static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    /* strtoull takes blanks and a minus, and turns -1 into the largest number. */
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < least || value > most)
+        usage_error("--%s takes a whole number from %llu to %llu, found '%s'", name, (unsigned long long)least,
+                    (unsigned long long)most, text);
+    return value;
+}
+
+static int word(const char *name, const char *text, const char *const *words)
+{
+    for (int at = 0; words[at] != NULL; at++)
+        if (strcmp(words[at], text) == 0)
+            return at;
+    usage_error("--%s does not know '%s'", name, text);
+}
+
+static void parse_tests(struct options *options, const char *list)
+{
+    options->test_count = 0;
+    for (const char *at = list;;) {
+        size_t length = strcspn(at, ",");
+        const struct test *test = TESTS;
+        while (test->name != NULL && (strlen(test->name) != length || strncmp(test->name, at, length) != 0))
+            test++;
+        if (test->name == NULL)
+            usage_error("--tests does not know '%.*s'", (int)(length < 80 ? length : 80), at);
+        if (options->test_count == TESTS_MAX)
+            usage_error("--tests takes at most %d tests", TESTS_MAX);
+        options->tests[options->test_count++] = test;
+        if (at[length] == '\0')
+            return;
+        at += length + 1;
+    }
+}
+
+/* Each test but a fill works on what the last fill left, and has to find values of its own size there. */
+static void check_order(const struct options *options)
+{
+    const struct test *fill = NULL;
+    for (size_t at = 0; at < options->test_count; at++) {
+        const struct test *test = options->tests[at];
+        if (test->kind == FILL) {
+            if (options->existing)
+                usage_error("%s makes a new database, and --existing keeps the one that is there", test->name);
+            fill = test;
+        } else if (fill == NULL && !options->existing) {
+            usage_error("%s needs a database: name a fill test before it, or use --existing", test->name);
+        } else if (fill != NULL && fill->large != test->large) {
+            usage_error("%s follows %s, whose values have another size", test->name, fill->name);
+        } else if (at > 0 && options->existing && options->tests[0]->large != test->large) {
+            usage_error("%s and %s want values of different sizes", options->tests[0]->name, test->name);
+        }
+        if (test->synchronous && (options->sync == SYNC_NOSYNC || options->sync == SYNC_MAPASYNC))
+            usage_error("%s commits synchronously, which --sync %s does not", test->name, SYNC_WORDS[options->sync]);
+    }
+}
+
+static void check(struct options *options)
+{
+    if (options->engine == ENGINE_LMDB && options->directory == NULL)
+        usage_error("--directory is missing");
+    if (options->sync == SYNC_MAPASYNC && !options->writemap)
+        usage_error("--sync mapasync says how a writable map is written: it needs --writemap");
+    if (options->existing && options->preallocation != PREALLOCATE_NONE)
+        usage_error("--preallocation is for a new database, and --existing keeps the one that is there");
+    if (options->keys == KEYS_SHUFFLED && options->entries > UINT32_MAX)
+        usage_error("--keys shuffled takes at most %u entries", UINT32_MAX);
+    check_order(options);
+}
+
+/* The model takes 3.2 times the values alone, which short values do not fit in; here keys count too. */
+static uint64_t default_map_bytes(const struct options *options)
+{
+    uint64_t most = 0;
+    for (size_t at = 0; at < options->test_count; at++) {
+        uint64_t bytes, entry_bytes = test_value_bytes(options, options->tests[at]) + KEY_BYTES;
+        if (__builtin_mul_overflow(test_entries(options, options->tests[at]), entry_bytes, &bytes) ||
+            bytes > BYTES_MAX / 4)
+            usage_error("%s would write more than a map can hold; use fewer --entries or name --map-bytes",
+                        options->tests[at]->name);
+        if (bytes > most)
+            most = bytes;
+    }
+    return (most / 10 * 32 + MAP_MARGIN_BYTES + MAP_UNIT_BYTES - 1) / MAP_UNIT_BYTES * MAP_UNIT_BYTES;
+}
+
+static void print_version(void)
+{
+    printf("{\"program\": \"bedplate-lmdb-bench\", \"library\": \"%s\"}\n", mdb_version(NULL, NULL, NULL));
+    exit(0);
+}
+
+enum name {
+    DIRECTORY, TEST_LIST, ENTRIES, SYNC_ENTRIES, READS, VALUE_SIZE, BATCH, SYNC, WRITEMAP, NO_READAHEAD, PREALLOCATION,
+    MAP_SIZE, KEYS, TOUCH, THREADS, DURATION, WRITE_RATE, FLUSH_AFTER, EXISTING, SEED, ENGINE, PROGRESS, VERSION, HELP,
+};
+
+static const struct option NAMES[] = {
+    [DIRECTORY] = {"directory", required_argument, NULL, DIRECTORY},
+    [TEST_LIST] = {"tests", required_argument, NULL, TEST_LIST},
+    [ENTRIES] = {"entries", required_argument, NULL, ENTRIES},
+    [SYNC_ENTRIES] = {"sync-entries", required_argument, NULL, SYNC_ENTRIES},
+    [READS] = {"reads", required_argument, NULL, READS},
+    [VALUE_SIZE] = {"value-bytes", required_argument, NULL, VALUE_SIZE},
+    [BATCH] = {"batch", required_argument, NULL, BATCH},
+    [SYNC] = {"sync", required_argument, NULL, SYNC},
+    [WRITEMAP] = {"writemap", no_argument, NULL, WRITEMAP},
+    [NO_READAHEAD] = {"no-readahead", no_argument, NULL, NO_READAHEAD},
+    [PREALLOCATION] = {"preallocation", required_argument, NULL, PREALLOCATION},
+    [MAP_SIZE] = {"map-bytes", required_argument, NULL, MAP_SIZE},
+    [KEYS] = {"keys", required_argument, NULL, KEYS},
+    [TOUCH] = {"touch", required_argument, NULL, TOUCH},
+    [THREADS] = {"threads", required_argument, NULL, THREADS},
+    [DURATION] = {"duration-s", required_argument, NULL, DURATION},
+    [WRITE_RATE] = {"write-rate", required_argument, NULL, WRITE_RATE},
+    [FLUSH_AFTER] = {"flush-after", no_argument, NULL, FLUSH_AFTER},
+    [EXISTING] = {"existing", no_argument, NULL, EXISTING},
+    [SEED] = {"seed", required_argument, NULL, SEED},
+    [ENGINE] = {"engine", required_argument, NULL, ENGINE},
+    [PROGRESS] = {"progress-fd", required_argument, NULL, PROGRESS},
+    [VERSION] = {"version", no_argument, NULL, VERSION},
+    [HELP] = {"help", no_argument, NULL, HELP},
+    [HELP + 1] = {NULL, 0, NULL, 0},
+};
+
+static void take(struct options *options, int name, const char *text)
+{
+    if (name < 0 || name > HELP)
+        usage_error("the call is not understood");
+    const char *called = NAMES[name].name;
+    switch ((enum name)name) {
+    case DIRECTORY: options->directory = text; break;
+    case TEST_LIST: parse_tests(options, text); break;
+    case ENTRIES: options->entries = number(called, text, 1, ENTRIES_MAX); break;
+    case SYNC_ENTRIES: options->sync_entries = number(called, text, 1, ENTRIES_MAX); break;
+    case READS: options->reads = number(called, text, 1, ENTRIES_MAX); break;
+    case VALUE_SIZE: options->value_bytes = number(called, text, 1, BYTES_MAX); break;
+    case BATCH: options->batch = number(called, text, 1, ENTRIES_MAX); break;
+    case SYNC: options->sync = (enum sync_mode)word(called, text, SYNC_WORDS); break;
+    case WRITEMAP: options->writemap = true; break;
+    case NO_READAHEAD: options->readahead = false; break;
+    case PREALLOCATION: options->preallocation = (enum preallocation)word(called, text, PREALLOCATION_WORDS); break;
+    case MAP_SIZE: options->map_bytes = number(called, text, 1, BYTES_MAX); break;
+    case KEYS: options->keys = (enum key_order)word(called, text, KEY_WORDS); break;
+    case TOUCH: options->touch = (enum touch)word(called, text, TOUCH_WORDS); break;
+    case THREADS: options->threads = number(called, text, 1, THREADS_MAX); break;
+    case DURATION: options->duration_s = number(called, text, 1, 1000000); break;
+    case WRITE_RATE: options->write_rate = number(called, text, 1, 1000000000); break;
+    case FLUSH_AFTER: options->flush_after = true; break;
+    case EXISTING: options->existing = true; break;
+    case SEED: options->seed = number(called, text, 0, UINT64_MAX); break;
+    case ENGINE: options->engine = (enum engine)word(called, text, ENGINE_WORDS); break;
+    case PROGRESS: options->progress_fd = (int)number(called, text, 2, 1000000); break;
+    case VERSION: print_version(); break;
+    case HELP: fputs(USAGE, stdout); exit(0);
+    }
+}
+
+struct options options_parse(int count, char **words)
+{
+    struct options options = {
+        .entries = DEFAULT_ENTRIES,
+        .value_bytes = DEFAULT_VALUE_BYTES,
+        .batch = DEFAULT_BATCH,
+        .threads = DEFAULT_THREADS,
+        .seed = 1,
+        .readahead = true,
+        .touch = TOUCH_FIRST,
+        .progress_fd = STDERR_FILENO,
+    };
+    parse_tests(&options, DEFAULT_TESTS);
+    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;)
+        take(&options, name, optarg);
+    if (optind < count)
+        usage_error("'%s' belongs to no option", words[optind]);
+    if (options.sync_entries == 0)
+        options.sync_entries = options.entries >= 10000 ? options.entries / 1000 : 10;
+    if (options.reads == 0)
+        options.reads = options.entries;
+    check(&options);
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (options.map_bytes == 0)
+        options.map_bytes = default_map_bytes(&options);
+    else if (options.map_bytes % page_bytes != 0)
+        usage_error("--map-bytes takes whole pages of %llu bytes, found %llu", (unsigned long long)page_bytes,
+                    (unsigned long long)options.map_bytes);
+    return options;
+}
