@@ -46,12 +46,16 @@ class SummaryKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Observation:
-    """One metric of one run as it was found. `value` is None unless it was measured."""
+    """One metric of one run as it was found. `value` is None unless it was measured.
+
+    `limit` is where a censored value was cut off, in the metric's unit.
+    """
 
     value: float | None
     status: Status = Status.MEASURED
     outcome: Outcome = Outcome.COMPLETED
     validity: Validity = Validity.VALID
+    limit: float | None = None
 
 
 @dataclass(frozen=True)

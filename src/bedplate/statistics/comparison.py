@@ -1,0 +1,311 @@
+"""Two cells and one metric: how they differ, how sure that is, and when it cannot be told.
+
+Positive figures (scale `ratio`) are compared as a ratio contender / baseline of geometric means, by
+logarithms; proportions, shares and counts as a difference of means, as they may be zero. Both are made
+within each repetition that the two have in common (see `estimation`).
+
+The verdict is read from the interval and from nothing else: `faster` or `slower` (`higher` or `lower`
+for what is no speed) where the interval leaves out equality, `same` where it lies within the margin,
+even if it leaves out equality there (what the reader calls negligible is not made a difference by
+measuring it well), and `cannot tell` otherwise. So a verdict is wrong only where the interval misses.
+
+A run that is suspect is no part of a verdict unless the caller asks for it. A censored value (a query
+that was stopped at its limit) counts as its limit, as does every value beyond the smallest limit: what is
+compared then are the figures up to that limit, of which the ratio bounds the true one on one side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.model.figure import Better, Metric, Scale, Status
+from bedplate.model.visit import Outcome, Validity
+from bedplate.statistics.estimation import (
+    REPETITIONS_MIN,
+    Estimate,
+    chance_of_verdict,
+    paired,
+    unpaired,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.statistics.estimation import FloatArray
+    from bedplate.statistics.summary import Observation
+
+CONFIDENCE = 0.95
+# Differences that a reader would not act on, as a share of the baseline.
+MARGIN = 0.05
+# A plan that says how many repetitions would tell aims at this chance of a verdict, and ends here.
+CHANCE = 0.8
+REPETITIONS_MAX = 100
+_SPEED_UNITS = frozenset({"s", "ms", "us", "µs", "QphH@SF"})
+
+
+class Verdict(StrEnum):
+    """What the contender is, beside the baseline."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    HIGHER = "higher"
+    LOWER = "lower"
+    SAME = "same"
+    CANNOT_TELL = "cannot tell"
+
+
+class Kind(StrEnum):
+    """What `estimate` is: contender / baseline, or contender - baseline in the metric's unit."""
+
+    RATIO = "ratio"
+    DIFFERENCE = "difference"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A contender beside a baseline.
+
+    `low` and `high` bound `estimate` at `confidence`; both are None without an interval, one of them where
+    censored values leave that side open. `smallest` and `largest` are the extremes of the repetitions.
+    `margin` is what `same` means, as a share (ratio) or in the metric's unit (difference); None where no
+    sameness is judged. `n` counts repetitions (the smaller number without `paired`), `suspect` the runs
+    that are left out as such, `censored` those that count as their limit. `more_repetitions` would
+    tell, with a chance of `CHANCE`, were the estimate true; None with a verdict, without an interval and
+    beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
+    the scale of the arithmetic (natural logarithms for ratios). `open_side` is 1 where the true figure may
+    lie any way above, -1 below, 0 otherwise.
+    """
+
+    metric: Metric
+    kind: Kind
+    verdict: Verdict
+    estimate: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    margin: float | None
+    n: int
+    paired: bool
+    smallest: float | None = None
+    largest: float | None = None
+    more_repetitions: int | None = None
+    suspect: int = 0
+    censored: int = 0
+    reasons: tuple[str, ...] = ()
+    basis: Estimate | None = None
+    open_side: int = 0
+
+    @property
+    def differs(self) -> bool:
+        """True where the interval leaves out equality, whatever the verdict."""
+        equal = 1.0 if self.kind is Kind.RATIO else 0.0
+        return (self.low is not None and self.low > equal) or (self.high is not None and self.high < equal)
+
+    @property
+    def p_value(self) -> float | None:
+        """1 - the confidence from which on there is a verdict; None without an interval."""
+        if self.basis is None:
+            return None
+        differs = float(self.basis.p_difference())
+        mean = float(self.basis.mean)
+        if self.open_side:
+            return differs if mean * self.open_side > 0 else 1.0
+        if self.margin is None:
+            return differs
+        return min(differs, float(self.basis.p_same(_margin_on_scale(self.kind, self.margin))))
+
+
+def compare(
+    baseline: Mapping[int, Observation],
+    contender: Mapping[int, Observation],
+    metric: Metric,
+    *,
+    margin: float | None = MARGIN,
+    confidence: float = CONFIDENCE,
+    shares_repetitions: bool = True,
+    with_suspect: bool = False,
+) -> Comparison:
+    """Compare what two cells found of a metric, by repetition.
+
+    `shares_repetitions` is False for two studies, whose repetitions have nothing in common. `margin` is a
+    share for ratios (0.05 is a factor of 1.05 either way), points for shares (0.05 is five points of a
+    hundred), and not used for counts; None judges no sameness. With fewer than three repetitions there is a
+    description and no verdict. ValueError for a margin or confidence that is none.
+    """
+    if not 0 < confidence < 1 or (margin is not None and not 0 <= margin < math.inf):
+        raise ValueError(f"confidence {confidence} must lie between 0 and 1, margin {margin} at or above 0")
+    sides = [_usable(side, with_suspect=with_suspect) for side in (baseline, contender)]
+    suspect = sum(_is_suspect(o) for side in (baseline, contender) for o in side.values())
+    empty = Comparison(
+        metric=metric,
+        kind=Kind.RATIO if metric.scale is Scale.RATIO else Kind.DIFFERENCE,
+        verdict=Verdict.CANNOT_TELL,
+        estimate=None,
+        low=None,
+        high=None,
+        confidence=confidence,
+        margin=None if metric.scale is Scale.COUNT else margin,
+        n=0,
+        paired=shares_repetitions,
+        suspect=0 if with_suspect else suspect,
+    )
+    if not all(sides):
+        left_out = f" ({suspect} suspect runs are left out)" if empty.suspect else ""
+        return replace(empty, reasons=(f"one side has no run with a value{left_out}",))
+    if shares_repetitions:
+        common = sorted(sides[0].keys() & sides[1].keys())
+        if not common:
+            return replace(empty, reasons=("the two have no repetition in common",))
+        sides = [{repetition: side[repetition] for repetition in common} for side in sides]
+    n = min(len(side) for side in sides)
+    return _compared(replace(empty, n=n), list(sides[0].values()), list(sides[1].values()))
+
+
+def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
+    """The same comparison with the interval of another confidence, and the verdict that follows."""
+    basis = comparison.basis
+    if basis is None:
+        return replace(comparison, confidence=confidence)
+    low, high = (_taken_back(comparison.kind, float(bound)) for bound in basis.interval(confidence))
+    if comparison.open_side > 0:
+        high = None
+    elif comparison.open_side < 0:
+        low = None
+    judged = replace(comparison, confidence=confidence, low=low, high=high, more_repetitions=None)
+    verdict = _verdict(judged)
+    more = _more_repetitions(judged) if verdict is Verdict.CANNOT_TELL and not judged.open_side else None
+    return replace(judged, verdict=verdict, more_repetitions=more)
+
+
+def _usable(side: Mapping[int, Observation], *, with_suspect: bool) -> dict[int, Observation]:
+    return {
+        repetition: observed
+        for repetition, observed in side.items()
+        if _has_value(observed) and (with_suspect or observed.validity is not Validity.SUSPECT)
+    }
+
+
+def _has_value(observed: Observation) -> bool:
+    known = observed.limit if observed.status is Status.CENSORED else observed.value
+    return (
+        observed.outcome is Outcome.COMPLETED
+        and observed.status is not Status.ABSENT
+        and known is not None
+        and math.isfinite(known)
+    )
+
+
+def _is_suspect(observed: Observation) -> bool:
+    return _has_value(observed) and observed.validity is Validity.SUSPECT
+
+
+def _compared(found: Comparison, baseline: list[Observation], contender: list[Observation]) -> Comparison:
+    capped, reasons, open_side = _capped(baseline, contender)
+    first, second = capped
+    if found.kind is Kind.RATIO and min(*first, *second) <= 0:
+        return replace(found, reasons=("a value is not positive, and has no logarithm to compare",))
+    if found.kind is Kind.RATIO:
+        first, second = np.log(first), np.log(second)
+    found = replace(
+        found,
+        estimate=_taken_back(found.kind, float(second.mean() - first.mean())),
+        censored=sum(o.status is Status.CENSORED for o in (*baseline, *contender)),
+        reasons=reasons,
+        open_side=open_side,
+    )
+    if found.paired:
+        each = second - first
+        found = replace(
+            found,
+            smallest=_taken_back(found.kind, float(each.min())),
+            largest=_taken_back(found.kind, float(each.max())),
+        )
+    if found.n < REPETITIONS_MIN:
+        words = f"{found.n} in common" if found.paired else f"{found.n} on one side"
+        reason = f"a verdict needs {REPETITIONS_MIN} repetitions, there are {words}"
+        return replace(found, reasons=(*reasons, reason))
+    if reasons:
+        return found
+    basis = paired(first, second) if found.paired else unpaired(first, second)
+    return at_confidence(replace(found, basis=basis), found.confidence)
+
+
+def _capped(
+    baseline: list[Observation], contender: list[Observation]
+) -> tuple[list[FloatArray], tuple[str, ...], int]:
+    """Both sides' values up to the smallest limit; why they cannot be compared; which side is left open.
+
+    The mean time up to a limit is a figure of its own (restricted mean: Royston & Parmar 2013, BMC Med.
+    Res. Methodol. 13). Where it cuts one side only, the true ratio lies further out on that side. A limit is
+    taken to cut off what is larger, as limits of time do.
+    """
+    limits = [o.limit for o in (*baseline, *contender) if o.status is Status.CENSORED and o.limit is not None]
+    limit = min(limits, default=math.inf)
+    values, cut = [], []
+    for side in (baseline, contender):
+        uncut = [o.limit if o.status is Status.CENSORED else o.value for o in side]
+        values.append(np.minimum(np.array(uncut, dtype=np.float64), limit))
+        cut.append(any(o.status is Status.CENSORED or (o.value or 0) > limit for o in side))
+    if all(cut):
+        return values, ("both sides have runs that were stopped at a limit",), 0
+    return values, (), 1 if cut[1] else -1 if cut[0] else 0
+
+
+def _verdict(found: Comparison) -> Verdict:
+    low, high = found.low, found.high
+    if found.margin is not None and low is not None and high is not None:
+        if found.kind is Kind.RATIO:
+            within = low >= 1 / (1 + found.margin) and high <= 1 + found.margin
+        else:
+            within = low >= -found.margin and high <= found.margin
+        if within:
+            return Verdict.SAME
+    if not found.differs:
+        return Verdict.CANNOT_TELL
+    equal = 1.0 if found.kind is Kind.RATIO else 0.0
+    larger = low is not None and low > equal
+    if not _is_speed(found.metric):
+        return Verdict.HIGHER if larger else Verdict.LOWER
+    return Verdict.FASTER if larger == (found.metric.better is Better.HIGHER) else Verdict.SLOWER
+
+
+def _is_speed(metric: Metric) -> bool:
+    speeds = metric.unit in _SPEED_UNITS or metric.unit.endswith("/s")
+    return metric.better is not Better.NEITHER and speeds and metric.scale is Scale.RATIO
+
+
+def _more_repetitions(found: Comparison) -> int | None:
+    """How many more would tell, if what was found is what is."""
+    basis = found.basis
+    if basis is None:
+        return None
+    counts = np.arange(basis.n + 1, REPETITIONS_MAX + 1, dtype=np.float64)
+    margin = 0.0 if found.margin is None else _margin_on_scale(found.kind, found.margin)
+    chances = chance_of_verdict(
+        float(basis.mean),
+        float(basis.error) * math.sqrt(basis.n),
+        counts,
+        confidence=found.confidence,
+        margin=margin,
+    )
+    enough = np.flatnonzero(chances >= CHANCE)
+    return int(counts[enough[0]]) - basis.n if len(enough) else None
+
+
+def _margin_on_scale(kind: Kind, margin: float) -> float:
+    return math.log1p(margin) if kind is Kind.RATIO else margin
+
+
+def _taken_back(kind: Kind, value: float) -> float | None:
+    """A logarithm as a ratio; None where that is larger than a number can be, as nothing is known then."""
+    if kind is Kind.DIFFERENCE:
+        return value
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return None
