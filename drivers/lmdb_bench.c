@@ -37,7 +37,7 @@
  *             minor_faults, major_faults, data_size_bytes, data_allocated_bytes (null: no file),
  *             latency, threads, writer (null except in readwhilewriting)}]
  *     failure {error (the library's own text), code (the library's, an errno, or minus a signal), test, step,
- *             operations} or null
+ *             operations, free_bytes (null: no such directory)} or null
  *     interrupted: null, or the name of the signal that ended it
  * latency is {of: "transaction" | "read", every (the n-th is timed), count, sum_ns, min_ns, max_ns,
  * sub_buckets, buckets [[bucket, count], ...]}, or null where a clock would be measured with it; how

@@ -81,6 +81,16 @@ static void add_text(struct tail *tail, const char *text)
     add(tail, "\"");
 }
 
+/* The library calls a write that a full disk cut short an input/output error; what is free tells them apart. */
+static bool room_left(uint64_t *free_bytes)
+{
+    struct statfs room;
+    if (watched == NULL || statfs(watched, &room) != 0)
+        return false;
+    *free_bytes = room.f_bavail * (uint64_t)room.f_bsize;
+    return true;
+}
+
 void fail_with(const char *error, int code, const char *step)
 {
     /* Several threads may fail at once, and one of them writes. */
@@ -100,6 +110,12 @@ void fail_with(const char *error, int code, const char *step)
     add_text(&tail, step);
     add(&tail, ", \"operations\": ");
     add_number(&tail, operations_now == NULL ? 0 : __atomic_load_n(operations_now, __ATOMIC_RELAXED), false);
+    uint64_t free_bytes;
+    add(&tail, ", \"free_bytes\": ");
+    if (room_left(&free_bytes))
+        add_number(&tail, free_bytes, false);
+    else
+        add(&tail, "null");
     add(&tail, "}, \"interrupted\": null}\n");
     if (document.bytes != NULL)
         document_write_out(document.bytes, document.used);
@@ -111,8 +127,8 @@ void fail(int code, const char *step) { fail_with(mdb_strerror(code), code, step
 
 static void on_bus_error(int number)
 {
-    struct statfs room;
-    if (watched != NULL && statfs(watched, &room) == 0 && room.f_bavail * (uint64_t)room.f_bsize < LITTLE_BYTES)
+    uint64_t free_bytes;
+    if (room_left(&free_bytes) && free_bytes < LITTLE_BYTES)
         fail_with("No space left on device: a page of the memory map could not be allocated (SIGBUS); the file is "
                   "sparse and the disk is full", ENOSPC, "write through the map");
     fail_with("a page of the memory map could not be read or allocated (SIGBUS): the disk or quota is full, the file was "
