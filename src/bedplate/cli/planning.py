@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bedplate.executor.choice import Choice
-    from bedplate.model.cell import Cell, FilesystemLevels
+    from bedplate.model.cell import Cell, Dataset, FilesystemLevels
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule
     from bedplate.plan.estimate import Estimate
@@ -136,6 +136,11 @@ def cells_of(found: Prospect) -> list[Cell]:
     """Every cell that would run, the canary's as well."""
     canary = (found.expansion.canary,) if found.expansion.canary else ()
     return [planned.cell for planned in (*found.expansion.cells, *canary)]
+
+
+def datasets_of(found: Prospect) -> list[Dataset]:
+    """Every dataset that would be loaded, each once."""
+    return list(dict.fromkeys(load.dataset for planned in found.expansion.cells for load in planned.loads))
 
 
 def own_plans() -> Path:

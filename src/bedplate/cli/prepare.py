@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.cli.consent import agreed
-from bedplate.cli.planning import Prospect, cells_of, own_plans, prospect
+from bedplate.cli.planning import Prospect, cells_of, datasets_of, own_plans, prospect
 from bedplate.errors import RequirementMissing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def setup(
     kernels of the plan's guests.
     """
     from bedplate.executor.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
+    from bedplate.executor.preparation import prepare_builds, prepare_drivers, prepare_inputs  # noqa: PLC0415
 
     if plan is None and (kernels or zfs):
         with display_for_terminal() as display:
@@ -54,8 +54,11 @@ def setup(
             prepare_guests(cells_of(found), display)
         prepare_drivers()
         builds = prepare_builds(cells_of(found), display, tarball=tarball)
+        inputs = prepare_inputs(datasets_of(found), display)
     for build in builds.values():
         print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
+    for paths in inputs.values():
+        print(*paths.values(), sep="\n")
 
 
 def _asked_kernels(found: Prospect) -> tuple[str | None, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.cli.ownership import first_made, give_to_caller
-from bedplate.cli.planning import Begun, Prospect, cells_of, prospect, prospect_of
+from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of
 from bedplate.cli.prepare import ensure_requirements
 from bedplate.errors import (
     EXIT_DONE,
@@ -371,7 +371,7 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
 
 def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> Tally:
     from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
-    from bedplate.executor.preparation import prepare_builds, prepare_drivers  # noqa: PLC0415
+    from bedplate.executor.preparation import prepare_builds, prepare_drivers, prepare_inputs  # noqa: PLC0415
     from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
 
     cells = cells_of(found)
@@ -382,6 +382,7 @@ def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudySt
             expansion=found.expansion,
             builds=prepare_builds(cells, display),
             native_drivers=prepare_drivers(),
+            inputs=prepare_inputs(datasets_of(found), display),
             erase=leave.erase,
             erase_foreign=leave.erase_foreign,
         )

@@ -1,4 +1,4 @@
-"""What must be there before the first visit: system packages, PostgreSQL builds, native drivers."""
+"""What must be there before the first visit: system packages, PostgreSQL builds, native drivers, data."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from bedplate.engine.native import ensure_driver
 from bedplate.engine.postgresql.build import BuildProgress, BuildSpec, ensure_build, find_build
 from bedplate.engine.postgresql.requirements import build_requirements
+from bedplate.executor.tpch_data import TpchProgress, ensure_tpch_data
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.requirement import Need, Requirement, look, missing
+from bedplate.model.tpch import WORKLOAD as TPCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bedplate.executor.display import Display
-    from bedplate.model.cell import BuildLevels, Cell
+    from bedplate.model.cell import BuildLevels, Cell, Dataset
     from bedplate.model.visit import EngineBuild
 
 # The drivers that pgbench runs need; a workload with another driver adds its own here.
@@ -55,7 +57,7 @@ def missing_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
 
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
     """The different builds of these cells, in order."""
-    return tuple(dict.fromkeys(cell.build for cell in cells))
+    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.has_postgresql))
 
 
 def prepare_builds(
@@ -80,6 +82,25 @@ def prepare_builds(
         if made_now:
             display.note(f"built {name}")
     return builds
+
+
+def prepare_inputs(datasets: Iterable[Dataset], display: Display) -> Mapping[Dataset, Mapping[str, str]]:
+    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it."""
+    found: dict[Dataset, Mapping[str, str]] = {}
+    for dataset in dict.fromkeys(datasets):
+        scale_factor = dataset.levels.number("scale_factor")
+        if dataset.workload != TPCH or scale_factor is None:
+            continue
+        name = f"TPC-H data, scale factor {scale_factor:g}"
+
+        def tell(progress: TpchProgress, name: str = name) -> None:
+            display.preparing(f"{name}: {progress.step}", progress.done, progress.total)
+
+        data = ensure_tpch_data(
+            scale_factor, cache_directory=cache_directory(), commands=Commands(), progress=tell
+        )
+        found[dataset] = {TPCH: str(data.directory)}
+    return found
 
 
 def prepare_drivers() -> Mapping[str, str]:

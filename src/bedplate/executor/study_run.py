@@ -7,12 +7,13 @@ where it stopped: what is complete is in its place, what is not is not there.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.executor.choice import runs_here
+from bedplate.executor.known_answers import KnownAnswers
 from bedplate.executor.labels import Labels
 from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from bedplate.executor.display import Display
     from bedplate.executor.protocol import Executor
-    from bedplate.model.cell import BuildLevels, Cell
+    from bedplate.model.cell import BuildLevels, Cell, Dataset
     from bedplate.model.figure import RunFigures
     from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
     from bedplate.model.visit import EngineBuild, ScratchDevice
@@ -39,7 +40,7 @@ _SHOWN_REASON_CHARACTERS = 160
 
 @dataclass(frozen=True)
 class Grounds:
-    """What all visits of a start share."""
+    """What all visits of a start share; `inputs` are paths of what was made for a dataset beforehand."""
 
     plan: Plan
     expansion: Expansion
@@ -47,6 +48,7 @@ class Grounds:
     native_drivers: Mapping[str, str]
     erase: tuple[str, ...]
     erase_foreign: bool
+    inputs: Mapping[Dataset, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class StudyRun:
         self._executor = executor
         self._display = display
         self._labels = Labels(grounds.expansion)
+        self._answers = KnownAnswers.of_study(store.layout.visits)
         # Estimated seconds are wrong on every machine, but wrong by much the same factor.
         self._estimated_s = 0.0
         self._taken_s = 0.0
@@ -138,6 +141,7 @@ class StudyRun:
                 )
             record = replace(record, whole_seconds=time.monotonic() - started)
             codec.write(file, record)
+            self._answers.learn(sorted(attempt.directory.glob("runs/*/record.json")))
             attempt.finish()
         return record, figures
 
@@ -157,6 +161,8 @@ class StudyRun:
             journal_device=None if journal is None else self._allowed(journal),
             build=grounds.builds[cell.build],
             native_drivers=grounds.native_drivers,
+            inputs=grounds.inputs.get(load.dataset, {}),
+            expected_answers=self._answers.digests,
             state_directory=str(state_directory()),
             # The same load for every cell of a repetition, another one in the next.
             seed=int(digest([grounds.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bedplate.model.codec import to_json
+from bedplate.model.engines import LMDB, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.units import format_size
 
@@ -94,12 +95,31 @@ class FilesystemLevels:
 
 @dataclass(frozen=True)
 class BuildLevels:
-    """Layer `build`: what must be compiled in."""
+    """Layer `build`: what must be compiled in.
 
-    engine: str = "postgresql"
+    The version is PostgreSQL's and the blocks are its pages. Of another engine nothing is built in more
+    than one way: `without_postgresql` makes its levels, and `database_block_bytes` is None there.
+    """
+
+    engine: str = POSTGRESQL
     version: str = "18"
     block_size_bytes: int = 8192
     wal_block_size_bytes: int = 8192
+
+    @classmethod
+    def without_postgresql(cls, engine: str) -> BuildLevels:
+        """The levels of another engine, or of none."""
+        return cls(engine, version="", block_size_bytes=0, wal_block_size_bytes=0)
+
+    @property
+    def has_postgresql(self) -> bool:
+        """Whether there is a PostgreSQL to build and to start."""
+        return self.engine == POSTGRESQL
+
+    @property
+    def database_block_bytes(self) -> int | None:
+        """The database block size; None for an engine that has none to choose."""
+        return self.block_size_bytes if self.has_postgresql else None
 
 
 @dataclass(frozen=True)
@@ -144,7 +164,13 @@ class Cell:
         parts = [self.filesystem.type]
         if self.filesystem.block_size_bytes is not None:
             parts.append(f"fs{_short_size(self.filesystem.block_size_bytes)}")
-        parts.append(f"pg{_short_size(self.build.block_size_bytes)}")
+        parts.append(
+            f"pg{_short_size(self.build.block_size_bytes)}"
+            if self.build.has_postgresql
+            else self.build.engine
+        )
+        if self.build.engine == LMDB:
+            parts += [_feature(name, value, "-") for name, value in self.cluster.settings.items()]
         if self.filesystem.barrier is not None:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
         if self.filesystem.journal is not None:
@@ -225,6 +251,8 @@ def _asked(cell: Cell) -> dict[str, Scalar]:
         for entry in fields(record):
             value = getattr(record, entry.name)
             if entry.name != "type" and value == _default(entry):
+                continue
+            if record is cell.build and not cell.build.has_postgresql and entry.name != "engine":
                 continue
             found.update(_named(f"{layer.name}.{entry.name}", value))
     return found

@@ -26,6 +26,7 @@ from bedplate.model.cell import (
     digest,
 )
 from bedplate.model.codec import dumps
+from bedplate.model.engines import ENGINE_OF
 from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import GIB
@@ -80,6 +81,15 @@ class Guest:
 
 
 @dataclass(frozen=True)
+class EngineSetup:
+    """An engine that some workload of a plan runs on: its builds and its clusters, which multiply."""
+
+    engine: str
+    builds: tuple[BuildLevels, ...]
+    clusters: tuple[ClusterLevels, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A validated plan.
 
@@ -97,8 +107,7 @@ class Plan:
     devices: tuple[DeviceLevels, ...]
     kernels: tuple[KernelLevels, ...]
     filesystems: tuple[FilesystemLevels, ...]
-    builds: tuple[BuildLevels, ...]
-    clusters: tuple[ClusterLevels, ...]
+    engines: tuple[EngineSetup, ...]
     workloads: tuple[Workload, ...]
     canary: Canary
     files: Mapping[str, str] = field(default_factory=dict)
@@ -107,15 +116,31 @@ class Plan:
     guest: Guest = field(default_factory=Guest)
 
     @property
+    def builds(self) -> tuple[BuildLevels, ...]:
+        """Those of every engine."""
+        return tuple(build for setup in self.engines for build in setup.builds)
+
+    @property
+    def clusters(self) -> tuple[ClusterLevels, ...]:
+        """Those of every engine."""
+        return tuple(cluster for setup in self.engines for cluster in setup.clusters)
+
+    @property
     def cell_count(self) -> int:
         """How many cells the layers multiply to, pruned ones included."""
-        layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
-        return prod(len(layer) for layer in layers)
+        below = prod(len(layer) for layer in (self.devices, self.kernels, self.filesystems))
+        return below * sum(len(setup.builds) * len(setup.clusters) for setup in self.engines)
 
     def cells(self) -> Iterator[Cell]:
         """Every combination of levels, the file system varying slowest within device and kernel."""
-        layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
-        return (Cell(*levels) for levels in product(*layers))
+        for device, kernel, filesystem in product(self.devices, self.kernels, self.filesystems):
+            for setup in self.engines:
+                for build, cluster in product(setup.builds, setup.clusters):
+                    yield Cell(device, kernel, filesystem, build, cluster)
+
+    def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
+        """The workloads that run on the engine of a cell."""
+        return tuple(item for item in self.workloads if ENGINE_OF[item.type] == cell.build.engine)
 
     @property
     def digest(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned
+from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned, Workload
 from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
@@ -45,7 +45,11 @@ def expand(
         if found:
             pruned.append(Pruned(cell, found))
         else:
-            kept.append(PlannedCell(cell, _loads(plan, _memory_bytes(plan, cell, machine, platform))))
+            kept.append(
+                PlannedCell(
+                    cell, _loads(plan.workloads_of(cell), _memory_bytes(plan, cell, machine, platform))
+                )
+            )
     return Expansion(
         cells=tuple(kept),
         pruned=tuple(pruned),
@@ -54,9 +58,9 @@ def expand(
     )
 
 
-def _loads(plan: Plan, known_memory_bytes: int | None) -> tuple[Load, ...]:
+def _loads(workloads: Iterable[Workload], known_memory_bytes: int | None) -> tuple[Load, ...]:
     found: dict[Dataset, Load] = {}
-    for workload in plan.workloads:
+    for workload in workloads:
         for levels in workload.datasets:
             dataset = Dataset(workload.type, levels)
             found[dataset] = Load(dataset, workload.runs)

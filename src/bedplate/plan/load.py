@@ -21,9 +21,10 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
+from bedplate.model.engines import ENGINE_OF, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Canary, Guest, Plan
+from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable
 from bedplate.plan.fields import FEATURES
@@ -107,7 +108,6 @@ def _refuse_too_many(document: Document) -> None:
 
 def _plan(document: Document, files: dict[str, str]) -> Plan:
     reasons: list[str] = []
-    settings = document.postgresql
     plan = Plan(
         title=document.title,
         repetitions=document.repetitions,
@@ -119,8 +119,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
         kernels=tuple(map(KernelLevels, _asked(document.machine.kernel))),
         filesystems=_filesystems(document, reasons),
-        builds=tuple(BuildLevels("postgresql", *levels) for levels in product(*_build_factors(settings))),
-        clusters=tuple(_cluster(settings, levels) for levels in product(*_cluster_factors(settings))),
+        engines=_engines(document),
         workloads=workloads(document.workload, document.seed, reasons),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
@@ -131,6 +130,20 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         raise PlanError(*at_most(reasons, 100))
     unused = document.journal_device is not None and plan.journal_device is None
     return replace(plan, warnings=warnings(plan) + ((_UNUSED_JOURNAL_DEVICE,) if unused else ()))
+
+
+def _engines(document: Document) -> tuple[EngineSetup, ...]:
+    """The setup of every engine that a workload of the plan runs on."""
+    found = []
+    for engine in dict.fromkeys(ENGINE_OF[table.type] for table in document.workload):
+        if engine == POSTGRESQL:
+            table = document.postgresql
+            builds = tuple(BuildLevels(engine, *levels) for levels in product(*_build_factors(table)))
+            clusters = tuple(_cluster(table, levels) for levels in product(*_cluster_factors(table)))
+        else:
+            builds, clusters = (BuildLevels.without_postgresql(engine),), (ClusterLevels(),)
+        found.append(EngineSetup(engine, builds, clusters))
+    return tuple(found)
 
 
 def _asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:

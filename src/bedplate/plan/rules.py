@@ -229,7 +229,7 @@ def scheduler(cell: Cell, around: Surroundings) -> Iterator[str]:
 def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
     """`io_method` came with PostgreSQL 18; io_uring needs the kernel's leave."""
     method = in_force(cell.cluster, "io_method")
-    if method is None:
+    if method is None or not cell.build.has_postgresql:
         return
     major = int(cell.build.version.split(".")[0])
     if major < 18:

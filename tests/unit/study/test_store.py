@@ -30,6 +30,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import (
     Canary,
+    EngineSetup,
     Expansion,
     Load,
     Plan,
@@ -57,8 +58,7 @@ PLAN = Plan(
     devices=(CELL.device,),
     kernels=(CELL.kernel,),
     filesystems=(CELL.filesystem,),
-    builds=(CELL.build,),
-    clusters=(CELL.cluster,),
+    engines=(EngineSetup("postgresql", (CELL.build,), (CELL.cluster,)),),
     workloads=(Workload("pgbench", (Scale(1),), RUNS),),
     canary=Canary(enabled=False),
 )

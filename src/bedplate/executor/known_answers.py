@@ -1,0 +1,50 @@
+"""Answers that a study's earlier visits found: every cell computes on the same data, so all must agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.visit import Outcome, RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+# Facts of a timed item (workload/tpch): what was asked, and the digest of what came.
+_ASKED = "answer_key"
+_ANSWER = "answer"
+
+
+class KnownAnswers:
+    """Digests of answers by what was asked, from completed runs only; the first one found stays."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, str] = {}
+
+    @classmethod
+    def of_study(cls, visits: Path) -> KnownAnswers:
+        """Those of all visits below a study's `visits`; a damaged record teaches nothing."""
+        found = cls()
+        found.learn(sorted(visits.glob("*/*/*/runs/*/record.json")))
+        return found
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """All of them."""
+        return dict(self._digests)
+
+    def learn(self, records: Iterable[Path]) -> None:
+        """Add the answers of runs that completed."""
+        for path in records:
+            try:
+                record = codec.read(RunRecord, path)
+            except StudyError:
+                continue
+            if record.outcome is not Outcome.COMPLETED:
+                continue
+            for item in record.items:
+                asked, answer = item.facts.get(_ASKED), item.facts.get(_ANSWER)
+                if isinstance(asked, str) and isinstance(answer, str):
+                    self._digests.setdefault(asked, answer)
