@@ -11,8 +11,12 @@ from bedplate.model.codec import dumps, loads
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
 from bedplate.plan.differences import differences
+from bedplate.plan.estimate import Estimate, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
+from bedplate.plan.order import order
+from bedplate.plan.platforms import LOCAL, QEMU, Platform
+from bedplate.units import GIB
 
 HEAD = """
 title = "x"
@@ -151,3 +155,22 @@ def test_an_extension_names_what_changed() -> None:
     assert "workload tpch at scale_factor 10.0: added" in said
     assert "workload tpch at scale_factor 1.0: run throughput added" in said
     assert old.digest != new.digest
+
+
+def test_time_and_room_of_tpch_follow_the_scale_factor() -> None:
+    def found(text: str, executor: str = LOCAL) -> Estimate:
+        plan = plan_of(tpch(text))
+        expansion = expand(plan, None, platform=Platform(executor))
+        return estimate(plan, expansion, order(plan, expansion, executor=executor), executor=executor)
+
+    one, ten = found("scale_factor = 1"), found("scale_factor = 10")
+    assert 8 < ten.measured_seconds / one.measured_seconds < 12
+    assert 1.9 * GIB < one.device_bytes < 4 * GIB, "tables, what sorts spill, and WAL"
+    assert 17 * GIB < ten.device_bytes < 25 * GIB
+    with_streams = found("scale_factor = 1\nstreams = 2")
+    assert with_streams.measured_seconds > 1.5 * one.measured_seconds
+    short = found('scale_factor = 10\nquery_timeout = "1 s"')
+    assert short.measured_seconds < 0.6 * ten.measured_seconds, "no query is longer than its limit"
+    assert found("scale_factor = 1", QEMU).seconds > 5 * one.seconds
+    said = expand(plan_of(tpch("scale_factor = 10")), None).warnings
+    assert any("image_size: 6 GiB may not hold the largest visit" in warning for warning in said)
