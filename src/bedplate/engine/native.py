@@ -1,19 +1,23 @@
-"""Builds bedplate's own drivers, written in C, once for each source and compiler.
+"""Builds bedplate's own drivers, written in C, once for each source, compiler and library.
 
 A driver is compiled on the machine that runs it, as its kernel headers and its processor are what
 counts. The cache is keyed by everything that decides the result; a finished file is renamed into
-place, so that a driver in the cache is always a whole one.
+place, so that a driver in the cache is always a whole one. A library is the distribution's, linked
+when the driver starts: an upgrade changes what is measured, and so its version is part of the key too.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.host.requirement import Requirement
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -24,19 +28,43 @@ FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread")
 _COMPILE_LIMIT_S = 120.0
 
 
+@dataclass(frozen=True)
+class Library:
+    """A library of the distribution that a driver is linked with.
+
+    `package` is Debian's name of what brings the header and the linker's name of the library.
+    `version_macros` are the header's numbers, the greatest first; `linker_words` as cc takes them.
+    """
+
+    name: str
+    header: str
+    package: str
+    linker_words: tuple[str, ...]
+    version_macros: tuple[str, ...]
+
+
+LIBLMDB = Library(
+    name="liblmdb",
+    header="lmdb.h",
+    package="liblmdb-dev",
+    linker_words=("-llmdb",),
+    version_macros=("MDB_VERSION_MAJOR", "MDB_VERSION_MINOR", "MDB_VERSION_PATCH"),
+)
+
+
 def ensure_driver(
     name: str,
     *,
     source: Path,
     cache_directory: Path,
     commands: Commands,
-    libraries: tuple[str, ...] = (),
+    libraries: tuple[Library, ...] = (),
 ) -> Path:
     """The path of the driver `name`, compiled from `source` unless the cache has it already.
 
     A folder beside `source` with its name (`lmdb.c`, `lmdb/`) belongs to it: all C files in it are
-    compiled too. `libraries` are linker words (`-llmdb`). Two processes may ask at once: one compiles, the other
-    waits for it. Raises `RequirementMissing` where there is no C compiler, no source, or where the
+    compiled too. Two processes may ask at once: one compiles, the other waits for it. Raises
+    `RequirementMissing` where there is no C compiler, no source or no header of a library, or where the
     compiler refuses the source, with what it said.
     """
     files = (source, *sorted(source.with_suffix("").glob("*.[ch]")))
@@ -47,7 +75,9 @@ def ensure_driver(
             f"the source of the driver {name} cannot be read: {error.filename}: {error.strerror}; "
             f"bedplate has to run from its own folder"
         ) from error
-    parts += [_compiler_version(commands, name).encode(), " ".join((*FLAGS, *libraries)).encode()]
+    words = tuple(word for library in libraries for word in library.linker_words)
+    parts += [_compiler_version(commands, name).encode(), " ".join((*FLAGS, *words)).encode()]
+    parts += [_demand_version(library, name, commands).encode() for library in libraries]
     key = hashlib.sha256()
     for part in parts:
         key.update(len(part).to_bytes(8, "little") + part)
@@ -58,28 +88,67 @@ def ensure_driver(
     with (cache_directory / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not driver.exists():
-            _compile(driver, name=name, files=files, libraries=libraries, commands=commands)
+            _compile(driver, name=name, files=files, linker_words=words, commands=commands)
     return driver
+
+
+def library_version(library: Library, *, commands: Commands) -> str | None:
+    """The version in the library's header (`"0.9.24"`), None where the compiler finds no such header.
+
+    Raises `RequirementMissing` without a compiler: nobody else knows where it looks.
+    """
+    argv = [COMPILER, "-E", "-dM", "-include", library.header, "-x", "c", "/dev/null"]
+    try:
+        text = commands.run(argv, check=False).stdout
+    except CommandFailed as error:
+        raise _no_compiler(f"to look for {library.header}", error) from error
+    macros = dict(re.findall(r"^#define (\w+) (\S+)$", text, re.MULTILINE))
+    numbers = [macros.get(macro) for macro in library.version_macros]
+    return ".".join(number for number in numbers if number is not None) if all(numbers) else None
+
+
+def library_requirement(library: Library, *, reason: str, commands: Commands) -> Requirement:
+    """Whether the library can be compiled with; `reason` says what for. Needs no root."""
+    return Requirement(
+        name=library.header,
+        package=library.package,
+        reason=reason,
+        found=library_version(library, commands=commands) is not None,
+    )
+
+
+def _demand_version(library: Library, name: str, commands: Commands) -> str:
+    version = library_version(library, commands=commands)
+    if version is None:
+        raise RequirementMissing(
+            f"the driver {name} cannot be built: the compiler finds no {library.header} with a version in it; "
+            f"install the package {library.package}"
+        )
+    return f"{library.name} {version}"
+
+
+def _no_compiler(what_for: str, error: CommandFailed) -> RequirementMissing:
+    return RequirementMissing(
+        f"no working C compiler ({COMPILER}) {what_for}: {error.reasons[0]}; "
+        f"install the packages gcc and libc6-dev"
+    )
 
 
 def _compiler_version(commands: Commands, name: str) -> str:
     try:
         return commands.run([COMPILER, "--version"]).stdout
     except CommandFailed as error:
-        raise RequirementMissing(
-            f"no working C compiler ({COMPILER}) to build the driver {name}: {error.reasons[0]}; "
-            f"install the packages gcc and libc6-dev"
-        ) from error
+        raise _no_compiler(f"to build the driver {name}", error) from error
 
 
 def _compile(
-    driver: Path, *, name: str, files: tuple[Path, ...], libraries: tuple[str, ...], commands: Commands
+    driver: Path, *, name: str, files: tuple[Path, ...], linker_words: tuple[str, ...], commands: Commands
 ) -> None:
     """Compile in a folder beside the target: a rename is atomic only within one file system."""
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=driver.parent) as temporary:
         built = Path(temporary) / name
         sources = [str(file.resolve()) for file in files if file.suffix == ".c"]
-        argv = [COMPILER, *FLAGS, "-o", str(built), *sources, *libraries]
+        argv = [COMPILER, *FLAGS, "-o", str(built), *sources, *linker_words]
         try:
             commands.run(argv, timeout_s=_COMPILE_LIMIT_S)
         except CommandFailed as error:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engine.native import COMPILER, ensure_driver
+from bedplate.engine.native import (
+    COMPILER,
+    LIBLMDB,
+    Library,
+    ensure_driver,
+    library_requirement,
+    library_version,
+)
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.host.command import Commands, Completed
 
@@ -100,6 +107,61 @@ class _NoCompiler(Commands):
         raise CommandFailed("cc cannot be started: No such file", argv=["cc"], status=None, output="")
 
 
+def test_without_a_compiler_a_library_cannot_be_looked_for() -> None:
+    with pytest.raises(RequirementMissing, match=r"look for lmdb\.h.*install the packages gcc"):
+        library_version(LIBLMDB, commands=_NoCompiler())
+
+
 def test_no_compiler_names_the_packages(tmp_path: Path) -> None:
     with pytest.raises(RequirementMissing, match="install the packages gcc and libc6-dev"):
         ensure_driver("d", source=source_in(tmp_path), cache_directory=tmp_path, commands=_NoCompiler())
+
+
+def library_in(folder: Path, version: tuple[str, str] = ("1", "2")) -> Library:
+    """A library of one header, found by its own path."""
+    header = folder / "bed.h"
+    header.write_text(f"#define BED_MAJOR {version[0]}\n#define BED_MINOR {version[1]}\n")
+    return Library("libbed", str(header), "libbed-dev", ("-lm",), ("BED_MAJOR", "BED_MINOR"))
+
+
+@needs_compiler
+def test_the_version_of_a_library_stands_in_its_header(tmp_path: Path) -> None:
+    assert "1.2" == library_version(library_in(tmp_path), commands=Commands())
+
+
+@needs_compiler
+def test_another_version_of_a_library_is_another_driver(tmp_path: Path) -> None:
+    source, commands = source_in(tmp_path), Commands()
+    drivers = [
+        ensure_driver(
+            "d",
+            source=source,
+            cache_directory=tmp_path / "cache",
+            commands=commands,
+            libraries=(library_in(tmp_path, version),),
+        )
+        for version in (("1", "2"), ("1", "3"), ("1", "2"))
+    ]
+    assert drivers[0] == drivers[2] != drivers[1]
+    # The versions are looked up by the preprocessor: only two of these made a driver.
+    assert 2 == compilations(commands)
+    assert all(argv[-1] == "-lm" for argv in commands.record if "-o" in argv)
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", [None, "#define BED_MAJOR 1\n"])
+def test_a_library_without_header_or_version_names_its_package(tmp_path: Path, text: str | None) -> None:
+    library, commands = library_in(tmp_path), Commands()
+    header = tmp_path / "bed.h"
+    header.unlink() if text is None else header.write_text(text)
+    assert library_version(library, commands=commands) is None
+    requirement = library_requirement(library, reason="the driver d", commands=commands)
+    assert f"{header} is missing (package libbed-dev): the driver d" == requirement.sentence
+    with pytest.raises(RequirementMissing, match="install the package libbed-dev"):
+        ensure_driver(
+            "d",
+            source=source_in(tmp_path),
+            cache_directory=tmp_path / "cache",
+            commands=commands,
+            libraries=(library,),
+        )
