@@ -14,6 +14,7 @@ _DATABASE = """
 SELECT 'blks_hit', blks_hit FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'blks_read', blks_read FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'xact_commit', xact_commit FROM pg_stat_database WHERE datname = current_database()
+UNION ALL SELECT 'temp_bytes', temp_bytes FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'wal_bytes', pg_current_wal_insert_lsn() - '0/0'
 UNION ALL SELECT 'wal_full_page_images', wal_fpi FROM pg_stat_wal
 """

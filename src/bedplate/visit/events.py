@@ -3,6 +3,7 @@
     {"event": "step", "step": "mkfs"}
     {"event": "run", "run": "read-write", "index": 2, "of": 2}
     {"event": "second", "run": …, "phase": "measure", "phase_s": 45, "transactions": 512, …}
+    {"event": "item", "run": "cold", "phase": "queries", "item": "14", "done": 3, "of": 22}
     {"event": "image", "done_bytes": …, "of_bytes": …}
 
 The executor shows them; nothing is ever computed from them.

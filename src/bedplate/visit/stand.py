@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engine.postgresql.cluster import Cluster, ServerFailed, effective_settings, read_back
-from bedplate.errors import VisitFailed
+from bedplate.engine.postgresql.cluster import ServerFailed
+from bedplate.errors import BedplateError, VisitFailed
 from bedplate.filesystem.comparison import effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
@@ -36,14 +36,17 @@ from bedplate.probe.kernel import (
 )
 from bedplate.units import MIB
 from bedplate.visit.preflight import has_memory_of_a_guest
+from bedplate.visit.server import ServerPlaces, start_server
 from bedplate.workload.protocol import Rig
 from bedplate.workload.registry import workload_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
+    from bedplate.engine.postgresql.cluster import Cluster
     from bedplate.host.command import Commands
     from bedplate.host.device import AttachedDevice
+    from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import Durability, VisitRequest
     from bedplate.visit.findings import Findings, Steps
@@ -79,6 +82,7 @@ class Stand:
         self._undo = contextlib.ExitStack()
         self._place = ledger.directory
         self._mount_point = self._place / "mount"
+        self._data_directory = self._mount_point / "data"
         self._journal: AttachedDevice | None = None
 
     def measure(self) -> None:
@@ -93,6 +97,8 @@ class Stand:
         with self._steps.step("mkfs"):
             self._make_filesystem(device)
         with self._steps.step("mount"):
+            # Before it: a signal ends mount(8), which may have mounted by then.
+            self._undo.callback(self._unmount)
             self._mount(device, group)
         with self._steps.step("read back"):
             self._read_back(device)
@@ -102,7 +108,8 @@ class Stand:
             workload_for(self._request.dataset.workload).load(self._request.dataset, rig)
         self._run_all(rig)
         with self._steps.step("stop"):
-            cluster.stop()
+            if cluster is not None:
+                cluster.stop()
         with self._steps.step("collect"):
             self._measure_sizes()
         with self._steps.step("unmount"):
@@ -219,8 +226,6 @@ class Stand:
 
     def _mount(self, device: AttachedDevice, group: Group) -> None:
         self._ledger.note(Holding("mount", str(self._mount_point), device.path))
-        # Before it: a signal ends mount(8), which may have mounted by then.
-        self._undo.callback(self._unmount)
         self._filesystem.mount(
             self._levels,
             device.path,
@@ -281,43 +286,35 @@ class Stand:
         )
         return None
 
-    def _make_cluster(self, group: Group) -> Cluster:
+    def _make_cluster(self, group: Group) -> Cluster | None:
+        """The server, read back; None where the workloads stand on the file system itself."""
         request = self._request
-        data_directory = self._mount_point / "pgdata"
-        socket_directory = self._place / "socket"
-        for path in (data_directory, socket_directory):
-            path.mkdir(mode=0o700)
-            shutil.chown(path, self._account.uid, self._account.gid)
-        cluster = Cluster(
-            build=request.build,
-            data_directory=data_directory,
-            socket_directory=socket_directory,
-            log=self._directory / "logs" / "server.log",
-            account=self._account,
-            commands=self._commands,
-            ledger=self._ledger,
-            enter_group=group.enter,
-        )
-        with self._steps.step("initdb"):
-            cluster.initialise(request.cell.cluster, request.cell.build)
-            # This file system only: a sync of the whole machine would wait for other people's disks.
-            self._commands.run(["sync", "--file-system", str(data_directory)], timeout_s=600)
-        if request.cell.device.memory_bytes is not None:
-            # Pages belong to the group that first touched them; initdb ran outside.
-            drop_page_cache()
-        with self._steps.step("server start"):
-            self._undo.callback(cluster.kill)
-            cluster.start()
-            cluster.create_database()
-        with self._steps.step("server read back"), cluster.session() as session:
-            compared = read_back(cluster, session, request.cell.cluster, request.cell.build)
-            self._findings.comparisons += compared
-            settings = effective_settings(session)
-        verify_server(compared)
-        self._findings.versions["postgresql"] = settings.get("server_version", request.build.version)
+        self._data_directory.mkdir(mode=0o700)
+        shutil.chown(self._data_directory, self._account.uid, self._account.gid)
+        settings: Mapping[str, str] = {}
+        cluster = None
+        if request.build is not None:
+            started = start_server(
+                request,
+                request.build,
+                places=ServerPlaces(
+                    data_directory=self._data_directory,
+                    socket_directory=self._place / "socket",
+                    log=self._directory / "logs" / "server.log",
+                ),
+                account=self._account,
+                commands=self._commands,
+                ledger=self._ledger,
+                group=group,
+                undo=self._undo,
+                steps=self._steps,
+                findings=self._findings,
+            )
+            cluster, settings = started.cluster, started.settings
         self._findings.durability = self._declare(settings)
         facts = effective_facts(self._findings.comparisons)
-        self._findings.effective_digest = digest({**facts, "build": request.build.digest})
+        build = request.cell.build.engine if request.build is None else request.build.digest
+        self._findings.effective_digest = digest({**facts, "build": build})
         return cluster
 
     def _declare(self, settings: Mapping[str, str]) -> Durability:
@@ -334,12 +331,12 @@ class Stand:
             flushes_when_delayed=in_force.get("filesystem.barrier") is True if delayed else None,
         )
 
-    def _rig(self, device: AttachedDevice, cluster: Cluster, group: Group) -> Rig:
+    def _rig(self, device: AttachedDevice, cluster: Cluster | None, group: Group) -> Rig:
         return Rig(
             dataset=self._request.dataset,
             memory_bytes=self._request.cell.device.memory_bytes
             or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-            mount_point=self._mount_point,
+            data_directory=self._data_directory,
             account=self._account,
             commands=self._commands,
             probes=(
@@ -358,19 +355,21 @@ class Stand:
             log_directory=self._log_directory,
             seed=self._request.seed,
             emit=self._emit,
-            cluster=cluster,
+            server=cluster,
+            enter_group=group.enter,
             inputs=self._request.inputs,
             expected_answers=dict(self._request.expected_answers),
             make_cold=lambda: self._make_cold(device, cluster, group),
         )
 
-    def _make_cold(self, device: AttachedDevice, cluster: Cluster, group: Group) -> None:
+    def _make_cold(self, device: AttachedDevice, cluster: Cluster | None, group: Group) -> None:
         """Stop the server, unmount, mount, start: what was cached of data and of metadata is gone.
 
         VisitFailed where the file system is not mounted as it was before.
         """
         with self._steps.step("cold"):
-            cluster.stop()
+            if cluster is not None:
+                cluster.stop()
             self._unmount()
             self._mount(device, group)
             again = self._filesystem.read_back(
@@ -378,7 +377,8 @@ class Stand:
             )
             verify(again)
             drop_page_cache()
-            cluster.start()
+            if cluster is not None:
+                cluster.start()
 
     def _run_all(self, rig: Rig) -> None:
         specs = self._request.runs
@@ -390,36 +390,32 @@ class Stand:
             self._emit({"event": "run", "run": spec.name, "index": index, "of": len(specs)})
             with self._steps.step(f"run {spec.name}"):
                 try:
-                    rig.cluster.check_alive()
+                    if rig.server is not None:
+                        rig.server.check_alive()
                 except ServerFailed:
                     record = RunRecord(spec, Outcome.NOT_RUN, ("the server had died before this run",))
                 else:
                     if without_load:
                         record = RunRecord(spec, Outcome.NOT_RUN, (without_load,))
                     else:
-                        record = workload_for(spec.workload).run(spec, rig, directory)
+                        record = self._run(spec, rig, directory)
             if is_load(spec) and record.outcome is not Outcome.COMPLETED:
                 without_load = f"the run before it that loads ({spec.name}) did not complete"
             codec.write(directory / "record.json", record)
             self._findings.run_problems += [f"{spec.name}: {reason}" for reason in record.reasons]
 
+    def _run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
+        """One run. Where the stand itself fell under it, the error goes on, but no run is without a record."""
+        try:
+            return workload_for(spec.workload).run(spec, rig, directory)
+        except BedplateError as error:
+            codec.write(directory / "record.json", RunRecord(spec, Outcome.FAILED, error.reasons))
+            raise
+
     def _measure_sizes(self) -> None:
         space = os.statvfs(self._mount_point)
         self._findings.sizes["filesystem_bytes"] = space.f_blocks * space.f_frsize
         self._findings.sizes["used_bytes"] = (space.f_blocks - space.f_bfree) * space.f_frsize
-
-
-def verify_server(comparisons: Sequence[Comparison]) -> None:
-    """VisitFailed with a reason for each setting that is not in force."""
-    wrong = [item for item in comparisons if item.matches is False]
-    if wrong:
-        raise VisitFailed(
-            "server read back",
-            *(
-                f"{item.name}: asked {item.asked}, in force is {item.effective} ({item.source})"
-                for item in wrong
-            ),
-        )
 
 
 def device_facts(device: AttachedDevice) -> Levels:

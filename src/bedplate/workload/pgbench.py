@@ -20,6 +20,7 @@ from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.probe.sampler import Sampler, read_all
 from bedplate.workload.pgbench_process import PgbenchProcess, SecondSeen
+from bedplate.workload.server_loss import why_the_server_is_gone
 from bedplate.workload.steadiness import SteadyDetector
 
 if TYPE_CHECKING:
@@ -34,10 +35,6 @@ _BUILTIN_SCRIPTS = {"read-only": "select-only", "read-write": "tpcb-like", "simp
 _DEFAULT_DURATION_S = 60.0
 # Loading is bounded, not timed out by accident: 20 s for each unit of scale is a very slow disk.
 _LOAD_LIMIT_S_PER_SCALE = 20.0
-_FULL = (
-    "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
-    "image_size gives it room"
-)
 
 
 class Pgbench:
@@ -66,7 +63,7 @@ class Pgbench:
             )
         except CommandFailed as error:
             # pgbench only says that its connection failed; the cause is the server's to tell.
-            raise BedplateError(*_why_the_server_is_gone(rig), *error.reasons) from error
+            raise BedplateError(*why_the_server_is_gone(rig), *error.reasons) from error
         with rig.cluster.session() as session:
             session.execute("CHECKPOINT")
 
@@ -78,7 +75,7 @@ class Pgbench:
                 measurement.measure(session)
         except (ServerFailed, SessionFailed) as error:
             measurement.reasons.extend(error.reasons)
-            measurement.reasons.extend(_why_the_server_is_gone(rig))
+            measurement.reasons.extend(why_the_server_is_gone(rig))
         except BedplateError as error:
             measurement.reasons.extend(error.reasons)
         return measurement.record()
@@ -229,7 +226,7 @@ class _Measurement:
             self._facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
             self._facts[f"{phase}_pgbench_status"] = ended.status
             if ended.problem is not None:
-                raise BedplateError(ended.problem, *_why_the_server_is_gone(self._rig))
+                raise BedplateError(ended.problem, *why_the_server_is_gone(self._rig))
         finally:
             process.abandon()
             shutil.rmtree(log_directory, ignore_errors=True)
@@ -322,22 +319,3 @@ def _script_options(spec: RunSpec, rig: Rig) -> list[str]:
 def _fillfactor(dataset: Dataset) -> list[str]:
     fillfactor = dataset.levels.integer("fillfactor")
     return [] if fillfactor is None else [f"--fillfactor={fillfactor}"]
-
-
-def _why_the_server_is_gone(rig: Rig) -> list[str]:
-    """The server's last words, and the full file system behind many of them."""
-    found: list[str] = []
-    if "No space left on device" in rig.cluster.last_words(lines=40):
-        found.append(_FULL)
-    try:
-        rig.cluster.check_alive()
-    except ServerFailed as error:
-        found.extend(error.reasons)
-    try:
-        space = os.statvfs(rig.mount_point)
-    except OSError as error:
-        found.append(f"the file system at {rig.mount_point} does not answer: {error.strerror}")
-        return list(dict.fromkeys(found))
-    if space.f_bavail * space.f_frsize < 16 * 2**20:
-        found.append(_FULL)
-    return list(dict.fromkeys(found))

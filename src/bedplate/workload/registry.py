@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
 from bedplate.workload.pgbench import Pgbench
+from bedplate.workload.tpch.workload import Tpch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.workload.protocol import Workload
 
-WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (Pgbench(),)}
+WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (Pgbench(), Tpch())}
 
 
 def workload_for(name: str) -> Workload:

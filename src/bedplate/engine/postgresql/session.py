@@ -81,6 +81,10 @@ class Session:
         """Run a statement for its effect."""
         self.rows(statement, timeout_s=timeout_s)
 
+    def abandon(self) -> None:
+        """End psql at once, also while it waits for an answer; whoever waits gets SessionFailed."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the connection; a psql that does not end is killed."""
         if self._process.stdin is not None and not self._process.stdin.closed:

@@ -1,0 +1,90 @@
+"""Whether the answers of a run are right: held to the specification's, and to those of the study so far."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from bedplate.errors import OutputNotUnderstood
+from bedplate.model.tpch import DRAWN, QUERIES, stream_phase
+from bedplate.workload.tpch.answers import answer_digest
+from bedplate.workload.tpch.schema import exact_scale_factor
+from bedplate.workload.tpch.specification_answers import SCALE_FACTOR, check_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from bedplate.workload.tpch.asking import Asked, Question
+    from bedplate.workload.tpch.recording import Recording
+
+# Enough to look at; query 16 alone has 18314 at scale factor 1.
+_ROWS_SHOWN = 2000
+_DIGEST_SHOWN = 12
+# Not to be taken for an empty string; COPY's own word for it.
+_NULL = "\\N"
+
+
+def item_place(question: Question) -> tuple[str, str]:
+    """The phase and the item under which a question stands in the record."""
+    phase = stream_phase(question.stream) if question.stream else QUERIES
+    return phase, str(question.query)
+
+
+def check_answers(recording: Recording, asked: Iterable[Asked]) -> None:
+    """Put a digest at each item that has an answer, and a reason into the record for each wrong one."""
+    specified = (
+        exact_scale_factor(recording.scale_factor) == SCALE_FACTOR
+        and recording.spec.levels.text("parameters") != DRAWN
+    )
+    for one in asked:
+        if one.rows is not None:
+            recording.reasons += _problems(recording, one.question, one.rows, specified=specified)
+
+
+def _problems(
+    recording: Recording, question: Question, rows: Sequence[Sequence[str | None]], *, specified: bool
+) -> list[str]:
+    path = recording.directory / "logs" / answer_file(question)
+    shown = f"the whole answer is in logs/{path.name}"
+    name = f"query {question.query}" + (f" of stream {question.stream}" if question.stream else "")
+    try:
+        digest = answer_digest(question.query, rows)
+        differences = check_answer(question.query, rows) if specified else ()
+    except OutputNotUnderstood as error:
+        write_answer(path, rows)
+        return [f"{name}: no answer of its kind, {shown}: {reason}" for reason in error.reasons]
+    recording.add_facts(*item_place(question), answer=digest, answer_key=question.key)
+    if differences:
+        write_answer(path, rows)
+        return [
+            f"{name}: its answer differs from the specification's ({len(rows)} rows; {shown}): {difference}"
+            for difference in differences
+        ]
+    known = recording.rig.expected_answers
+    if question.key not in known:
+        # Right as far as can be told: what later runs are held to, and what a person may look at.
+        known[question.key] = digest
+        write_answer(path, rows[:_ROWS_SHOWN])
+        return []
+    expected = known[question.key]
+    if expected != digest:
+        write_answer(path, rows)
+        digests = f"digest {digest:.{_DIGEST_SHOWN}}…, expected digest {expected:.{_DIGEST_SHOWN}}…"
+        return [
+            f"{name}: its answer differs from the one found before ({len(rows)} rows, {digests}); {shown}"
+        ]
+    return []
+
+
+def answer_file(question: Question) -> str:
+    """The name of the file of an answer in a run's logs: `answer-05.csv`, `answer-stream-2-05.csv`."""
+    stream = f"stream-{question.stream}-" if question.stream else ""
+    return f"answer-{stream}{question.query:02d}.csv"
+
+
+def write_answer(path: Path, rows: Sequence[Sequence[str | None]]) -> None:
+    """The rows as CSV without a header, as the client printed them; null as in PostgreSQL's own COPY."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([_NULL if value is None else value for value in row] for row in rows)
