@@ -9,18 +9,20 @@ to both cells drops out, and the variances of the two cells may be anything, as 
 are looked at (Student 1908; Cochran & Cox, Experimental Designs, 1957, chapter 4). It needs as many
 repetitions as degrees of freedom, which is its price: three repetitions have two.
 
-`unpaired` is for repetitions that have nothing in common (two studies): Welch's interval (Welch 1947,
-Biometrika 34), which pools no variances either. With three values it covers between 93 and 96.5 %
-where it says 95 (`benchmarks/calibration.py`).
+`unpaired` is for repetitions that have nothing in common (two studies). It pools no variances either, and
+has the degrees of freedom of the smaller sample, with which it never covers less than it says under
+unequal variances (Mickey & Brown 1966, Ann. Math. Stat. 37). Welch's approximate degrees are narrower, and
+give 5.7 % false verdicts in place of 5 for three values of 4 % beside three of 45 %.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.special import nctdtr, stdtr, stdtrit
+from scipy.special import gammaincinv, ndtr, stdtr, stdtrit
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 # Two differences have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_MIN = 3
+# Enough for the third digit of a chance.
+_CLASSES = 256
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,10 @@ def unpaired(baseline: FloatArray, contender: FloatArray) -> Estimate:
     smaller = min(baseline.shape[-1], contender.shape[-1])
     if smaller < 2:
         raise ValueError(f"an error needs two repetitions at least, found {smaller}; measure another")
-    first = baseline.var(axis=-1, ddof=1) / baseline.shape[-1]
-    second = contender.var(axis=-1, ddof=1) / contender.shape[-1]
-    both = first + second
-    # Two samples without any scatter have no degrees by this formula; those of the smaller one do no harm.
-    weights = first**2 / (baseline.shape[-1] - 1) + second**2 / (contender.shape[-1] - 1)
-    degrees = np.divide(both**2, weights, out=np.full_like(both, smaller - 1), where=weights > 0)
-    return Estimate(contender.mean(axis=-1) - baseline.mean(axis=-1), np.sqrt(both), degrees, smaller)
+    mean = contender.mean(axis=-1) - baseline.mean(axis=-1)
+    variance = baseline.var(axis=-1, ddof=1) / baseline.shape[-1]
+    variance += contender.var(axis=-1, ddof=1) / contender.shape[-1]
+    return Estimate(mean, np.sqrt(variance), np.full_like(mean, smaller - 1), smaller)
 
 
 def chance_of_verdict(
@@ -101,32 +102,31 @@ def chance_of_verdict(
 ) -> FloatArray:
     """How likely so many repetitions tell a difference, or that there is none worth the name.
 
-    `deviation` is that of one repetition's difference, `mean` the true one. Told is an interval that
-    leaves out 0 (noncentral t) or lies within ±margin (both bounds taken apart, which is exact where
-    it matters and a little low elsewhere: Phillips 1990, J. Pharmacokinet. Biopharm. 18).
+    `deviation` is that of one repetition's difference, `mean` the true one, `repetitions` whole numbers from
+    2 on. Told is an interval that leaves out 0 or lies within ±margin. The chance given the width of the
+    interval is one of the normal distribution; it is averaged over the widths that the chi distribution
+    expects, which holds for both kinds together where noncentral t does not.
     """
     if deviation <= 0:
         return np.ones_like(repetitions)
-    degrees = repetitions - 1
-    limit = stdtrit(degrees, 0.5 + confidence / 2)
-    error = deviation / np.sqrt(repetitions)
-    differs = _beyond(degrees, mean / error, limit)
-    same = np.maximum(
-        0.0,
-        nctdtr(degrees, _bounded((mean - margin) / error), -limit)
-        - nctdtr(degrees, _bounded((mean + margin) / error), limit),
-    )
-    return np.asarray(np.minimum(1.0, np.maximum(differs, same)))
+    error = (deviation / np.sqrt(repetitions))[:, None]
+    found = np.array([_deviations(int(n) - 1) for n in repetitions])
+    half = stdtrit(repetitions - 1, 0.5 + confidence / 2)[:, None] * error * found
+    differs = 1 - _within(half, mean, error)
+    same = _within(np.maximum(margin - half, 0), mean, error)
+    return np.asarray(np.minimum(1.0, differs + same).mean(axis=-1))
 
 
-def _beyond(degrees: FloatArray, noncentrality: FloatArray, limit: FloatArray) -> FloatArray:
-    away = _bounded(np.abs(noncentrality))
-    return np.asarray(1 - nctdtr(degrees, away, limit) + nctdtr(degrees, away, -limit))
+def _within(bound: FloatArray, mean: float, error: FloatArray) -> FloatArray:
+    """The chance that a normal mean lies between -bound and bound."""
+    return np.asarray(ndtr((bound - mean) / error) - ndtr((-bound - mean) / error))
 
 
-def _bounded(noncentrality: FloatArray) -> FloatArray:
-    """Far out the chances are 0 and 1; the function's series would take for ever there."""
-    return np.clip(noncentrality, -35.0, 35.0)
+@lru_cache(maxsize=256)
+def _deviations(degrees: int) -> FloatArray:
+    """Deviations as samples find them, as shares of the true one: the middles of equally likely classes."""
+    middles = (np.arange(_CLASSES) + 0.5) / _CLASSES
+    return np.asarray(np.sqrt(gammaincinv(degrees / 2, middles) / (degrees / 2)))
 
 
 def _standardised(distance: FloatArray, error: FloatArray) -> FloatArray:

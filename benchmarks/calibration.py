@@ -1,0 +1,193 @@
+"""Do the statistics keep what they promise? Simulated studies of which the truth is known.
+
+    ./benchmarks/run calibration [--studies 20000] [--seed 1]
+
+Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
+judged by the lines that judge a real study. Printed as the tables of docs/METHOD.md: how often the 95 %
+interval holds the truth, how often a verdict is false or has the wrong sign, what many comparisons do,
+and how large a difference must be to be found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from tests.simulated_studies import (  # noqa: E402
+    OUTSIDE_MARGIN,
+    SCENARIOS,
+    log_deviation,
+    simulate,
+    tally,
+    tally_together,
+)
+
+from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+REPETITIONS = (3, 5)
+# Where a true difference is so small that nearly every verdict is chance, its sign is at its worst.
+SMALL = 1.02
+FAMILY = 20
+POWER_REPETITIONS = (3, 4, 5, 7, 10)
+POWER_SCATTER = (0.01, 0.02, 0.04, 0.1, 0.2, 0.45)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|" + " --- |" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def alone(studies: int, random: np.random.Generator) -> None:
+    """One comparison at a time: coverage, false verdicts, wrong directions, what is found."""
+    rows = []
+    for scenario in SCENARIOS:
+        for repetitions in REPETITIONS:
+            logs = simulate(scenario, random, studies=studies, repetitions=repetitions)
+            estimate = paired(logs[..., 0], logs[..., 1])
+            equal, small = tally(estimate, 0.0), tally(estimate, math.log(SMALL))
+            edge, tenth = tally(estimate, math.log(OUTSIDE_MARGIN)), tally(estimate, math.log(1.1))
+            half = tally(estimate, math.log(1.5))
+            shares = (equal.covered, equal.false, edge.false, small.wrong_direction, tenth.wrong_direction)
+            found = (equal.same, tenth.differs, half.differs)
+            rows.append([scenario.name, str(repetitions), *map(percent, (*shares, *found))])
+    print(f"One comparison, paired by repetition ({studies} studies each; all in %)\n")
+    table(
+        (
+            "scenario",
+            "repetitions",
+            "covers",
+            "false, truth 1",
+            f"false, truth {OUTSIDE_MARGIN:.2f}",
+            f"wrong sign, truth {SMALL}",
+            "wrong sign, truth 1.1",
+            "“same”, truth 1",
+            "found, truth 1.1",
+            "found, truth 1.5",
+        ),
+        rows,
+    )
+
+
+def between_studies(studies: int, random: np.random.Generator) -> None:
+    """Cells of two studies, whose repetitions have nothing in common."""
+    rows = []
+    for scenario in SCENARIOS:
+        for first, second in ((3, 3), (5, 5), (3, 5), (5, 3)):
+            before = simulate(scenario, random, studies=studies, repetitions=first)[..., 0]
+            after = simulate(scenario, random, studies=studies, repetitions=second)[..., 1]
+            found = tally(unpaired(before, after), 0.0)
+            rows.append(
+                [scenario.name, f"{first} and {second}", percent(found.covered), percent(found.false)]
+            )
+    print("One comparison between two studies, without repetitions in common (all in %)\n")
+    table(("scenario", "repetitions", "covers", "false, truth 1"), rows)
+
+
+def against_baseline(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Estimate:
+    return paired(np.swapaxes(logs[..., :1], -1, -2), np.swapaxes(logs[..., 1:], -1, -2))
+
+
+def all_pairs(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Estimate:
+    first, second = np.triu_indices(logs.shape[-1], k=1)
+    cells = np.swapaxes(logs, -1, -2)
+    return paired(cells[..., first, :], cells[..., second, :])
+
+
+def together(studies: int, random: np.random.Generator) -> None:
+    """Families of comparisons: the share of false ones among the verdicts."""
+    designs: tuple[tuple[str, int, Callable[..., Estimate]], ...] = (
+        (f"{FAMILY} beside one baseline", FAMILY + 1, against_baseline),
+        ("all pairs of 7 cells", 7, all_pairs),
+    )
+    rows = []
+    for name, cells, estimated in designs:
+        for differing, ratio in ((0, 1.0), (cells // 2, 1.3)):
+            shift = np.zeros(cells)
+            shift[cells - differing :] = math.log(ratio)
+            truth = estimated(np.broadcast_to(shift, (1, 2, cells))).mean[0]
+            for scenario in (SCENARIOS[0], SCENARIOS[1], SCENARIOS[2], SCENARIOS[7]):
+                for repetitions in REPETITIONS:
+                    logs = simulate(scenario, random, studies=studies, repetitions=repetitions, cells=cells)
+                    found = tally_together(estimated(logs + shift), truth)
+                    shares = (found.false, 1 - found.covered, found.wrong_direction, found.differs)
+                    words = f"{differing} of {cells} cells differ by 1.3" if differing else "all equal"
+                    rows.append([name, words, scenario.name, str(repetitions), *map(percent, shares)])
+    print(f"Many comparisons at a false discovery rate of 5 % ({studies} studies each; all in %)\n")
+    table(
+        (
+            "family",
+            "truth",
+            "scenario",
+            "repetitions",
+            "false of the verdicts",
+            "intervals that miss",
+            "wrong sign",
+            "found",
+        ),
+        rows,
+    )
+
+
+def smallest_found(scatter: float, repetitions: int, confidence: float) -> float:
+    """The ratio that is found with a chance of 80 %, by bisection."""
+    deviation = math.sqrt(2) * log_deviation(scatter)
+    low, high = 0.0, 40.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        chance = chance_of_verdict(
+            middle, deviation, np.array([float(repetitions)]), confidence=confidence, margin=0.0
+        )
+        low, high = (low, middle) if chance[0] >= 0.8 else (middle, high)
+    return math.exp(high)
+
+
+def power() -> None:
+    """How large a difference is found, by scatter and repetitions."""
+    print("The smallest ratio that is found four times in five: alone / as the only one of 20\n")
+    rows = []
+    for scatter in POWER_SCATTER:
+        found = []
+        for repetitions in POWER_REPETITIONS:
+            ratios = [smallest_found(scatter, repetitions, 1 - 0.05 / size) for size in (1, FAMILY)]
+            found.append(" / ".join(f"{ratio:.2f}" if ratio < 10 else "> 10" for ratio in ratios))
+        rows.append([f"{100 * scatter:g} %", *found])
+    table(("scatter of a run", *(f"{n} repetitions" for n in POWER_REPETITIONS)), rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--studies", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    random = np.random.default_rng(asked.seed)
+    started = time.perf_counter()
+    alone(asked.studies, random)
+    between_studies(asked.studies, random)
+    together(max(asked.studies // 4, 1), random)
+    power()
+    print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")
+
+
+if __name__ == "__main__":
+    main()
