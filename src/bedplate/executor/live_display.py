@@ -44,10 +44,21 @@ _STEPS = {
     "server start": "starting the server",
     "server read back": "reading back the server's settings",
     "load": "loading the data",
+    "cold": "dropping what is cached: unmounting, mounting, starting the server",
     "stop": "stopping the server",
     "unmount": "unmounting",
     "leave": "interrupted: giving everything back",
     "check": "checking the file system (fsck)",
+}
+# How the items of a phase are told (workload/tpch): `loading lineitem`, `query 14`; others by the phase's name.
+_ITEMS = {
+    "load": "loading {item}",
+    "primary keys": "primary key {item}",
+    "foreign keys": "foreign key {item}",
+    "indexes": "index {item}",
+    "analyze": "ANALYZE",
+    "checkpoint": "CHECKPOINT",
+    "queries": "query {item}",
 }
 _STYLES = {"completed": ("✓", "green"), "failed": ("✗", "red")}
 
@@ -119,6 +130,8 @@ class LiveDisplay:
                 self._fraction = done / of if of else None
             elif kind == "second":
                 self._second_of_run(event)
+            elif kind == "item":
+                self._item_of_run(event)
 
     def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
         """One line that stays."""
@@ -144,6 +157,7 @@ class LiveDisplay:
         self._since_s = self._clock()
         self._fraction = None
         self._count = ""
+        self._ages = False
         self._second, self._phase = 0, ""
 
     def _step(self, name: str) -> None:
@@ -165,6 +179,19 @@ class LiveDisplay:
         self._tps.append(int(event["transactions"]))
         latency = event.get("latency_ms_mean")
         self._latency = "" if latency is None else f"{float(latency):.2f} ms"
+
+    def _item_of_run(self, event: Mapping[str, Scalar]) -> None:
+        phase, item = str(event["phase"]), str(event["item"])
+        if phase in _ITEMS:
+            told = _ITEMS[phase].format(item=item)
+        else:
+            told = f"{phase}, query {item}" if item.isdigit() else f"{phase} {item}"
+        self._begin_step(f"{event['run']}: {told}".rstrip())
+        done, of = int(event["done"]), int(event["of"])
+        # The one that is under way is not done yet.
+        self._fraction = max(0, done - 1) / of if of else None
+        self._count = f"{done} of {of}"
+        self._ages = True
 
     def _draw_study(self) -> list[Text]:
         if not self._of:
@@ -189,7 +216,8 @@ class LiveDisplay:
         age_s = self._clock() - self._since_s
         if self._fraction is not None:
             line.append("  ").append(bar(self._fraction), style="cyan").append(f"  {self._count}".rstrip())
-        elif age_s >= _AGE_SHOWN_S:
+        # A second of a run tells that it is alive by its own count.
+        if age_s >= _AGE_SHOWN_S and (self._fraction is None or self._ages):
             line.append(f"  {format_duration(age_s)}", style="dim")
         return [line]
 

@@ -101,6 +101,58 @@ def test_the_warm_up_is_told_apart_and_without_a_fixed_length_only_counted() -> 
     assert "a: measuring  ━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  1 of 4 s" == drawn(display, console)[3]
 
 
+@pytest.mark.parametrize(
+    ("phase", "item", "shown"),
+    [
+        ("queries", "14", "cold: query 14"),
+        ("stream 2", "9", "cold: stream 2, query 9"),
+        ("load", "lineitem", "cold: loading lineitem"),
+        ("primary keys", "part_pkey", "cold: primary key part_pkey"),
+        ("indexes", "lineitem_l_shipdate_idx", "cold: index lineitem_l_shipdate_idx"),
+        ("analyze", "", "cold: ANALYZE"),
+        ("reading", "the CSV files", "cold: reading the CSV files"),
+        ("queries", "{0}", "cold: query {0}"),
+        ("{0}", "{item}", "cold: {0} {item}"),
+    ],
+)
+def test_an_item_of_a_run_is_named_and_counted_and_shows_its_age(phase: str, item: str, shown: str) -> None:
+    display, clock, console = live(120)
+    display.visit_begins("ext4", number=1, of=1, seconds_left=500.0)
+    event: dict[str, Scalar] = {
+        "event": "item",
+        "run": "cold",
+        "phase": phase,
+        "item": item,
+        "done": 12,
+        "of": 22,
+    }
+    display.event(event)
+    assert f"{shown}  ━━━━━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌  12 of 22" == drawn(display, console)[3]
+    clock.now_s += 75
+    assert f"{shown}  ━━━━━━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌  12 of 22  1 min 15 s" == drawn(display, console)[3]
+    # The next one begins anew.
+    display.event({**event, "done": 13})
+    assert drawn(display, console)[3].endswith("13 of 22")
+
+
+def test_what_was_counted_before_is_forgotten_when_another_run_is_measured() -> None:
+    display, clock, console = live()
+    display.visit_begins("ext4", number=1, of=1, seconds_left=500.0)
+    display.event({"event": "item", "run": "load", "phase": "checkpoint", "item": "", "done": 40, "of": 40})
+    second: dict[str, Scalar] = {
+        "event": "second",
+        "run": "a",
+        "phase": "measure",
+        "phase_s": 4.0,
+        "transactions": 10,
+    }
+    display.event(second)
+    clock.now_s += 5
+    assert "a: measuring  ━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  1 of 4 s" == drawn(display, console)[3]
+    display.event({"event": "step", "step": "cold"})
+    assert drawn(display, console)[3].startswith("dropping what is cached")
+
+
 def test_a_finished_visit_stays_as_one_line_with_its_figures_or_its_reason() -> None:
     display, _, console = live(120)
     display.visit_begins("ext4 [bold]x[/bold]", number=3, of=12, seconds_left=1.0)
