@@ -126,7 +126,7 @@ def test_a_server_that_dies_is_named_and_the_rest_is_not_run(
     def kill_at_the_first_second(line: str) -> None:
         event = json.loads(line)
         if event["event"] == "second" and event["phase"] == "measure" and not killed:
-            pid = int(next(bench.state.glob("*/mount/pgdata/postmaster.pid")).read_text().split()[0])
+            pid = int(next(bench.state.glob("*/mount/data/postmaster.pid")).read_text().split()[0])
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 

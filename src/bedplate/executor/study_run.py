@@ -159,7 +159,7 @@ class StudyRun:
             runs=load.runs,
             scratch_device=scratch,
             journal_device=None if journal is None else self._allowed(journal),
-            build=grounds.builds[cell.build],
+            build=grounds.builds[cell.build] if cell.build.has_postgresql else None,
             native_drivers=grounds.native_drivers,
             inputs=grounds.inputs.get(load.dataset, {}),
             expected_answers=self._answers.digests,
@@ -219,7 +219,7 @@ def _lost(request: VisitRequest, error: BedplateError, executor: str, seconds: f
         seconds=seconds,
         boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
         executor=executor,
-        build_digest=request.build.digest,
+        build_digest=None if request.build is None else request.build.digest,
         provenance=request.provenance,
     )
 

@@ -88,7 +88,7 @@ class VisitKey:
 
 @dataclass(frozen=True)
 class VisitRequest:
-    """Everything a visit needs; `native_drivers` are paths of built C drivers by name.
+    """Everything a visit needs; `build` is None without PostgreSQL, `native_drivers` are paths of built C drivers by name.
 
     `inputs` are paths of what was made for the workloads beforehand, by name (`tpch`: its CSV files).
     `expected_answers` are digests of right answers by what was asked, as earlier visits of the study
@@ -103,7 +103,7 @@ class VisitRequest:
     dataset: Dataset
     runs: tuple[RunSpec, ...]
     scratch_device: ScratchDevice
-    build: EngineBuild
+    build: EngineBuild | None
     native_drivers: Mapping[str, str]
     state_directory: str
     seed: int

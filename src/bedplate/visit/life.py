@@ -80,12 +80,12 @@ def live(
         filesystem_check=findings.filesystem_check,
         commands=tuple(commands.record),
         runs=tuple(findings.runs),
-        build_digest=request.build.digest,
+        build_digest=None if request.build is None else request.build.digest,
         provenance={
             **request.provenance,
             "executor": executor,
             "kernel": os.uname().release,
-            "build": request.build.digest,
+            "build": request.cell.build.engine if request.build is None else request.build.digest,
             "protocol": workload_for(request.dataset.workload).protocol,
         },
     )

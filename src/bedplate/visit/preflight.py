@@ -47,9 +47,11 @@ def has_memory_of_a_guest(request: VisitRequest) -> bool:
 
 
 def _missing_files(request: VisitRequest) -> list[str]:
-    programs = [
-        Path(request.build.prefix) / "bin" / name for name in ("postgres", "initdb", "pgbench", "psql")
-    ]
+    programs = (
+        []
+        if request.build is None
+        else [Path(request.build.prefix) / "bin" / name for name in ("postgres", "initdb", "pgbench", "psql")]
+    )
     wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
     return [
         f"{path} is not there; `bedplate setup` builds it" for path in wanted if not os.access(path, os.X_OK)

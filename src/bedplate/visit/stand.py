@@ -336,6 +336,7 @@ class Stand:
             dataset=self._request.dataset,
             memory_bytes=self._request.cell.device.memory_bytes
             or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            mount_point=self._mount_point,
             data_directory=self._data_directory,
             account=self._account,
             commands=self._commands,

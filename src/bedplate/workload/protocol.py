@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from bedplate.errors import BedplateError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping, Sequence
     from pathlib import Path
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 class Rig:
     """Everything that a workload stands on in one visit.
 
-    `memory_bytes` is the limit of the server's group, else the machine's memory.
+    `memory_bytes` is the limit of the server's group, else the machine's memory. `data_directory` lies on
+    the scratch device and belongs to `account`. `enter_group` moves a child of ours into that group before
+    it runs a program: one that does the I/O itself, where there is no server.
     `probes` are those of the machine and the device; a workload adds its engine's and its client's.
     `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
     there and never to the scratch device. `inputs` are paths of what was made for the workloads before
@@ -33,6 +37,7 @@ class Rig:
     dataset: Dataset
     memory_bytes: int
     mount_point: Path
+    data_directory: Path
     account: Account
     commands: Commands
     probes: Sequence[Probe]
@@ -40,10 +45,18 @@ class Rig:
     log_directory: Path
     seed: int
     emit: Callable[[Mapping[str, Scalar]], None]
-    cluster: Cluster
+    server: Cluster | None
+    enter_group: Callable[[], None]
     inputs: Mapping[str, str]
     expected_answers: MutableMapping[str, str]
     make_cold: Callable[[], None]
+
+    @property
+    def cluster(self) -> Cluster:
+        """The server, for the workloads that run on one; the plan gives them no visit without it."""
+        if self.server is None:
+            raise BedplateError(f"{self.dataset.workload} needs a server, and this visit has none")
+        return self.server
 
 
 class Workload(Protocol):
