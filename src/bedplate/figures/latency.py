@@ -85,7 +85,7 @@ def percentiles_us(
     if found is None:
         return None
     bucket, count = _totals(log, series)
-    ranks = np.array([_rank(quantile, found.transactions) for quantile in quantiles])
+    ranks = np.array([nearest_rank(quantile, found.transactions) for quantile in quantiles])
     value = bucket_value_us(bucket[np.searchsorted(np.cumsum(count), ranks)])
     return tuple(np.clip(value, found.latency_us_min, found.latency_us_max).tolist())
 
@@ -173,7 +173,7 @@ def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: Series) ->
     low, high = moments["latency_us_min"].to_numpy(), moments["latency_us_max"].to_numpy()
     columns = []
     for name, quantile in COURSE_QUANTILES.items():
-        rank = np.array([_rank(quantile, count) for count in transactions.tolist()], dtype=np.int64)
+        rank = np.array([nearest_rank(quantile, count) for count in transactions.tolist()], dtype=np.int64)
         found = value[np.searchsorted(running, before + rank)]
         columns.append(pl.Series(name, np.clip(found, low, high), dtype=pl.Float64))
     return moments.with_columns(columns)
@@ -192,7 +192,7 @@ def _totals(log: LatencyLog, series: Series) -> tuple[npt.NDArray[np.uint16], np
     return rows["bucket"].to_numpy(), rows["count"].to_numpy()
 
 
-def _rank(quantile: float, count: int) -> int:
+def nearest_rank(quantile: float, count: int) -> int:
     """ceil(q × n), from 1. A decimal such as 0.07 is a little more in binary: 0.07 × 100 is rank 7."""
     exact = quantile * count
     near = round(exact)

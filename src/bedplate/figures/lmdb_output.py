@@ -1,0 +1,286 @@
+"""What `bedplate-lmdb-bench` printed: its document, read strictly, and the figures that follow from it.
+
+The format stands at the head of `drivers/lmdb_bench.c`. A key too many or too few, a wrong type, counts
+that contradict each other: all of it is `OutputNotUnderstood`, with the place. A document after a failure,
+or after a signal, is a whole one: it holds the tests that ended before, and says what happened.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from bedplate.errors import OutputNotUnderstood
+from bedplate.figures.latency import nearest_rank
+from bedplate.units import MIB
+
+_TOOL = "the LMDB driver"
+_STRICT = ConfigDict(strict=True, extra="forbid")
+
+Count = Annotated[int, Field(ge=0)]
+Sync = Literal["full", "nometasync", "nosync", "mapasync"]
+Bucket = tuple[Count, Annotated[int, Field(ge=1)]]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbLatency:
+    """Latencies in nanoseconds, of every `every`-th operation; `of` says what one is.
+
+    A "transaction" of a batch test is the whole batch. `buckets` are (bucket, count), ascending, no zero
+    counts; up to 2 x `sub_buckets` a bucket is one nanosecond, from there on each octave has `sub_buckets`
+    of them. `min_ns` and `max_ns` are None where nothing was timed.
+    """
+
+    of: Literal["transaction", "read"]
+    every: Annotated[int, Field(ge=1)]
+    count: Count
+    sum_ns: Count
+    min_ns: Count | None
+    max_ns: Count | None
+    sub_buckets: Annotated[int, Field(ge=1)]
+    buckets: tuple[Bucket, ...]
+
+    @model_validator(mode="after")
+    def _verify(self) -> LmdbLatency:
+        if any(first[0] >= second[0] for first, second in pairwise(self.buckets)):
+            raise ValueError("the buckets do not ascend")
+        if sum(count for _, count in self.buckets) != self.count:
+            raise ValueError(f"the buckets do not add up to the count of {self.count}")
+        if self.min_ns is None or self.max_ns is None:
+            if self.count or self.min_ns != self.max_ns:
+                raise ValueError("min_ns or max_ns is missing")
+            return self
+        if not self.count or not self.count * self.min_ns <= self.sum_ns <= self.count * self.max_ns:
+            raise ValueError("the sum does not lie between the least and the greatest")
+        for bucket, value in ((self.buckets[0][0], self.min_ns), (self.buckets[-1][0], self.max_ns)):
+            lower, after = bucket_bounds_ns(bucket, self.sub_buckets)
+            # The driver's last bucket takes everything above its range, which no disk has reached.
+            if not lower <= value < after:
+                raise ValueError(f"{value} ns does not lie in bucket {bucket}")
+        return self
+
+    @property
+    def mean_ns(self) -> float | None:
+        """The exact mean; None where nothing was timed."""
+        return self.sum_ns / self.count if self.count else None
+
+    def percentile_ns(self, quantile: float) -> float | None:
+        """The nearest-rank percentile for a quantile of (0, 1]; None where nothing was timed.
+
+        It is the middle of a bucket, within least and greatest: at most 0.4 % off with 128 sub-buckets.
+        """
+        if not 0 < quantile <= 1:
+            raise ValueError(f"a quantile lies in (0, 1], found {quantile}")
+        if self.min_ns is None or self.max_ns is None:
+            return None
+        rank = nearest_rank(quantile, self.count)
+        running = accumulate(count for _, count in self.buckets)
+        at = next(at for at, total in enumerate(running) if total >= rank)
+        lower, after = bucket_bounds_ns(self.buckets[at][0], self.sub_buckets)
+        return min(max((lower + after - 1) / 2, self.min_ns), self.max_ns)
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbSide:
+    """One loop: a whole test, one reader or the writer of readwhilewriting.
+
+    `bytes` are those of keys and values. `found` counts random reads that met an entry, None for other
+    tests. CPU times are the process's for a whole test, else the thread's.
+    """
+
+    operations: Count
+    found: Count | None
+    elapsed_ns: Count
+    bytes: Count
+    cpu_user_us: Count
+    cpu_system_us: Count
+    latency: LmdbLatency | None
+
+    @model_validator(mode="after")
+    def _verify_counts(self) -> LmdbSide:
+        if self.found is not None and self.found > self.operations:
+            raise ValueError(f"found {self.found} in {self.operations} reads")
+        if self.latency is not None and self.latency.count > self.operations:
+            raise ValueError(f"{self.latency.count} latencies of {self.operations} operations")
+        return self
+
+    @property
+    def operations_per_s(self) -> float | None:
+        """None where no time passed, or nothing was done."""
+        return self.operations * 1e9 / self.elapsed_ns if self.operations and self.elapsed_ns else None
+
+    @property
+    def us_per_operation(self) -> float | None:
+        """Microseconds from one operation to the next; None without any."""
+        return self.elapsed_ns / 1e3 / self.operations if self.operations else None
+
+    @property
+    def cpu_us_per_operation(self) -> float | None:
+        """CPU time, user and system, of one operation in microseconds; None without any."""
+        return (self.cpu_user_us + self.cpu_system_us) / self.operations if self.operations else None
+
+    @property
+    def mib_per_s(self) -> float | None:
+        """Keys and values in 2^20 bytes per second; None where no time passed, or nothing was moved."""
+        return self.bytes / MIB * 1e9 / self.elapsed_ns if self.bytes and self.elapsed_ns else None
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbTest(LmdbSide):
+    """One test; the side that it also is holds its whole.
+
+    `sync` is None for tests that write nothing, `prepare_ns` (making, opening and preallocating the
+    environment) for those that take no fresh one, `flush_ns` where no flush was asked for; the sizes are
+    None with the engine that does nothing. In readwhilewriting the operations are the readers', and
+    `threads` and `writer` tell them apart; else both are None. One that is not `complete` was cut off.
+    """
+
+    test: str
+    sync: Sync | None
+    fresh: bool
+    complete: bool
+    prepare_ns: Count | None
+    flush_ns: Count | None
+    minor_faults: Count
+    major_faults: Count
+    data_size_bytes: Count | None
+    data_allocated_bytes: Count | None
+    threads: tuple[LmdbSide, ...] | None
+    writer: LmdbSide | None
+
+    @model_validator(mode="after")
+    def _verify_threads(self) -> LmdbTest:
+        if (self.threads is None) != (self.writer is None):
+            raise ValueError("threads and writer belong together")
+        if self.threads is not None and sum(side.operations for side in self.threads) != self.operations:
+            raise ValueError(f"the threads' operations do not add up to {self.operations}")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbLibrary:
+    """The library that ran, and the header that the driver was compiled with."""
+
+    version: str
+    text: str
+    header: str
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbOptions:
+    """What the driver was asked for, defaults filled in; None is "no such limit"."""
+
+    entries: Count
+    sync_entries: Count
+    reads: Count
+    key_bytes: Count
+    value_bytes: Count
+    batch: Count
+    sync: Literal["by-test", "full", "nometasync", "nosync", "mapasync"]
+    writemap: bool
+    readahead: bool
+    preallocation: Literal["none", "ftruncate", "fallocate", "written"]
+    map_bytes: Count
+    keys: Literal["random", "shuffled"]
+    touch: Literal["none", "first", "pages"]
+    threads: Count
+    duration_s: Count | None
+    write_rate: Count | None
+    flush_after: bool
+    existing: bool
+    seed: Count
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbFailure:
+    """Why it failed: `error` is the library's or the system's own text.
+
+    `code` is the library's, an errno, or minus a signal's number. `operations` of `test` were done;
+    `free_bytes` were left on the file system then. The library calls a write that a full disk cut short an
+    "Input/output error".
+    """
+
+    error: str
+    code: int
+    test: str | None
+    step: str
+    operations: Count
+    free_bytes: Count | None
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbDocument:
+    """All that one start of the driver said; `interrupted` names the signal that ended it."""
+
+    format_version: Literal[1]
+    program: Literal["bedplate-lmdb-bench"]
+    engine: Literal["lmdb", "null"]
+    library: LmdbLibrary
+    clock_read_ns: Count
+    options: LmdbOptions
+    tests: tuple[LmdbTest, ...]
+    failure: LmdbFailure | None
+    interrupted: str | None
+
+    @model_validator(mode="after")
+    def _verify_order(self) -> LmdbDocument:
+        ran, asked = tuple(test.test for test in self.tests), self.options.tests
+        if ran != asked[: len(ran)]:
+            raise ValueError(f"the tests {', '.join(ran)} are not the first of those asked for")
+        if self.failure is None and self.interrupted is None:
+            if len(ran) != len(asked):
+                raise ValueError(f"{len(ran)} of {len(asked)} tests, without a reason")
+            if not all(test.complete for test in self.tests):
+                raise ValueError("a test was cut off, without a reason")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class LmdbProgress:
+    """One line of progress: `operations` of `test` so far, `elapsed_ns` after its begin."""
+
+    test: str
+    elapsed_ns: Count
+    operations: Count
+
+
+_DOCUMENT = TypeAdapter(LmdbDocument)
+_PROGRESS = TypeAdapter(LmdbProgress)
+
+
+def bucket_bounds_ns(bucket: int, sub_buckets: int) -> tuple[int, int]:
+    """The first value of a bucket, and the first value after it, in ns."""
+    exact = 2 * sub_buckets
+    if bucket < exact:
+        return bucket, bucket + 1
+    octave, place = divmod(bucket - exact, sub_buckets)
+    return (sub_buckets + place) << (octave + 1), (sub_buckets + place + 1) << (octave + 1)
+
+
+def parse_document(text: str) -> LmdbDocument:
+    """The driver's standard output; OutputNotUnderstood where it is not one whole, sound document."""
+    try:
+        return _DOCUMENT.validate_json(text)
+    except ValidationError as error:
+        raise _not_understood(error, "a document of format version 1", text) from error
+
+
+def parse_progress(text: str) -> tuple[LmdbProgress, ...]:
+    """The lines of progress; a last one without its newline was cut off by the driver's end, and is left out."""
+    lines = text.split("\n")[:-1]
+    try:
+        return tuple(_PROGRESS.validate_json(line) for line in lines)
+    except ValidationError as error:
+        raise _not_understood(error, "lines of progress", text) from error
+
+
+def _not_understood(error: ValidationError, expected: str, text: str) -> OutputNotUnderstood:
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the whole"
+    return OutputNotUnderstood(
+        _TOOL, expected=f"{expected} ({place}: {first['msg']})", found=text or "(it printed nothing)"
+    )
