@@ -1,0 +1,237 @@
+"""bonnie++ 2.00 as packaged: its argument list, and how far it is, from what it says meanwhile.
+
+The source of 2.00a decides several things that its manual page says otherwise, and they are held
+here: `-D` (O_DIRECT) reaches only the stages that create the file, so `direct` speaks of the block
+writes alone, and the per-character stage, which writes single bytes, fails under it; the per-character
+stage moves 3 MiB by default, not 20; `-c` changes a label and starts nothing; the chunk size of
+the small files (the fifth word of `-n`) frees a buffer that stays in use. The last two are not offered.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bedplate.units import GIB, KIB, MIB, format_size
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = "bonnie++"
+# bonnie++ counts the files of its create stages in units of 1024, and holds their names in memory:
+# 37 bytes each, at most 1 GiB (TestDirOps).
+_FILES_UNIT = 1024
+_FILE_NAME_BYTES = 37
+_FILES_MAX = (GIB // _FILE_NAME_BYTES) // _FILES_UNIT * _FILES_UNIT
+_INT_MAX = 2**31 - 1
+# The kernel may refuse less than the device's logical block, and 4096 is the largest in use.
+_DIRECT_CHUNK_MIN = 4096
+# A user's name that getpwnam may know; bonnie++ reads a leading digit as a number.
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}|\d{1,9}", re.ASCII)
+
+
+class BonnieStage(StrEnum):
+    """The stages in their order, by the names that bonnie++'s CSV gives them."""
+
+    PUTC = "putc"
+    PUT_BLOCK = "put_block"
+    REWRITE = "rewrite"
+    GETC = "getc"
+    GET_BLOCK = "get_block"
+    SEEKS = "seeks"
+    SEQ_CREATE = "seq_create"
+    SEQ_STAT = "seq_stat"
+    SEQ_DEL = "seq_del"
+    RAN_CREATE = "ran_create"
+    RAN_STAT = "ran_stat"
+    RAN_DEL = "ran_del"
+
+
+# What bonnie++ prints on its standard error as a stage begins; no newline follows until it ends.
+_SAID: dict[bytes, BonnieStage] = {
+    b"Writing a byte at a time...": BonnieStage.PUTC,
+    b"Writing intelligently...": BonnieStage.PUT_BLOCK,
+    b"Rewriting...": BonnieStage.REWRITE,
+    b"Reading a byte at a time...": BonnieStage.GETC,
+    b"Reading intelligently...": BonnieStage.GET_BLOCK,
+    b"start 'em...": BonnieStage.SEEKS,
+    b"Create files in sequential order...": BonnieStage.SEQ_CREATE,
+    b"Stat files in sequential order...": BonnieStage.SEQ_STAT,
+    b"Delete files in sequential order...": BonnieStage.SEQ_DEL,
+    b"Create files in random order...": BonnieStage.RAN_CREATE,
+    b"Stat files in random order...": BonnieStage.RAN_STAT,
+    b"Delete files in random order...": BonnieStage.RAN_DEL,
+}
+_ANY_SAID = re.compile(b"|".join(re.escape(words) for words in _SAID))
+_LONGEST_SAID = max(map(len, _SAID))
+
+
+@dataclass(frozen=True)
+class BonnieJob:
+    """One run of bonnie++; ValueError names the level, what was found, and what is allowed.
+
+    `file_size_bytes` of 0 leaves the file stages out, `files` of 0 the create, stat and delete
+    stages, `per_character_bytes` of 0 the two stages that move single bytes. `direct` opens the file
+    with O_DIRECT for the block writes; bonnie++ rewrites, reads and seeks through the page cache
+    all the same. `fsync_each` is its `-b`: an fsync for each created or deleted file and for each block
+    that a seek updates. `memory_limit_bytes` is the memory that may cache the file: the file must be twice as
+    large. None switches that check off, and the cache may answer. Over one seeker, bonnie++'s CPU
+    figure of the seeks is wrong (`figures.bonnie_output`).
+    """
+
+    file_size_bytes: int
+    seed: int
+    chunk_size_bytes: int = 8 * KIB
+    per_character_bytes: int = 0
+    seeks: int = 8192
+    seekers: int = 5
+    direct: bool = False
+    fsync_each: bool = False
+    files: int = 0
+    small_file_bytes_max: int = 0
+    small_file_bytes_min: int = 0
+    directories: int = 1
+    memory_limit_bytes: int | None = None
+    user: str | None = None
+
+    def __post_init__(self) -> None:
+        reasons = [*_file_reasons(self), *_small_file_reasons(self), *_cache_reasons(self)]
+        if not self.file_size_bytes and not self.files:
+            reasons.append("bonnie++ has nothing to do: give it a file_size or files")
+        if not 0 <= self.seed < 2**32:
+            reasons.append(f"seed = {self.seed}: bonnie++ takes 0 to {2**32 - 1}")
+        if self.user is not None and not _USER.fullmatch(self.user):
+            reasons.append(f"user = {self.user!r} is not the name or number of a user")
+        if reasons:
+            raise ValueError("; ".join(reasons))
+
+    def argv(self, directory: Path, program: str = PROGRAM) -> list[str]:
+        """The argument list; standard output is then one CSV line, standard error the progress.
+
+        `-x 1` prints the CSV alone and keeps the progress, which `-q` would switch off. A fixed
+        `-m` keeps the machine's name out of the record, and commas out of the line.
+        """
+        memory = self.memory_limit_bytes or 0
+        return [
+            program,
+            *("-d", str(directory)),
+            *("-m", "bedplate"),
+            *("-x", "1"),
+            *("-z", str(self.seed)),
+            *("-r", str(-(-memory // MIB))),
+            *("-s", self._file_words()),
+            # The size must be joined to its letter: it is an optional argument.
+            f"-f{self.per_character_bytes // MIB}",
+            *("-n", self._small_file_words()),
+            *(["-D"] if self.direct else []),
+            *(["-b"] if self.fsync_each else []),
+            *(["-u", self.user] if self.user is not None else []),
+        ]
+
+    def stages(self) -> tuple[BonnieStage, ...]:
+        """The stages that this job goes through, in order."""
+        byte_stages = {BonnieStage.PUTC, BonnieStage.GETC}
+        all_stages = tuple(BonnieStage)
+        of_file = all_stages[:6] if self.file_size_bytes else ()
+        of_small_files = all_stages[6:] if self.files else ()
+        return tuple(
+            stage
+            for stage in (*of_file, *of_small_files)
+            if self.per_character_bytes or stage not in byte_stages
+        )
+
+    def _file_words(self) -> str:
+        if not self.file_size_bytes:
+            return "0"
+        return f"{self.file_size_bytes // MIB}:{self.chunk_size_bytes}:{self.seeks}:{self.seekers}"
+
+    def _small_file_words(self) -> str:
+        if not self.files:
+            return "0"
+        sizes = f"{self.small_file_bytes_max}:{self.small_file_bytes_min}"
+        return f"{self.files // _FILES_UNIT}:{sizes}:{self.directories}"
+
+
+def _file_reasons(job: BonnieJob) -> list[str]:
+    chunk, size, bytewise = job.chunk_size_bytes, job.file_size_bytes, job.per_character_bytes
+    reasons = []
+    if not 256 <= chunk <= MIB or chunk & (chunk - 1):
+        # What follows divides by it.
+        return [f"chunk_size = {chunk}: bonnie++ takes a power of two from 256 bytes to 1 MiB"]
+    if size < 0 or size % MIB:
+        reasons.append(f"file_size = {size}: bonnie++ takes whole MiB")
+    # bonnie++ counts chunks and KiB in an int, and overflows in silence.
+    elif size // chunk > _INT_MAX or size // KIB > _INT_MAX:
+        reasons.append(
+            f"file_size = {format_size(size)} is more than bonnie++ can count in chunks of {chunk}"
+        )
+    if bytewise < 0 or bytewise % MIB or bytewise > max(size, 0):
+        reasons.append(f"per_character = {bytewise}: bonnie++ takes whole MiB, at most the file_size")
+    if job.direct and bytewise:
+        reasons.append(
+            "direct: the per-character stage writes single bytes, which O_DIRECT refuses; set per_character = 0"
+        )
+    if job.direct and chunk < _DIRECT_CHUNK_MIN:
+        reasons.append(f"direct: chunk_size = {chunk} may be refused; use at least {_DIRECT_CHUNK_MIN}")
+    for name, value, largest in (("seeks", job.seeks, 10**8), ("seekers", job.seekers, 1000)):
+        if not 1 <= value <= largest:
+            reasons.append(f"{name} = {value}: bonnie++ takes 1 to {largest}")
+    return reasons
+
+
+def _small_file_reasons(job: BonnieJob) -> list[str]:
+    reasons = []
+    if not 0 <= job.files <= _FILES_MAX or job.files % _FILES_UNIT:
+        reasons.append(
+            f"files = {job.files}: bonnie++ takes multiples of {_FILES_UNIT}, at most {_FILES_MAX} (their "
+            "names stay in memory)"
+        )
+    if not 0 <= job.small_file_bytes_min <= job.small_file_bytes_max <= _INT_MAX:
+        reasons.append(
+            f"small files of {job.small_file_bytes_min} to {job.small_file_bytes_max} bytes: the smallest must "
+            "not exceed the largest, nor that 2 GiB"
+        )
+    if not 1 <= job.directories <= 99_999:
+        reasons.append(f"directories = {job.directories}: bonnie++ takes 1 to 99999")
+    return reasons
+
+
+def _cache_reasons(job: BonnieJob) -> list[str]:
+    memory = job.memory_limit_bytes
+    if memory is None:
+        return []
+    if memory <= 0:
+        return [f"memory_limit = {memory}: give the bytes that may cache the file"]
+    reasons = []
+    # In bonnie++'s own units, so that it never refuses what passed here.
+    rounded = -(-memory // MIB) * MIB
+    if job.file_size_bytes and job.file_size_bytes < 2 * rounded:
+        reasons.append(
+            f"file_size = {format_size(job.file_size_bytes)} could be answered from {format_size(memory)} of "
+            f"memory; use at least {format_size(2 * rounded)}"
+        )
+    if job.files * _FILE_NAME_BYTES * 2 > rounded:
+        reasons.append(
+            f"files = {job.files}: their names would fill half of {format_size(memory)}; use fewer files"
+        )
+    return reasons
+
+
+class BonnieProgress:
+    """Follows bonnie++'s standard error, in whatever pieces it arrives."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+
+    def feed(self, piece: bytes) -> list[BonnieStage]:
+        """The stages that have begun since the last call, in order."""
+        text = self._tail + piece
+        begun, end = [], 0
+        for found in _ANY_SAID.finditer(text):
+            begun.append(_SAID[found[0]])
+            end = found.end()
+        # Words may be cut anywhere: what could still be a beginning is kept, what was counted is not.
+        self._tail = text[max(end, len(text) - _LONGEST_SAID + 1) :]
+        return begun
