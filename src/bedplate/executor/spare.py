@@ -1,8 +1,8 @@
-"""What the cache holds that nothing uses any more: Python environments and builds of PostgreSQL.
+"""What the cache holds that nothing uses any more: Python environments, builds of PostgreSQL, TPC-H's data.
 
 An environment is used while a checkout that ever started with it still has the requirements that it was
 made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
-it. Whatever a process stands on is left alone.
+it, data while it would and somebody asked for them within 30 days. Whatever a process stands on is left alone.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import os
 import re
 import shutil
 import sys
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.engine.postgresql.build import builds_directory, is_current, is_work_folder, lock_of, read_build
 from bedplate.engine.postgresql.build_record import STAMP
+from bedplate.executor import tpch_data
 from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.mount import holders
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 _ENVIRONMENT = re.compile(r"(runtime|development)-.+")
 _COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
 _BLOCK_BYTES = 512
+_UNUSED_DAYS = 30
+_DAY_S = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,11 @@ def find_spare(cache: Path, *, checkout: Path, commands: Commands) -> tuple[Spar
 
     `checkout` is this bedplate's own, whose requirements count even where no launcher noted them.
     """
-    return (*_spare_environments(cache / "environments", checkout), *_spare_builds(cache, commands))
+    return (
+        *_spare_environments(cache / "environments", checkout),
+        *_spare_builds(cache, commands),
+        *_spare_data(cache),
+    )
 
 
 def remove(spare: Spare) -> str | None:
@@ -107,6 +115,24 @@ def _spare_builds(cache: Path, commands: Commands) -> Iterator[Spare]:
         else:
             continue
         yield _spare(path, reason, lock_of(path), STAMP)
+
+
+def _spare_data(cache: Path) -> Iterator[Spare]:
+    generator = tpch_data.packaged_generator()
+    for path in _folders(tpch_data.data_directory(cache)):
+        if tpch_data.is_work_folder(path):
+            reason = "half made by a start that was ended"
+        elif not path.name.startswith("sf"):
+            continue
+        elif (data := tpch_data.read_tpch_data(path)) is None:
+            reason = "not whole data"
+        elif generator is not None and data.generator != generator.name:
+            reason = f"{generator.name} would be used now; they are by {data.generator}"
+        elif (days := (time.time() - tpch_data.last_use(data)) / _DAY_S) > _UNUSED_DAYS:
+            reason = f"nobody has asked for them for {days:.0f} days"
+        else:
+            continue
+        yield _spare(path, reason, tpch_data.lock_of(path), tpch_data.RECORD)
 
 
 def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:

@@ -1,11 +1,13 @@
-"""What of the cache may go: nothing that a checkout, a build or a process still stands on."""
+"""What of the cache may go: nothing that a checkout, a build, data or a process still stands on."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,13 @@ from tests.scripted_commands import ScriptedCommands
 
 from bedplate.engine.postgresql.build_record import Build, BuildIdentity, stamp_text
 from bedplate.executor import spare as room
+from bedplate.executor import tpch_data
 from bedplate.executor.spare import Spare, find_spare, remove
+from bedplate.executor.tpch_data import Generator
+from bedplate.host.file_lock import file_lock
+from bedplate.workload.tpch.schema import TABLES
 
+DAY_S = 86_400
 OURS, THEIRS, OLD = "click==8.5.1\n", "click==8.4\n", "typer==0.29\n"
 
 
@@ -31,6 +38,8 @@ class Cache:
         self.commands = ScriptedCommands()
         self.current: set[str] = set()
         monkeypatch.setattr(room, "is_current", lambda build, **_: build.digest in self.current)
+        generator = Generator(base / "tpchgen-cli", "4.0.0")
+        monkeypatch.setattr(tpch_data, "packaged_generator", lambda: generator)
 
     def another_checkout(self, path: Path, text: str) -> Path:
         (path / "requirements").mkdir(parents=True)
@@ -60,6 +69,23 @@ class Cache:
         (path / "build.json").write_text(stamp_text(build))
         if current:
             self.current.add(identity.digest)
+        return path
+
+    def data(self, scale_factor: str, *, version: str = "4.0.0", unused_days: float = 0) -> Path:
+        path = self.path / "tpch" / f"sf{scale_factor}-tpchgen-cli-{version}"
+        path.mkdir(parents=True)
+        for name in TABLES:
+            (path / f"{name}.csv").write_text("x" * 10_000)
+        fields = {
+            "scale_factor": float(scale_factor),
+            "generator": f"tpchgen-cli {version}",
+            "bytes": 80_000,
+            "digest": "0" * 64,
+            "files": dict.fromkeys(TABLES, 10_000),
+        }
+        (path / "data.json").write_text(json.dumps(fields))
+        used = time.time() - unused_days * DAY_S
+        os.utime(path / "data.json", (used, used))
         return path
 
     def spare(self) -> dict[Path, Spare]:
@@ -104,6 +130,42 @@ def test_a_build_stays_while_it_would_be_made_again(cache: Cache) -> None:
     old = cache.build("gcc 10", current=False)
     assert {old} == set(cache.spare())
     assert "it is by cc gcc 10" in cache.spare()[old].reason
+
+
+def test_data_stay_while_they_are_asked_for(cache: Cache) -> None:
+    cache.data("1", unused_days=29)
+    unused = cache.data("10", unused_days=31.2)
+    older = cache.data("0.1", version="3.2.1")
+    assert {unused, older} == set(cache.spare())
+    assert "nobody has asked for them for 31 days" == cache.spare()[unused].reason
+    assert "tpchgen-cli 4.0.0 would be used now; they are by tpchgen-cli 3.2.1" == cache.spare()[older].reason
+    assert 80_000 <= cache.spare()[unused].size_bytes < 200_000
+    assert all(remove(found) is None for found in cache.spare().values())
+    assert {} == cache.spare()
+    assert not unused.exists()
+
+
+def test_without_a_generator_no_version_of_data_is_old(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tpch_data, "packaged_generator", lambda: None)
+    cache.data("0.1", version="3.2.1")
+    unused = cache.data("1", unused_days=31)
+    assert {unused} == set(cache.spare())
+
+
+def test_data_that_are_not_whole_are_spare_and_those_being_made_are_left_alone(cache: Cache) -> None:
+    torn = cache.data("1")
+    (torn / "orders.csv").write_text("")
+    work = cache.path / "tpch" / ".work-sf3-tpchgen-cli-4.0.0"
+    work.mkdir()
+    (cache.path / "tpch" / "notes").mkdir()
+    assert {torn, work} == set(cache.spare())
+    found = cache.spare()[work]
+    assert "half made by a start that was ended" == found.reason
+    with file_lock(cache.path / "tpch" / ".sf3-tpchgen-cli-4.0.0.lock"):
+        assert "being made at this moment" in (remove(found) or "")
+    assert work.is_dir()
+    assert remove(found) is None
+    assert not work.exists()
 
 
 def test_what_is_not_ours_is_never_spare(cache: Cache, tmp_path: Path) -> None:
