@@ -24,7 +24,7 @@ static inline void touch(const MDB_val *value, enum touch how)
 
 static inline bool asked_to_stop(const struct job *job)
 {
-    return stop_signal != 0 || (job->stop != NULL && *job->stop);
+    return stop_signal != 0 || (job->stop != NULL && __atomic_load_n(job->stop, __ATOMIC_RELAXED));
 }
 
 static inline uint64_t key_number(struct job *job, const struct test *test, uint64_t at)

@@ -15,7 +15,7 @@ struct job {
     struct random random;
     uint64_t count, deadline_ns; /* 0: no deadline; else the count does not matter */
     uint64_t write_rate;         /* transactions per second; 0: as many as there can be */
-    const volatile bool *stop;   /* NULL: nothing but a signal stops it */
+    const bool *stop;            /* NULL: nothing but a signal stops it */
     struct counter *counter;
     struct side *side;
 };

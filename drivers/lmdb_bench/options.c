@@ -46,6 +46,8 @@ enum {
     DEFAULT_BATCH = 1000,
     DEFAULT_THREADS = 4,
     MAP_MARGIN_BYTES = 16 * 1024 * 1024,
+    /* A reader that waits for a processor keeps every page that the writer replaces meanwhile. */
+    MAP_READERS_BYTES = 1024 * 1024 * 1024,
     MAP_UNIT_BYTES = 64 * 1024, /* a multiple of every page size in use */
     THREADS_MAX = 1024,
 };
@@ -66,7 +68,8 @@ static const char USAGE[] =
     "  --writemap           write through the memory map (MDB_WRITEMAP)\n"
     "  --no-readahead       no readahead for the map (MDB_NORDAHEAD)\n"
     "  --preallocation HOW  none (default), ftruncate, fallocate, written\n"
-    "  --map-bytes N        size of the map (3.2 times the keys and values of the largest test, and 16 MiB)\n"
+    "  --map-bytes N        size of the map (3.2 times the keys and values of the largest test, and 16 MiB,\n"
+    "                       or 1 GiB with readwhilewriting, whose readers keep old pages)\n"
     "  --keys ORDER         random (default: with repetition), shuffled (each key once)\n"
     "  --touch WHAT         of a value that was read: none, first (byte; default), pages (a byte of each)\n"
     "  --threads N          readers of readwhilewriting (4)\n"
@@ -170,7 +173,7 @@ static void check(struct options *options)
 /* The model takes 3.2 times the values alone, which short values do not fit in; here keys count too. */
 static uint64_t default_map_bytes(const struct options *options)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, margin = MAP_MARGIN_BYTES;
     for (size_t at = 0; at < options->test_count; at++) {
         uint64_t bytes, entry_bytes = test_value_bytes(options, options->tests[at]) + KEY_BYTES;
         if (__builtin_mul_overflow(test_entries(options, options->tests[at]), entry_bytes, &bytes) ||
@@ -179,13 +182,17 @@ static uint64_t default_map_bytes(const struct options *options)
                         options->tests[at]->name);
         if (bytes > most)
             most = bytes;
+        if (options->tests[at]->kind == READ_WHILE_WRITING)
+            margin = MAP_READERS_BYTES;
     }
-    return (most / 10 * 32 + MAP_MARGIN_BYTES + MAP_UNIT_BYTES - 1) / MAP_UNIT_BYTES * MAP_UNIT_BYTES;
+    return (most / 10 * 32 + margin + MAP_UNIT_BYTES - 1) / MAP_UNIT_BYTES * MAP_UNIT_BYTES;
 }
 
 static void print_version(void)
 {
-    printf("{\"program\": \"bedplate-lmdb-bench\", \"library\": \"%s\"}\n", mdb_version(NULL, NULL, NULL));
+    int major, minor, patch;
+    mdb_version(&major, &minor, &patch);
+    printf("{\"program\": \"bedplate-lmdb-bench\", \"library\": \"%d.%d.%d\"}\n", major, minor, patch);
     exit(0);
 }
 
@@ -224,8 +231,6 @@ static const struct option NAMES[] = {
 
 static void take(struct options *options, int name, const char *text)
 {
-    if (name < 0 || name > HELP)
-        usage_error("the call is not understood");
     const char *called = NAMES[name].name;
     switch ((enum name)name) {
     case DIRECTORY: options->directory = text; break;
@@ -268,8 +273,12 @@ struct options options_parse(int count, char **words)
         .progress_fd = STDERR_FILENO,
     };
     parse_tests(&options, DEFAULT_TESTS);
-    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;)
+    opterr = 0;
+    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
+        if (name < 0 || name > HELP)
+            usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
         take(&options, name, optarg);
+    }
     if (optind < count)
         usage_error("'%s' belongs to no option", words[optind]);
     if (options.sync_entries == 0)

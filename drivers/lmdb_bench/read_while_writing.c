@@ -10,7 +10,7 @@
 /* What all threads share. The writer ends when the last reader has. */
 struct together {
     pthread_barrier_t begin;
-    volatile bool readers_ended;
+    bool readers_ended;
 };
 
 struct thread {
@@ -102,7 +102,7 @@ void read_while_writing(const struct job *model, struct counter *counters, struc
     }
     for (uint64_t at = 0; at < count; at++)
         pthread_join(threads[at].thread, NULL);
-    together.readers_ended = true;
+    __atomic_store_n(&together.readers_ended, true, __ATOMIC_RELAXED);
     pthread_join(threads[count].thread, NULL);
     pthread_barrier_destroy(&together.begin);
     free(threads);

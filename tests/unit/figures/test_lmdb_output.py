@@ -111,19 +111,13 @@ def test_rates_follow_from_counts_and_times(golden: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "code", "text", "test", "step"),
+    ("name", "text", "where"),
     [
-        ("map-full", -30792, "MDB_MAP_FULL: Environment mapsize limit reached", "fillseqbatch", "put"),
-        ("disk-full", 28, "No space left on device", "fillseq", "commit"),
-        ("disk-full-short-write", 5, "Input/output error", "fillseqbatch", "commit"),
-        (
-            "disk-full-writemap",
-            28,
-            "No space left on device: a page",
-            "fillseqbatch",
-            "write through the map",
-        ),
-        ("value-too-large", -30781, "MDB_BAD_VALSIZE: Unsupported size", "fillseq", "put"),
+        ("map-full", "MDB_MAP_FULL: Environment mapsize limit reached", (-30792, "fillseqbatch", "put")),
+        ("disk-full", "No space left on device", (28, "fillseq", "commit")),
+        ("disk-full-short-write", "Input/output error", (5, "fillseqbatch", "commit")),
+        ("disk-full-writemap", "No space left on device: a", (28, "fillseqbatch", "write through the map")),
+        ("value-too-large", "MDB_BAD_VALSIZE: Unsupported size", (-30781, "fillseq", "put")),
     ],
 )
 def test_failures_keep_the_librarys_own_text(
