@@ -64,7 +64,7 @@ _STATEMENTS = {
     "foreign keys": tuple(statement.name for statement in foreign_keys()),
     "indexes": tuple(statement.name for statement in indexes()),
 }
-_WITHIN_MIB = ("device_read_mib", "device_written_mib", "device_flushes", "server_cpu_s")
+_WITHIN = ("device_read_mib", "device_written_mib", "device_flushes", "server_cpu_s", "temporary_mib")
 _MACHINE_SHARES = (
     "device_busy_share",
     "machine_cpu_share",
@@ -236,8 +236,10 @@ class TpchRun:
         else:
             yield from self._throughput_figures(phases[0][1])
         length_s = sum(seconds for _, seconds in phases)
-        for name in (*_WITHIN_MIB, "temporary_mib"):
+        for name in _WITHIN:
             yield figure(name, self._within(name, length_s), pass_=number)
+        yield figure("shared_buffers_hit_ratio", 0.4 if self.cold else 0.8, pass_=number)
+        yield figure("page_cache_hit_ratio", 0.1 if self.cold else 0.9, pass_=number)
         for name in _MACHINE_SHARES:
             yield figure(name, 0.1, pass_=number)
         yield figure(
@@ -249,8 +251,6 @@ class TpchRun:
             ("dirty_mib_max", 220.0),
         ):
             yield figure(name, value, pass_=number)
-        for name in ("checkpoints_timed", "checkpoints_requested"):
-            yield figure(name, 1.0 if self.kind == LOAD and name.endswith("requested") else 0.0, pass_=number)
 
     def _within(self, name: str, seconds: float) -> float:
         reading = self.kind != LOAD
@@ -268,7 +268,7 @@ class TpchRun:
     def _load_figures(self, phases: tuple[tuple[str, float], ...]) -> Iterator[Figure]:
         for phase, seconds in phases:
             yield figure("phase_s", seconds, phase=phase)
-            for name in _WITHIN_MIB:
+            for name in _WITHIN:
                 yield figure(name, self._within(name, seconds), phase=phase)
             statements = _STATEMENTS.get(phase, ())
             # The last named is the largest: half of what is left for each, from the end.
@@ -292,7 +292,7 @@ class TpchRun:
                 yield figure("query_s", times[query], phase=QUERIES, item=item, pass_=number)
             else:
                 yield censored("query_s", limit, phase=QUERIES, item=item, pass_=number)
-            for name in (*_WITHIN_MIB, "temporary_mib"):
+            for name in _WITHIN:
                 value = self._within(name, limit or times[query])
                 yield figure(name, value, phase=QUERIES, item=item, pass_=number)
         limits = [limit for query in QUERY_NUMBERS if (limit := self._limit(query)) is not None]
@@ -300,8 +300,6 @@ class TpchRun:
         yield figure("queries_completed", len(times), pass_=number)
         found = power(times, self.recipe.scale_factor)
         yield figure("tpch_power", found.value, pass_=number, reason="; ".join(found.reasons))
-        yield figure("shared_buffers_hit_ratio", 0.4 if self.cold else 0.8, pass_=number)
-        yield figure("page_cache_hit_ratio", 0.1 if self.cold else 0.9, pass_=number)
 
     def _throughput_figures(self, length_s: float) -> Iterator[Figure]:
         completed = 0
@@ -324,8 +322,6 @@ class TpchRun:
         ]
         value = None if reasons else throughput(self.recipe.streams, length_s, self.recipe.scale_factor).value
         yield figure("tpch_throughput", value, reason="; ".join(reasons))
-        yield figure("shared_buffers_hit_ratio", 0.8)
-        yield figure("page_cache_hit_ratio", 0.9)
 
     def _plans(self) -> QueryPlans:
         settings = dict(_SETTINGS)

@@ -27,6 +27,19 @@ _PRESSURE = {
 }
 _BUSY = ("cpu.user_s", "cpu.system_s", "cpu.irq_s")
 _PROCESSORS = (*_BUSY, "cpu.idle_s", "cpu.iowait_s", "cpu.steal_s")
+_MACHINE = frozenset(
+    {
+        "shared_buffers_hit_ratio",
+        "page_cache_hit_ratio",
+        "device_busy_share",
+        "device_queue_depth_mean",
+        "journal_device_busy_share",
+        "watching_cpu_share",
+        "machine_cpu_share",
+        "steal_share",
+        *_PRESSURE,
+    }
+)
 
 
 class Absent(Exception):
@@ -80,14 +93,26 @@ class Divisors:
 
 def counter_figures(deltas: Deltas, divisors: Divisors) -> Iterator[Figure]:
     """Every figure of devices, caches, buffers, WAL, processors and pressure, absent ones included."""
-    for metric, value in _formulas(deltas, divisors).items():
-        try:
-            yield figure(metric, value())
-        except Absent as error:
-            yield figure(metric, None, reason=str(error))
+    yield from _figures_of(_formulas(deltas, divisors))
 
 
-def gauge_figures(measured: tuple[Mapping[str, float], ...]) -> Iterator[Figure]:
+def machine_figures(deltas: Deltas, block_size_bytes: int | None, *, pass_: int) -> Iterator[Figure]:
+    """Those of them that are shares of time or ratios: all that a run without transactions has."""
+    divisors = Divisors(None, 0.0, None, 1, block_size_bytes)
+    formulas = _formulas(deltas, divisors)
+    yield from _figures_of(
+        {metric: formulas[metric] for metric in formulas if metric in _MACHINE}, pass_=pass_
+    )
+
+
+def part_figures(
+    deltas: Deltas, *, phase: str = "measure", item: str = "", pass_: int = 1
+) -> Iterator[Figure]:
+    """What was read, written, flushed and computed within one part of a run, or within all of it."""
+    yield from _figures_of(_part_formulas(deltas), phase=phase, item=item, pass_=pass_)
+
+
+def gauge_figures(measured: tuple[Mapping[str, float], ...], *, pass_: int = 1) -> Iterator[Figure]:
     """Mean and maximum of dirty memory over the samples of the measured window."""
     sums = [
         (values["memory.dirty_bytes"] + values["memory.writeback_bytes"]) / MIB
@@ -95,8 +120,8 @@ def gauge_figures(measured: tuple[Mapping[str, float], ...]) -> Iterator[Figure]
         if "memory.dirty_bytes" in values and "memory.writeback_bytes" in values
     ]
     reason = None if sums else "no sample of the measured window has dirty and writeback memory"
-    yield figure("dirty_mib_mean", sum(sums) / len(sums) if sums else None, reason=reason)
-    yield figure("dirty_mib_max", max(sums) if sums else None, reason=reason)
+    yield figure("dirty_mib_mean", sum(sums) / len(sums) if sums else None, pass_=pass_, reason=reason)
+    yield figure("dirty_mib_max", max(sums) if sums else None, pass_=pass_, reason=reason)
 
 
 def shared_buffers_hit_ratio(deltas: Deltas) -> float:
@@ -130,6 +155,31 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
 def steal_share(deltas: Deltas) -> float:
     """Time that a hypervisor took / time of all processors."""
     return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), "no time passed")
+
+
+def _figures_of(
+    formulas: Mapping[str, Callable[[], float]], *, phase: str = "measure", item: str = "", pass_: int = 1
+) -> Iterator[Figure]:
+    for metric, formula in formulas.items():
+        value, reason = None, None
+        try:
+            value = formula()
+        except Absent as error:
+            reason = str(error)
+        yield figure(metric, value, phase=phase, item=item, pass_=pass_, reason=reason)
+
+
+def _part_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
+    def in_mib(sectors: float) -> float:
+        return sectors * KERNEL_SECTOR_BYTES / MIB
+
+    return {
+        "device_read_mib": lambda: in_mib(deltas.growth("device.read_sectors")),
+        "device_written_mib": lambda: in_mib(deltas.over_devices("written_sectors")),
+        "device_flushes": lambda: deltas.over_devices("flushes"),
+        "server_cpu_s": lambda: deltas.growth("server.cpu_s"),
+        "temporary_mib": lambda: deltas.growth("postgresql.temp_bytes") / MIB,
+    }
 
 
 def _formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:

@@ -1,4 +1,4 @@
-"""What the rules of validity look at: one record of everything that speaks for or against a run."""
+"""What the rules of validity look at: records of everything that speaks for or against a run."""
 
 from __future__ import annotations
 
@@ -10,24 +10,38 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Window
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Of one completed run; None is not known, which is not the same as all being well.
+    """Of one completed run of any workload; None is not known, which is not the same as all being well.
 
-    Times are seconds since the start of `measure`. `windows` are its checkpoints, None where the server's log
-    could not be read. `course_problem` says why the samples end early. `problems` are inputs that
-    could not be read at all. `reads_per_transaction_trend` and `tps_trend` are growth over the
-    window as a share of the mean. `asked_times_memory` is the plan's scale as a multiple of the
-    memory. `log_damage` names lines that the log's reader did not understand. `phase_s` is the phase on
-    the monotonic clock, `pgbench_s` how long pgbench says that it connected and ran.
+    Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
+    server's log could not be read. `course_problem` says why the samples end early. `problems` are inputs
+    that could not be read at all.
+    """
+
+    duration_s: float
+    windows: tuple[Window, ...] | None
+    complaints: tuple[Complaint, ...]
+    kernel_messages: tuple[str, ...]
+    clock_step_s: float | None
+    steal_share: float | None
+    course_problem: str | None
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PgbenchEvidence(Evidence):
+    """Of a run of pgbench.
+
+    `reads_per_transaction_trend` and `tps_trend` are growth over the window as a share of the mean.
+    `asked_times_memory` is the plan's scale as a multiple of the memory. `log_damage` names lines that the
+    log's reader did not understand. `phase_s` is the phase on the monotonic clock, `pgbench_s` how long
+    pgbench says that it connected and ran.
     """
 
     read_only: bool
     canary: bool
-    duration_s: float
     asked_duration_s: float | None
-    windows: tuple[Window, ...] | None
-    complaints: tuple[Complaint, ...]
     client_cpu_s: float | None
     client_threads: int
     cpu_count: int
@@ -37,7 +51,6 @@ class Evidence:
     database_bytes: int | None
     memory_bytes: int | None
     asked_times_memory: float | None
-    kernel_messages: tuple[str, ...]
     log_complete: bool | None
     log_damage: str | None
     transactions_in_log: int | None
@@ -46,7 +59,20 @@ class Evidence:
     transactions_outside_window: int | None
     phase_s: float
     pgbench_s: float | None
-    clock_step_s: float | None
-    steal_share: float | None
-    course_problem: str | None
-    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpchEvidence(Evidence):
+    """Of a run of TPC-H.
+
+    `cold` says that the pass was to be cold, `made_cold` that it was made so. `read_bytes` came from the data
+    device over the whole run. `stopped` counts the queries that were stopped at their limit. `missing` names
+    phases, queries and streams that the record lacks or has twice.
+    """
+
+    cold: bool
+    made_cold: bool
+    read_bytes: float | None
+    database_bytes: int | None
+    stopped: int
+    missing: tuple[str, ...]

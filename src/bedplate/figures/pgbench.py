@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_windows, complaints_between
-from bedplate.figures.counters import Absent, Deltas, Divisors, counter_figures, gauge_figures, steal_share
+from bedplate.figures.counters import Deltas, Divisors, counter_figures, gauge_figures
 from bedplate.figures.courses import Stretch, make_course, make_latencies
-from bedplate.figures.evidence import Evidence
+from bedplate.figures.evidence import PgbenchEvidence
+from bedplate.figures.facts import deltas_of, integer, number, size_figures, steal_share_of, step_figure, text
 from bedplate.figures.inputs import BULKY, RunInputs, read_inputs
+from bedplate.figures.pgbench_validity import PGBENCH_RULES
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s
+from bedplate.figures.rule import judge
+from bedplate.figures.samples import clock_step_s, values_between
 from bedplate.figures.steadiness import trend_share
 from bedplate.figures.transactions import (
     outcome_count,
@@ -23,16 +26,15 @@ from bedplate.figures.transactions import (
     transaction_count,
     transaction_figures,
 )
-from bedplate.figures.validity import judge
+from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.figures.window import MeasuredWindow, measured_window, phase_named
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
-from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity
-from bedplate.units import MIB
+from bedplate.model.visit import FORMAT_VERSION, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     import polars as pl
@@ -56,27 +58,9 @@ class PgbenchFigures:
         inputs = read_inputs(visit_directory, run_directory)
         measure = phase_named(inputs.record.phases, "measure")
         if measure is None:
-            return Made(_unmeasured(inputs), {})
+            warmup_s = _length_s(phase_named(inputs.record.phases, "warmup"))
+            return Made(unmeasured(inputs, warmup_s=warmup_s), {})
         return _Measured.of(inputs, measure).made()
-
-
-def _unmeasured(inputs: RunInputs) -> RunFigures:
-    """A run that did not come to its measurement has reasons and no figures."""
-    record = inputs.record
-    warmup = phase_named(record.phases, "warmup")
-    return RunFigures(
-        format_version=FORMAT_VERSION,
-        run=record.spec.name,
-        run_id=record.spec.id,
-        workload=record.spec.workload,
-        outcome=record.outcome,
-        reasons=record.reasons,
-        validity=Validity.UNKNOWN,
-        validity_reasons=("nothing was measured", *inputs.problems),
-        measure_start_wall_s=None,
-        warmup_s=_length_s(warmup),
-        duration_s=None,
-    )
 
 
 @dataclass(frozen=True)
@@ -113,15 +97,10 @@ class _Measured:
     def _run_figures(self, course: pl.DataFrame) -> RunFigures:
         record = self.inputs.record
         if record.outcome is Outcome.COMPLETED:
-            validity, reasons = judge(self._evidence(course))
+            validity, reasons = judge(self._evidence(course), PGBENCH_RULES)
             figures = tuple(self._figures())
         else:
-            # What an unfinished run counted would be read as its speed.
-            validity, reasons, figures = (
-                Validity.UNKNOWN,
-                ("the run did not complete", *self.inputs.problems),
-                (),
-            )
+            (validity, reasons), figures = not_completed(self.inputs), ()
         return RunFigures(
             format_version=FORMAT_VERSION,
             run=record.spec.name,
@@ -146,47 +125,34 @@ class _Measured:
         yield from steadiness_figures(log, self.window, self.windows, self._warmup_tps())
         yield from checkpoint_figures(self.windows, self.window.duration_s)
         # Without the two readings every counter is missing, and every figure says so.
-        yield from counter_figures(self._deltas() or Deltas({}, {}, 0.0), self._divisors())
-        yield from gauge_figures(self._measured_samples())
-        yield from self._sizes_and_times()
-
-    def _sizes_and_times(self) -> Iterator[Figure]:
-        seconds: dict[str, float] = {}
-        for timing in self.inputs.visit.timings:
-            seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
-        for metric, phase, steps in (
-            ("mkfs_s", "prepare", ("mkfs",)),
-            ("cluster_s", "prepare", ("initdb", "server start")),
-            ("load_s", "load", ("load",)),
-        ):
-            found = [seconds[step] for step in steps if step in seconds]
-            reason = f"the visit did not time {' and '.join(steps)}"
-            yield figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)
+        yield from counter_figures(deltas_of(self.inputs.record) or Deltas({}, {}, 0.0), self._divisors())
+        yield from gauge_figures(
+            values_between(self.inputs.samples, self.phase.start_monotonic_s, self.phase.end_monotonic_s)
+        )
+        for metric, phase in (("mkfs_s", "prepare"), ("cluster_s", "prepare"), ("load_s", "load")):
+            yield step_figure(self.inputs.visit, metric, phase=phase)
         yield figure("duration_s", self.window.duration_s)
-        for metric, name in (("database_mib", "database_bytes"), ("wal_mib", "wal_bytes_on_disk")):
-            size = self._number(name)
-            yield figure(metric, None if size is None else size / MIB, reason=f"the record has no {name}")
+        yield from size_figures(self.inputs.record)
 
-    def _evidence(self, course: pl.DataFrame) -> Evidence:
+    def _evidence(self, course: pl.DataFrame) -> PgbenchEvidence:
         inputs, log, summary = self.inputs, self.inputs.measure_log, self.inputs.summary
-        deltas = self._deltas()
         reads_per_s, reads_trend = _reads(course)
         memory = inputs.visit.cell.device.memory_bytes
-        return Evidence(
+        return PgbenchEvidence(
             read_only=self._read_only,
             canary=inputs.visit.key.canary,
             duration_s=self.window.duration_s,
-            asked_duration_s=self._number("duration_s_asked"),
+            asked_duration_s=number(self.inputs.record, "duration_s_asked"),
             windows=self.windows,
             complaints=self._complaints(),
-            client_cpu_s=self._number("measure_client_cpu_s"),
+            client_cpu_s=number(self.inputs.record, "measure_client_cpu_s"),
             client_threads=self._threads,
-            cpu_count=self._integer("cpu_count") or self._threads,
+            cpu_count=integer(self.inputs.record, "cpu_count") or self._threads,
             tps_trend=None if log is None else trend_share(tps_of_seconds(log, self.window)),
             reads_per_transaction_trend=reads_trend,
             device_reads_per_s=reads_per_s,
-            database_bytes=self._integer("database_bytes"),
-            memory_bytes=memory if memory is not None else self._integer("memory_bytes"),
+            database_bytes=integer(self.inputs.record, "database_bytes"),
+            memory_bytes=memory if memory is not None else integer(self.inputs.record, "memory_bytes"),
             asked_times_memory=_times_memory(inputs.record.facts.get("scale_asked")),
             kernel_messages=inputs.visit.kernel_messages,
             log_complete=None if log is None else log.complete,
@@ -198,8 +164,8 @@ class _Measured:
             phase_s=self.phase.end_monotonic_s - self.phase.start_monotonic_s,
             pgbench_s=_pgbench_s(inputs),
             clock_step_s=clock_step_s(inputs.samples),
-            steal_share=_steal_share(deltas),
-            course_problem=_text(inputs.record.facts.get("course_problem")),
+            steal_share=steal_share_of(inputs.record),
+            course_problem=text(inputs.record, "course_problem"),
             problems=inputs.problems,
         )
 
@@ -241,30 +207,14 @@ class _Measured:
             return np.zeros(0)
         return tps_of_seconds(stretch.log, stretch.window)
 
-    def _deltas(self) -> Deltas | None:
-        record = self.inputs.record
-        if record.before is None or record.after is None:
-            return None
-        return Deltas.between(record.before, record.after)
-
     def _divisors(self) -> Divisors:
         log = self.inputs.measure_log
         return Divisors(
             transactions=None if log is None else transaction_count(log),
             duration_s=self.window.duration_s,
-            client_cpu_s=self._number("measure_client_cpu_s"),
+            client_cpu_s=number(self.inputs.record, "measure_client_cpu_s"),
             client_threads=self._threads,
             block_size_bytes=self._block_size_bytes,
-        )
-
-    def _measured_samples(self) -> tuple[Mapping[str, float], ...]:
-        samples = self.inputs.samples
-        inside = (samples.monotonic_s >= self.phase.start_monotonic_s) & (
-            samples.monotonic_s <= self.phase.end_monotonic_s
-        )
-        return tuple(
-            {name: float(values[i]) for name, values in samples.values.items() if not np.isnan(values[i])}
-            for i in np.flatnonzero(inside)
         )
 
     @property
@@ -273,19 +223,11 @@ class _Measured:
 
     @property
     def _threads(self) -> int:
-        return self._integer("jobs") or 1
+        return integer(self.inputs.record, "jobs") or 1
 
     @property
     def _block_size_bytes(self) -> int | None:
-        return self._integer("block_size_bytes")
-
-    def _number(self, name: str) -> float | None:
-        value = self.inputs.record.facts.get(name)
-        return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-    def _integer(self, name: str) -> int | None:
-        value = self._number(name)
-        return None if value is None else int(value)
+        return integer(self.inputs.record, "block_size_bytes")
 
 
 def _reads(course: pl.DataFrame) -> tuple[float | None, float | None]:
@@ -307,13 +249,6 @@ def _pgbench_s(inputs: RunInputs) -> float | None:
     return summary.duration_s + (summary.initial_connection_ms or 0.0) / 1000
 
 
-def _steal_share(deltas: Deltas | None) -> float | None:
-    try:
-        return None if deltas is None else steal_share(deltas)
-    except Absent:
-        return None
-
-
 def _times_memory(scale_asked: object) -> float | None:
     """4.0 of `4x memory`; None for a scale in units."""
     found = _TIMES_MEMORY.fullmatch(scale_asked) if isinstance(scale_asked, str) else None
@@ -322,7 +257,3 @@ def _times_memory(scale_asked: object) -> float | None:
 
 def _length_s(phase: Phase | None) -> float | None:
     return None if phase is None else phase.end_monotonic_s - phase.start_monotonic_s
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

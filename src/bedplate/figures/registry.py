@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.figures.pgbench import PgbenchFigures
+from bedplate.figures.tpch import TpchFigures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.figures.protocol import FigureMaker
 
-MAKERS: Mapping[str, FigureMaker] = {"pgbench": PgbenchFigures()}
+MAKERS: Mapping[str, FigureMaker] = {"pgbench": PgbenchFigures(), "tpch": TpchFigures()}
 
 
 def maker_for(workload: str) -> FigureMaker:

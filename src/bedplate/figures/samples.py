@@ -83,6 +83,17 @@ def clock_step_s(samples: Samples) -> float | None:
     return largest if abs(largest) > CLOCK_STEP_S else None
 
 
+def values_between(
+    samples: Samples, from_monotonic_s: float, to_monotonic_s: float
+) -> tuple[Mapping[str, float], ...]:
+    """The values of every sample in a stretch of time, both ends included, each with what it had."""
+    inside = (samples.monotonic_s >= from_monotonic_s) & (samples.monotonic_s <= to_monotonic_s)
+    return tuple(
+        {name: float(values[i]) for name, values in samples.values.items() if not np.isnan(values[i])}
+        for i in np.flatnonzero(inside)
+    )
+
+
 def rates(
     moments_s: npt.NDArray[np.float64], values: npt.NDArray[np.float64], edges_s: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:

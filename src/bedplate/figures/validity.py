@@ -1,33 +1,22 @@
-"""Whether a completed run may be believed: one small rule for each way in which it may not.
+"""Whether a completed run may be believed: the rules that hold for every workload.
 
 Every rule has a name, a threshold in words and the source that it stands on; docs/METHOD.md lists the
 same ones, and a test holds the two together. A rule gives the reason with the numbers in it, or None.
+A workload has its own rules beside them (`pgbench_validity.py`, `tpch_validity.py`).
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.checkpoint_windows import complete_timed
+from bedplate.figures.rule import Rule
 from bedplate.model.visit import Validity
-from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from bedplate.figures.evidence import Evidence
-    from bedplate.model.figure import Window
 
-CLIENT_CPU_SHARE_MAX = 0.8
-CLIMB_SHARE_MAX = 0.10
-READS_FALL_SHARE_MIN = 0.10
-DEVICE_READS_PER_S_MIN = 1.0
 STEAL_SHARE_MAX = 0.05
-SHORT_SHARE_MAX = 0.01
-TIME_DIFFERENCE_MAX_S = 1.0
-TIME_DIFFERENCE_SHARE_MAX = 0.01
 _MESSAGES_SHOWN = 3
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
@@ -46,94 +35,6 @@ _ROUTINE_MESSAGE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Rule:
-    """`threshold` says in words when the rule speaks, `source` why; `judge` gives its reason or None.
-
-    `verdict` is what the run becomes: `unknown` where evidence is missing, else `suspect`.
-    """
-
-    name: str
-    threshold: str
-    source: str
-    judge: Callable[[Evidence], str | None]
-    verdict: Validity = Validity.SUSPECT
-
-
-def judge(evidence: Evidence) -> tuple[Validity, tuple[str, ...]]:
-    """All reasons at once; one that makes a run suspect outweighs one that leaves it unknown."""
-    found = [(rule.verdict, reason) for rule in RULES if (reason := rule.judge(evidence)) is not None]
-    reasons = tuple(reason for _, reason in found)
-    verdicts = {verdict for verdict, _ in found}
-    if Validity.SUSPECT in verdicts:
-        return Validity.SUSPECT, reasons
-    return (Validity.UNKNOWN if verdicts else Validity.VALID), reasons
-
-
-def _without_checkpoint(evidence: Evidence) -> str | None:
-    # A canary is short on purpose: it is compared with itself only.
-    windows = evidence.windows
-    if (
-        evidence.read_only
-        or evidence.canary
-        or windows is None
-        or complete_timed(windows, evidence.duration_s)
-    ):
-        return None
-    touching = _touching(evidence)
-    return (
-        f"no timed checkpoint lies wholly within the {evidence.duration_s:.0f} s measured "
-        f"({len(touching)} in part): a longer duration or a shorter checkpoint_timeout gives it one"
-    )
-
-
-def _checkpoint_in_read_only(evidence: Evidence) -> str | None:
-    touching = _touching(evidence)
-    if not evidence.read_only or not touching:
-        return None
-    first = touching[0]
-    return (
-        f"{len(touching)} checkpoint{'s' * (len(touching) > 1)} ran during a read-only run, the first "
-        f"{first.kind} at {first.start_s:.1f} s: what it wrote was not this run's work"
-    )
-
-
-def _client_saturated(evidence: Evidence) -> str | None:
-    if evidence.client_cpu_s is None or evidence.duration_s <= 0:
-        return None
-    # Threads beyond the processors cannot use more than there is.
-    threads = max(1, min(evidence.client_threads, evidence.cpu_count))
-    share = evidence.client_cpu_s / (evidence.duration_s * threads)
-    if share <= CLIENT_CPU_SHARE_MAX:
-        return None
-    return (
-        f"the client used {share:.0%} of its {threads} thread{'s' * (threads > 1)} (limit "
-        f"{CLIENT_CPU_SHARE_MAX:.0%}): the client was measured, not the database; more jobs may help"
-    )
-
-
-def _still_climbing(evidence: Evidence) -> str | None:
-    tps, reads = evidence.tps_trend, evidence.reads_per_transaction_trend
-    if tps is None or reads is None or (evidence.device_reads_per_s or 0.0) < DEVICE_READS_PER_S_MIN:
-        return None
-    if tps <= CLIMB_SHARE_MAX or reads >= -READS_FALL_SHARE_MIN:
-        return None
-    return (
-        f"tps still climbed by {tps:.0%} over the window while device reads per transaction fell by "
-        f"{-reads:.0%}: the cache was filling; a longer warm-up is needed"
-    )
-
-
-def _fits_in_cache(evidence: Evidence) -> str | None:
-    asked, database, memory = evidence.asked_times_memory, evidence.database_bytes, evidence.memory_bytes
-    if asked is None or asked < 1 or database is None or memory is None or database > memory:
-        return None
-    return (
-        f"the database has {format_size(database)} and fits into the memory of {format_size(memory)}, "
-        f"though the plan asks for {asked:g} times the memory"
-    )
-
-
 def _kernel_messages(evidence: Evidence) -> str | None:
     alarming = [text for text in evidence.kernel_messages if not _ROUTINE_MESSAGE.search(text)]
     if not alarming:
@@ -149,45 +50,12 @@ def _server_broke(evidence: Evidence) -> str | None:
     return f"the server logged {len(grave)} grave lines during the run, first {grave[0].severity}: {grave[0].text}"
 
 
-def _log_incomplete(evidence: Evidence) -> str | None:
-    if evidence.log_complete is False:
-        return "the transaction log was not read to its end: transactions are missing"
-    return evidence.log_damage
-
-
-def _transactions_failed(evidence: Evidence) -> str | None:
-    failed, count = evidence.transactions_failed, evidence.transactions_in_log
-    if not failed:
-        return None
-    return f"{failed} transactions failed beside {count if count is not None else 'an unknown number of'} processed"
-
-
-def _counts_differ(evidence: Evidence) -> str | None:
-    ours, theirs = evidence.transactions_in_log, evidence.transactions_by_pgbench
-    if ours is None or theirs is None or ours == theirs:
-        return None
-    return f"the log has {ours} transactions, pgbench counted {theirs}"
-
-
-def _times_differ(evidence: Evidence) -> str | None:
-    ours, theirs = evidence.phase_s, evidence.pgbench_s
-    if theirs is None or 0 <= ours - theirs <= TIME_DIFFERENCE_MAX_S + TIME_DIFFERENCE_SHARE_MAX * theirs:
+def _clock_stepped(evidence: Evidence) -> str | None:
+    if evidence.clock_step_s is None:
         return None
     return (
-        f"pgbench says that it ran for {theirs:.2f} s, the clock beside it says {ours:.2f} s: one of its "
-        "counts, its tps or a clock is wrong"
+        f"the wall clock was stepped by {evidence.clock_step_s:+.3f} s: the seconds of logs are not the run's"
     )
-
-
-def _clock_stepped(evidence: Evidence) -> str | None:
-    if evidence.clock_step_s is not None:
-        return f"the wall clock was stepped by {evidence.clock_step_s:+.3f} s: the log's seconds are not the run's"
-    if evidence.transactions_outside_window:
-        return (
-            f"{evidence.transactions_outside_window} transactions of the log lie outside the measured window: "
-            "the wall clock was stepped"
-        )
-    return None
 
 
 def _throttled(evidence: Evidence) -> str | None:
@@ -195,14 +63,6 @@ def _throttled(evidence: Evidence) -> str | None:
     if share is None or share <= STEAL_SHARE_MAX:
         return None
     return f"a hypervisor took {share:.1%} of the processors' time (limit {STEAL_SHARE_MAX:.0%})"
-
-
-def _too_short(evidence: Evidence) -> str | None:
-    # pgbench's clock for --time starts before it connects, so many clients shorten the window.
-    asked, ran_s = evidence.asked_duration_s, evidence.pgbench_s or evidence.duration_s
-    if asked is None or ran_s >= asked * (1 - SHORT_SHARE_MAX):
-        return None
-    return f"{ran_s:.1f} s were measured, {asked:g} s were asked"
 
 
 def _unreadable(evidence: Evidence) -> str | None:
@@ -221,136 +81,48 @@ def _checkpoints_unknown(evidence: Evidence) -> str | None:
     )
 
 
-def _log_unknown(evidence: Evidence) -> str | None:
-    return (
-        "there is no transaction log to hold pgbench against"
-        if evidence.transactions_in_log is None
-        else None
-    )
-
-
-def _touching(evidence: Evidence) -> tuple[Window, ...]:
-    return tuple(
-        window
-        for window in evidence.windows or ()
-        if window.start_s < evidence.duration_s and (window.end_s is None or window.end_s > 0)
-    )
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "read-write without a checkpoint",
-        "no timed checkpoint begins and ends within the measured window of a run that writes (canaries apart)",
-        "DESIGN.md sections 4 and 5; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
-        _without_checkpoint,
-    ),
-    Rule(
-        "checkpoint in a read-only run",
-        "any checkpoint overlaps the measured window",
-        "DESIGN.md section 4",
-        _checkpoint_in_read_only,
-    ),
-    Rule(
-        "client saturated",
-        f"CPU of pgbench above {CLIENT_CPU_SHARE_MAX:.0%} of its threads (at most one per processor)",
-        "pgbench manual, “Good Practices”",
-        _client_saturated,
-    ),
-    Rule(
-        "cache still filling",
-        f"tps grows by more than {CLIMB_SHARE_MAX:.0%} over the window (Theil–Sen) while device reads per "
-        f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
-        "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
-        _still_climbing,
-    ),
-    Rule(
-        "database fits in the cache",
-        "the database is not larger than the memory though the plan's scale is `Nx memory` with N of 1 or more",
-        "Tarasov et al., HotOS 2011: results around the size of the cache are fragile",
-        _fits_in_cache,
-    ),
-    Rule(
-        "kernel warning",
-        "any kernel message of the visit beyond those of an ordinary mount",
-        "DESIGN.md section 5",
-        _kernel_messages,
-    ),
-    Rule(
-        "server broke",
-        "FATAL, PANIC or the crash of a server process in the server's log during the run",
-        "PostgreSQL, “Error Reporting and Logging”",
-        _server_broke,
-    ),
-    Rule(
-        "transaction log incomplete",
-        "the log's reader did not come to its end, or did not understand a line",
-        "drivers/pgbench_log.c",
-        _log_incomplete,
-    ),
-    Rule(
-        "failed transactions",
-        "one or more",
-        "pgbench manual, “Failures and Serialization/Deadlock Retries”",
-        _transactions_failed,
-    ),
-    Rule(
-        "counts differ",
-        "transactions in the log ≠ transactions by pgbench",
-        "both count the same",
-        _counts_differ,
-    ),
-    Rule(
-        "times differ",
-        "connecting time + transactions / tps, as pgbench says them, exceed the phase on the monotonic "
-        f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {TIME_DIFFERENCE_SHARE_MAX:.0%}",
-        "with equal counts this means equal tps; the rest is pgbench's start and end",
-        _times_differ,
-    ),
-    Rule(
-        "clock stepped",
-        "wall and monotonic clock part by more than 0.1 s between two samples, or transactions lie outside "
-        "the window",
-        "NTP slews at most 500 ppm (adjtimex(2)); anything faster is a step",
-        _clock_stepped,
-    ),
-    Rule(
-        "throttled machine",
-        f"steal above {STEAL_SHARE_MAX:.0%} of the time of all processors",
-        "proc(5), /proc/stat; the limit is a convention of bedplate",
-        _throttled,
-    ),
-    Rule(
-        "window too short",
-        f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
-        "the plan's duration",
-        _too_short,
-    ),
-    Rule(
-        "input unreadable",
-        "an input of the figures is missing or damaged",
-        "absent is not zero (DESIGN.md section 5)",
-        _unreadable,
-        Validity.UNKNOWN,
-    ),
-    Rule(
-        "course incomplete",
-        "a probe failed during the run",
-        "absent is not zero (DESIGN.md section 5)",
-        _course_ends_early,
-        Validity.UNKNOWN,
-    ),
-    Rule(
-        "checkpoints unknown",
-        "the server's log cannot be read",
-        "absent is not zero (DESIGN.md section 5)",
-        _checkpoints_unknown,
-        Validity.UNKNOWN,
-    ),
-    Rule(
-        "no transaction log",
-        "there is none, or it cannot be read",
-        "absent is not zero (DESIGN.md section 5)",
-        _log_unknown,
-        Validity.UNKNOWN,
-    ),
+KERNEL_WARNING: Rule[Evidence] = Rule(
+    "kernel warning",
+    "any kernel message of the visit beyond those of an ordinary mount",
+    "DESIGN.md section 5",
+    _kernel_messages,
+)
+SERVER_BROKE: Rule[Evidence] = Rule(
+    "server broke",
+    "FATAL, PANIC or the crash of a server process in the server's log during the run",
+    "PostgreSQL, “Error Reporting and Logging”",
+    _server_broke,
+)
+CLOCK_STEPPED: Rule[Evidence] = Rule(
+    "clock stepped",
+    "wall and monotonic clock part by more than 0.1 s between two samples",
+    "NTP slews at most 500 ppm (adjtimex(2)); anything faster is a step",
+    _clock_stepped,
+)
+THROTTLED_MACHINE: Rule[Evidence] = Rule(
+    "throttled machine",
+    f"steal above {STEAL_SHARE_MAX:.0%} of the time of all processors",
+    "proc(5), /proc/stat; the limit is a convention of bedplate",
+    _throttled,
+)
+INPUT_UNREADABLE: Rule[Evidence] = Rule(
+    "input unreadable",
+    "an input of the figures is missing or damaged",
+    "absent is not zero (DESIGN.md section 5)",
+    _unreadable,
+    Validity.UNKNOWN,
+)
+COURSE_INCOMPLETE: Rule[Evidence] = Rule(
+    "course incomplete",
+    "a probe failed during the run",
+    "absent is not zero (DESIGN.md section 5)",
+    _course_ends_early,
+    Validity.UNKNOWN,
+)
+CHECKPOINTS_UNKNOWN: Rule[Evidence] = Rule(
+    "checkpoints unknown",
+    "the server's log cannot be read",
+    "absent is not zero (DESIGN.md section 5)",
+    _checkpoints_unknown,
+    Validity.UNKNOWN,
 )

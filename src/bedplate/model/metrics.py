@@ -197,7 +197,7 @@ _VISIT = (
 _TPCH = (
     Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row"),
     Metric("phase_s", "s", _RATIO, _LOWER, "time of one phase of the TPC-H load"),
-    Metric("table_load_s", "s", _RATIO, _LOWER, "time of one table's COPY, or of one key or index"),
+    Metric("table_load_s", "s", _RATIO, _LOWER, "time to load one table, or to make one key or index"),
     Metric("load_total_s", "s", _RATIO, _LOWER, "all phases of the TPC-H load together"),
     Metric("queries_total_s", "s", _RATIO, _LOWER, "all queries of a pass; a timeout counts as its limit"),
     Metric("queries_completed", "1", _COUNT, _HIGHER, "queries that ended within their limit"),
@@ -213,11 +213,17 @@ _TPCH = (
         _LOWER,
         "from the first query of the first stream to the last row of the last",
     ),
-    Metric("device_read_mib", "MiB", _RATIO, _LOWER, "read from the device within the phase or query"),
+    Metric(
+        "device_read_mib",
+        "MiB",
+        _RATIO,
+        _LOWER,
+        "read from the data device within the phase, the query or the run",
+    ),
     Metric("device_written_mib", "MiB", _RATIO, _LOWER, "written to data and journal device within it"),
     Metric("device_flushes", "1", _COUNT, _LOWER, "flushes of data and journal device within it"),
     Metric("server_cpu_s", "s", _RATIO, _LOWER, "CPU time of the server within it"),
-    Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that queries wrote within it"),
+    Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that the server wrote within it"),
 )
 
 # Made by the reading side over a selection of cells, never stored with a run.

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from bedplate.figures.validity import RULES
+from bedplate.figures.pgbench_validity import PGBENCH_RULES
+from bedplate.figures.rule import Rule
+from bedplate.figures.tpch_validity import TPCH_RULES
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
+
+EVERY_RULE: Mapping[str, tuple[Rule[Any], ...]] = {"pgbench": PGBENCH_RULES, "TPC-H": TPCH_RULES}
 
 
 def section(repository: Path, title: str) -> str:
@@ -35,8 +41,21 @@ def test_every_metric_has_a_source(repository: Path) -> None:
 
 
 def test_every_rule_is_listed_with_its_threshold_verdict_and_source(repository: Path) -> None:
-    expected = [[rule.name, rule.threshold, rule.verdict.value, rule.source] for rule in RULES]
+    expected = [
+        [rule.name, _judged(rule.name), rule.threshold, rule.verdict.value, rule.source]
+        for rule in {rule.name: rule for rules in EVERY_RULE.values() for rule in rules}.values()
+    ]
     assert expected == rows(section(repository, "Validity rules"))
+
+
+def test_rules_of_one_name_are_one_rule() -> None:
+    by_name = {rule.name: rule for rule in PGBENCH_RULES}
+    assert all(by_name.get(rule.name, rule) is rule for rule in TPCH_RULES)
+
+
+def _judged(rule: str) -> str:
+    found = [workload for workload, rules in EVERY_RULE.items() if rule in [each.name for each in rules]]
+    return "every run" if len(found) == len(EVERY_RULE) else found[0]
 
 
 def test_every_durability_class_is_explained(repository: Path) -> None:

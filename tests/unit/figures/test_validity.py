@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.figures.evidence import Evidence
+from bedplate.figures.evidence import PgbenchEvidence
+from bedplate.figures.pgbench_validity import PGBENCH_RULES
+from bedplate.figures.rule import judge
 from bedplate.figures.server_log import Complaint
-from bedplate.figures.validity import RULES, judge
 from bedplate.model.figure import Window
 from bedplate.model.visit import Validity
 
-SOUND = Evidence(
+SOUND = PgbenchEvidence(
     read_only=False,
     canary=False,
     duration_s=600.0,
@@ -44,7 +45,7 @@ SOUND = Evidence(
 )
 READ_ONLY = replace(SOUND, read_only=True, windows=())
 
-SUSPECT: dict[str, tuple[Evidence, str]] = {
+SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     "no checkpoint at all": (replace(SOUND, windows=()), "(0 in part)"),
     "checkpoint from the warm-up": (replace(SOUND, windows=(Window("timed", -1.0, 200.0),)), "(1 in part)"),
     "checkpoint past the end": (replace(SOUND, windows=(Window("timed", 400.0, None),)), "(1 in part)"),
@@ -76,13 +77,13 @@ SUSPECT: dict[str, tuple[Evidence, str]] = {
     "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0%"),
     "short": (replace(SOUND, pgbench_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
 }
-UNKNOWN: dict[str, tuple[Evidence, str]] = {
+UNKNOWN: dict[str, tuple[PgbenchEvidence, str]] = {
     "no server log": (replace(SOUND, windows=None), "its checkpoints are not known"),
     "no transaction log": (replace(SOUND, transactions_in_log=None), "no transaction log"),
     "probe": (replace(SOUND, course_problem="the course ends early: x"), "the course ends early: x"),
     "unreadable": (replace(SOUND, problems=("a is damaged", "b too")), "a is damaged; b too"),
 }
-FINE: dict[str, Evidence] = {
+FINE: dict[str, PgbenchEvidence] = {
     "sound": SOUND,
     "read-only": READ_ONLY,
     "read-only after a checkpoint": replace(READ_ONLY, windows=(Window("timed", -9.0, 0.0),)),
@@ -103,7 +104,7 @@ FINE: dict[str, Evidence] = {
 @pytest.mark.parametrize("name", SUSPECT)
 def test_a_rule_speaks_with_its_numbers(name: str) -> None:
     evidence, words = SUSPECT[name]
-    validity, reasons = judge(evidence)
+    validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (Validity.SUSPECT, 1) == (validity, len(reasons)), reasons
     assert words in reasons[0]
 
@@ -111,28 +112,30 @@ def test_a_rule_speaks_with_its_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_missing_evidence_leaves_a_run_unknown(name: str) -> None:
     evidence, words = UNKNOWN[name]
-    validity, reasons = judge(evidence)
+    validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (Validity.UNKNOWN, 1) == (validity, len(reasons)), reasons
     assert words in reasons[0]
 
 
 @pytest.mark.parametrize("name", FINE)
 def test_a_sound_run_is_valid(name: str) -> None:
-    assert (Validity.VALID, ()) == judge(FINE[name])
+    assert (Validity.VALID, ()) == judge(FINE[name], PGBENCH_RULES)
 
 
 def test_every_rule_can_speak() -> None:
     spoken = {
         rule.name
         for evidence, _ in (*SUSPECT.values(), *UNKNOWN.values())
-        for rule in RULES
+        for rule in PGBENCH_RULES
         if rule.judge(evidence)
     }
-    assert {rule.name for rule in RULES} == spoken
+    assert {rule.name for rule in PGBENCH_RULES} == spoken
 
 
 def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
-    validity, reasons = judge(replace(SOUND, windows=None, transactions_failed=3, steal_share=0.5))
+    validity, reasons = judge(
+        replace(SOUND, windows=None, transactions_failed=3, steal_share=0.5), PGBENCH_RULES
+    )
     assert (Validity.SUSPECT, 3) == (validity, len(reasons))
 
 
@@ -147,8 +150,8 @@ def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
         pgbench_s=st.none() | st.floats(0, 1e6),
     )
 )
-def test_any_evidence_is_judged_and_never_unexplained(evidence: Evidence) -> None:
-    validity, reasons = judge(evidence)
+def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence) -> None:
+    validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (validity is Validity.VALID) == (not reasons)
     assert all(reasons)
 
@@ -173,7 +176,7 @@ def test_any_evidence_is_judged_and_never_unexplained(evidence: Evidence) -> Non
     ],
 )
 def test_what_the_kernel_says_of_every_mount_is_no_warning(message: str) -> None:
-    assert Validity.VALID is judge(replace(SOUND, kernel_messages=(message,)))[0]
+    assert Validity.VALID is judge(replace(SOUND, kernel_messages=(message,)), PGBENCH_RULES)[0]
 
 
 @pytest.mark.parametrize(
@@ -189,4 +192,4 @@ def test_what_the_kernel_says_of_every_mount_is_no_warning(message: str) -> None
     ],
 )
 def test_trouble_of_the_kernel_is_a_warning(message: str) -> None:
-    assert Validity.SUSPECT is judge(replace(SOUND, kernel_messages=(message,)))[0]
+    assert Validity.SUSPECT is judge(replace(SOUND, kernel_messages=(message,)), PGBENCH_RULES)[0]

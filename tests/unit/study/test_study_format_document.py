@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.model import cell, figure, machine, plan, visit
+from bedplate.model import cell, figure, machine, plan, query_plan, visit
 from bedplate.model.course import COURSE_COLUMNS, LATENCY_COLUMNS
 from bedplate.model.visit import FORMAT_VERSION
 from bedplate.study import records
@@ -30,6 +30,9 @@ RECORDS: tuple[type[Any], ...] = (
     cell.ClusterLevels,
     cell.Dataset,
     cell.RunSpec,
+    visit.VisitRequest,
+    visit.ScratchDevice,
+    visit.EngineBuild,
     visit.VisitRecord,
     visit.VisitKey,
     visit.Comparison,
@@ -39,6 +42,10 @@ RECORDS: tuple[type[Any], ...] = (
     visit.RunRecord,
     visit.Phase,
     visit.Sample,
+    visit.PhaseCounters,
+    visit.TimedItem,
+    query_plan.QueryPlans,
+    query_plan.QueryPlan,
     figure.RunFigures,
     figure.Figure,
     figure.Window,

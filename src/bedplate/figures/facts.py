@@ -1,0 +1,70 @@
+"""Single values from the records of a run and its visit; what is missing or of another kind is None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.figures.counters import Absent, Deltas, steal_share
+from bedplate.model.metrics import figure
+from bedplate.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.model.figure import Figure
+    from bedplate.model.visit import RunRecord, VisitRecord
+
+_STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("initdb", "server start"), "load_s": ("load",)}
+_SIZES = {"database_mib": "database_bytes", "wal_mib": "wal_bytes_on_disk"}
+
+
+def number(record: RunRecord, name: str) -> float | None:
+    """A fact that is a number."""
+    value = record.facts.get(name)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def integer(record: RunRecord, name: str) -> int | None:
+    """A fact that is a number, without its fraction."""
+    value = number(record, name)
+    return None if value is None else int(value)
+
+
+def text(record: RunRecord, name: str) -> str | None:
+    """A fact of any kind, as text."""
+    value = record.facts.get(name)
+    return None if value is None else str(value)
+
+
+def deltas_of(record: RunRecord) -> Deltas | None:
+    """Growth of the counters over the run; None without both readings."""
+    if record.before is None or record.after is None:
+        return None
+    return Deltas.between(record.before, record.after)
+
+
+def steal_share_of(record: RunRecord) -> float | None:
+    """Which share of the processors' time a hypervisor took over the run."""
+    deltas = deltas_of(record)
+    try:
+        return None if deltas is None else steal_share(deltas)
+    except Absent:
+        return None
+
+
+def step_figure(visit: VisitRecord, metric: str, *, phase: str = "measure") -> Figure:
+    """`mkfs_s`, `cluster_s` or `load_s`: the seconds of the steps of the visit's life that make it up."""
+    seconds: dict[str, float] = {}
+    for timing in visit.timings:
+        seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
+    steps = _STEPS[metric]
+    found = [seconds[step] for step in steps if step in seconds]
+    reason = f"the visit did not time {' and '.join(steps)}"
+    return figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)
+
+
+def size_figures(record: RunRecord) -> Iterator[Figure]:
+    """`database_mib` and `wal_mib`."""
+    for metric, name in _SIZES.items():
+        size = number(record, name)
+        yield figure(metric, None if size is None else size / MIB, reason=f"the record has no {name}")

@@ -1,0 +1,245 @@
+"""Whether a completed run of pgbench may be believed: one small rule for each way in which it may not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.figures.checkpoint_windows import complete_timed
+from bedplate.figures.rule import Rule
+from bedplate.figures.validity import (
+    CHECKPOINTS_UNKNOWN,
+    CLOCK_STEPPED,
+    COURSE_INCOMPLETE,
+    INPUT_UNREADABLE,
+    KERNEL_WARNING,
+    SERVER_BROKE,
+    THROTTLED_MACHINE,
+)
+from bedplate.model.visit import Validity
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from bedplate.figures.evidence import PgbenchEvidence
+    from bedplate.model.figure import Window
+
+CLIENT_CPU_SHARE_MAX = 0.8
+CLIMB_SHARE_MAX = 0.10
+READS_FALL_SHARE_MIN = 0.10
+DEVICE_READS_PER_S_MIN = 1.0
+SHORT_SHARE_MAX = 0.01
+TIME_DIFFERENCE_MAX_S = 1.0
+TIME_DIFFERENCE_SHARE_MAX = 0.01
+
+
+def _without_checkpoint(evidence: PgbenchEvidence) -> str | None:
+    # A canary is short on purpose: it is compared with itself only.
+    windows = evidence.windows
+    if (
+        evidence.read_only
+        or evidence.canary
+        or windows is None
+        or complete_timed(windows, evidence.duration_s)
+    ):
+        return None
+    touching = _touching(evidence)
+    return (
+        f"no timed checkpoint lies wholly within the {evidence.duration_s:.0f} s measured "
+        f"({len(touching)} in part): a longer duration or a shorter checkpoint_timeout gives it one"
+    )
+
+
+def _checkpoint_in_read_only(evidence: PgbenchEvidence) -> str | None:
+    touching = _touching(evidence)
+    if not evidence.read_only or not touching:
+        return None
+    first = touching[0]
+    return (
+        f"{len(touching)} checkpoint{'s' * (len(touching) > 1)} ran during a read-only run, the first "
+        f"{first.kind} at {first.start_s:.1f} s: what it wrote was not this run's work"
+    )
+
+
+def _client_saturated(evidence: PgbenchEvidence) -> str | None:
+    if evidence.client_cpu_s is None or evidence.duration_s <= 0:
+        return None
+    # Threads beyond the processors cannot use more than there is.
+    threads = max(1, min(evidence.client_threads, evidence.cpu_count))
+    share = evidence.client_cpu_s / (evidence.duration_s * threads)
+    if share <= CLIENT_CPU_SHARE_MAX:
+        return None
+    return (
+        f"the client used {share:.0%} of its {threads} thread{'s' * (threads > 1)} (limit "
+        f"{CLIENT_CPU_SHARE_MAX:.0%}): the client was measured, not the database; more jobs may help"
+    )
+
+
+def _still_climbing(evidence: PgbenchEvidence) -> str | None:
+    tps, reads = evidence.tps_trend, evidence.reads_per_transaction_trend
+    if tps is None or reads is None or (evidence.device_reads_per_s or 0.0) < DEVICE_READS_PER_S_MIN:
+        return None
+    if tps <= CLIMB_SHARE_MAX or reads >= -READS_FALL_SHARE_MIN:
+        return None
+    return (
+        f"tps still climbed by {tps:.0%} over the window while device reads per transaction fell by "
+        f"{-reads:.0%}: the cache was filling; a longer warm-up is needed"
+    )
+
+
+def _fits_in_cache(evidence: PgbenchEvidence) -> str | None:
+    asked, database, memory = evidence.asked_times_memory, evidence.database_bytes, evidence.memory_bytes
+    if asked is None or asked < 1 or database is None or memory is None or database > memory:
+        return None
+    return (
+        f"the database has {format_size(database)} and fits into the memory of {format_size(memory)}, "
+        f"though the plan asks for {asked:g} times the memory"
+    )
+
+
+def _log_incomplete(evidence: PgbenchEvidence) -> str | None:
+    if evidence.log_complete is False:
+        return "the transaction log was not read to its end: transactions are missing"
+    return evidence.log_damage
+
+
+def _transactions_failed(evidence: PgbenchEvidence) -> str | None:
+    failed, count = evidence.transactions_failed, evidence.transactions_in_log
+    if not failed:
+        return None
+    return f"{failed} transactions failed beside {count if count is not None else 'an unknown number of'} processed"
+
+
+def _counts_differ(evidence: PgbenchEvidence) -> str | None:
+    ours, theirs = evidence.transactions_in_log, evidence.transactions_by_pgbench
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    return f"the log has {ours} transactions, pgbench counted {theirs}"
+
+
+def _times_differ(evidence: PgbenchEvidence) -> str | None:
+    ours, theirs = evidence.phase_s, evidence.pgbench_s
+    if theirs is None or 0 <= ours - theirs <= TIME_DIFFERENCE_MAX_S + TIME_DIFFERENCE_SHARE_MAX * theirs:
+        return None
+    return (
+        f"pgbench says that it ran for {theirs:.2f} s, the clock beside it says {ours:.2f} s: one of its "
+        "counts, its tps or a clock is wrong"
+    )
+
+
+def _outside_window(evidence: PgbenchEvidence) -> str | None:
+    # Where a step was seen already, it is told once.
+    if not evidence.transactions_outside_window or evidence.clock_step_s is not None:
+        return None
+    return (
+        f"{evidence.transactions_outside_window} transactions of the log lie outside the measured window: "
+        "the wall clock was stepped"
+    )
+
+
+def _too_short(evidence: PgbenchEvidence) -> str | None:
+    # pgbench's clock for --time starts before it connects, so many clients shorten the window.
+    asked, ran_s = evidence.asked_duration_s, evidence.pgbench_s or evidence.duration_s
+    if asked is None or ran_s >= asked * (1 - SHORT_SHARE_MAX):
+        return None
+    return f"{ran_s:.1f} s were measured, {asked:g} s were asked"
+
+
+def _log_unknown(evidence: PgbenchEvidence) -> str | None:
+    return (
+        "there is no transaction log to hold pgbench against"
+        if evidence.transactions_in_log is None
+        else None
+    )
+
+
+def _touching(evidence: PgbenchEvidence) -> tuple[Window, ...]:
+    return tuple(
+        window
+        for window in evidence.windows or ()
+        if window.start_s < evidence.duration_s and (window.end_s is None or window.end_s > 0)
+    )
+
+
+PGBENCH_RULES: tuple[Rule[PgbenchEvidence], ...] = (
+    Rule(
+        "read-write without a checkpoint",
+        "no timed checkpoint begins and ends within the measured window of a run that writes (canaries apart)",
+        "DESIGN.md sections 4 and 5; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
+        _without_checkpoint,
+    ),
+    Rule(
+        "checkpoint in a read-only run",
+        "any checkpoint overlaps the measured window",
+        "DESIGN.md section 4",
+        _checkpoint_in_read_only,
+    ),
+    Rule(
+        "client saturated",
+        f"CPU of pgbench above {CLIENT_CPU_SHARE_MAX:.0%} of its threads (at most one per processor)",
+        "pgbench manual, “Good Practices”",
+        _client_saturated,
+    ),
+    Rule(
+        "cache still filling",
+        f"tps grows by more than {CLIMB_SHARE_MAX:.0%} over the window (Theil–Sen) while device reads per "
+        f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
+        "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
+        _still_climbing,
+    ),
+    Rule(
+        "database fits in the cache",
+        "the database is not larger than the memory though the plan's scale is `Nx memory` with N of 1 or more",
+        "Tarasov et al., HotOS 2011: results around the size of the cache are fragile",
+        _fits_in_cache,
+    ),
+    KERNEL_WARNING,
+    SERVER_BROKE,
+    Rule(
+        "transaction log incomplete",
+        "the log's reader did not come to its end, or did not understand a line",
+        "drivers/pgbench_log.c",
+        _log_incomplete,
+    ),
+    Rule(
+        "failed transactions",
+        "one or more",
+        "pgbench manual, “Failures and Serialization/Deadlock Retries”",
+        _transactions_failed,
+    ),
+    Rule(
+        "counts differ",
+        "transactions in the log ≠ transactions by pgbench",
+        "both count the same",
+        _counts_differ,
+    ),
+    Rule(
+        "times differ",
+        "connecting time + transactions / tps, as pgbench says them, exceed the phase on the monotonic "
+        f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {TIME_DIFFERENCE_SHARE_MAX:.0%}",
+        "with equal counts this means equal tps; the rest is pgbench's start and end",
+        _times_differ,
+    ),
+    CLOCK_STEPPED,
+    Rule(
+        "transactions outside the window",
+        "transactions of the log lie outside the measured window, and no step of the clock was seen",
+        "the log's seconds are of the wall clock, the window's length is of the monotonic one",
+        _outside_window,
+    ),
+    THROTTLED_MACHINE,
+    Rule(
+        "window too short",
+        f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
+        "the plan's duration",
+        _too_short,
+    ),
+    INPUT_UNREADABLE,
+    COURSE_INCOMPLETE,
+    CHECKPOINTS_UNKNOWN,
+    Rule(
+        "no transaction log",
+        "there is none, or it cannot be read",
+        "absent is not zero (DESIGN.md section 5)",
+        _log_unknown,
+        Validity.UNKNOWN,
+    ),
+)
