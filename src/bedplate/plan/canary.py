@@ -19,8 +19,10 @@ from bedplate.model.cell import (
     KernelLevels,
     RunSpec,
 )
+from bedplate.model.engines import ENGINE_OF
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, Plan, PlannedCell
+from bedplate.units import MIB
 
 SCALE = 5
 _DEFAULT_BLOCK_BYTES = 8192
@@ -40,6 +42,38 @@ _RUN = RunSpec(
     ),
 )
 
+# Where a plan has no PostgreSQL: as short, with the tool that it needs anyway.
+_OTHER_LOADS = {
+    "lmdb": Load(
+        Dataset("lmdb", Levels(entries=200_000, value_bytes=100)),
+        (
+            RunSpec(
+                "canary", "lmdb", Levels(kind="write", tests="fillrandsync,fillseq", batch=1000, threads=1)
+            ),
+        ),
+    ),
+    "bonnie": Load(
+        Dataset("bonnie", Levels(file_bytes=256 * MIB)),
+        (
+            RunSpec(
+                "canary",
+                "bonnie",
+                Levels(direct=False, chunk_bytes=8192, per_character_bytes=0, files=1024),
+            ),
+        ),
+    ),
+    "fio": Load(
+        Dataset("fio", Levels()),
+        (
+            RunSpec(
+                "canary",
+                "fio",
+                Levels(rw="write", bs="8 kB", size="64 MB", fdatasync=1, overwrite=True, runtime="8 s"),
+            ),
+        ),
+    ),
+}
+
 
 def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
     """The type that the canary runs on: the plan's, else ext4 where a cell has it, else the first's."""
@@ -57,20 +91,26 @@ def canary_kernel(kept: Sequence[Cell], kind: str | None) -> KernelLevels:
 def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> PlannedCell | None:
     """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
 
-    Without guests it asks for no kernel: a canary that made the machine boot would cost too much.
+    Without guests it asks for no kernel: a canary that made the machine boot would cost too much. It needs
+    nothing that the plan does not need anyway: pgbench where there is PostgreSQL, else the first workload's tool.
     """
     kind = canary_filesystem(plan, kept)
     if not plan.canary.enabled or kind is None or not kept:
         return None
+    builds = [cell.build for cell in kept]
+    with_postgresql = [build for build in builds if build.has_postgresql]
     cell = Cell(
         DeviceLevels(),
         canary_kernel(kept, kind) if in_guests else KernelLevels(),
         FilesystemLevels(kind),
-        _build([cell.build for cell in kept]),
+        _build(with_postgresql or builds),
         # 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.
-        ClusterLevels(settings=Levels(checkpoint_timeout="1h")),
+        ClusterLevels(settings=Levels(checkpoint_timeout="1h")) if with_postgresql else ClusterLevels(),
     )
-    return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
+    if with_postgresql:
+        return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
+    types = dict.fromkeys(item.type for item in plan.workloads if ENGINE_OF[item.type] == cell.build.engine)
+    return PlannedCell(cell, (_OTHER_LOADS[next(iter(types))],))
 
 
 def _build(builds: Sequence[BuildLevels]) -> BuildLevels:

@@ -38,18 +38,21 @@ from bedplate.plan.fields import (
     Memory,
     MkfsOptions,
     MountOptions,
+    Preallocation,
     ReadAhead,
     Repetitions,
     Scheduler,
     Seed,
     SettingName,
     SettingValue,
+    SyncMode,
     ThrottleLevel,
     Title,
     Version,
     VisitsPerBoot,
     WalBlock,
 )
+from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES
 from bedplate.plan.settings import PAGE_COSTS
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.words import refused_mkfs_options, shown
@@ -204,6 +207,19 @@ def _is_positive(text: str) -> bool:
         return False
 
 
+class LmdbTable(Table):
+    """`[lmdb]`: how LMDB's environment is opened."""
+
+    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(LMDB_SYNC_MODES)}")
+    writemap: Factor[Flag] = Field(default=(), description="true or false: write through the memory map")
+    readahead: Factor[Flag] = Field(
+        default=(), description="true or false: the kernel's read-ahead of the map"
+    )
+    preallocation: Factor[Preallocation] = Field(
+        default=(), description=f"one of {', '.join(LMDB_PREALLOCATIONS)}"
+    )
+
+
 class CanaryTable(Table):
     """`[canary]`: the visit that comes back through the study."""
 
@@ -229,6 +245,7 @@ class Document(Table):
         description="one or more [[filesystem]] tables"
     )
     postgresql: PostgresqlTable = Field(default=PostgresqlTable(), description="a table")
+    lmdb: LmdbTable = Field(default=LmdbTable(), description="a table")
     workload: Annotated[tuple[AnyWorkload, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[workload]] tables"
     )
@@ -244,6 +261,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("guest",): GuestTable,
     ("filesystem",): FilesystemTable,
     ("postgresql",): PostgresqlTable,
+    ("lmdb",): LmdbTable,
     **{("workload", *names): table for names, table in WORKLOAD_TABLES.items()},
     ("canary",): CanaryTable,
 }

@@ -13,6 +13,7 @@ from functools import lru_cache
 from bedplate.model.cell import Cell, Dataset, Throttle
 from bedplate.model.plan import Expansion, Load, Plan, Schedule
 from bedplate.model.tpch import LOAD
+from bedplate.plan.io_estimate import io_bytes, io_seconds
 from bedplate.plan.platforms import LOCAL, QEMU
 from bedplate.plan.scale import bytes_per_scale
 from bedplate.plan.settings import in_force
@@ -106,7 +107,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         seconds, measured, size = seconds + took, measured + counted, size + stored
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
-    builds = {planned.cell.build for planned in expansion.cells}
+    builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.has_postgresql}
     canaries = sum(visit.canary for visit in schedule.visits)
     return Estimate(
         visits=len(schedule.visits) - canaries,
@@ -115,16 +116,17 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         measured_seconds=measured,
         builds=len(builds),
         build_seconds=len(builds) * BUILD_S,
-        device_bytes=max(
-            (device_bytes_needed(cell, load.dataset) for cell, load in loads.values()), default=0
-        ),
+        device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
         image_bytes=plan.scratch_device.image_bytes,
         study_bytes=size,
     )
 
 
-def device_bytes_needed(cell: Cell, dataset: Dataset) -> int:
-    """What a visit needs on the scratch device: tables, WAL up to its limit, and the file system itself."""
+def device_bytes_needed(cell: Cell, load: Load) -> int:
+    """What a visit needs on the scratch device: tables and WAL up to its limit, or files; the file system itself."""
+    if not cell.build.has_postgresql:
+        return int(io_bytes(load) * _GROWTH) + _FILESYSTEM_OVERHEAD_BYTES
+    dataset = load.dataset
     scale = dataset.levels.integer("scale") or 0
     data = bytes_per_scale(cell.build.block_size_bytes) * scale * _GROWTH if scale else 0.0
     scale_factor = dataset.levels.number("scale_factor")
@@ -151,7 +153,8 @@ def _seconds_of(load: Load, *names: str) -> list[float]:
 
 def _running_seconds(load: Load, *, emulated: bool) -> float:
     """Warm-up and measurement of all runs: asked for, or of TPC-H reckoned."""
-    return sum(_seconds_of(load, "warmup_s", "duration_s")) + _tpch_seconds(load, emulated=emulated)
+    asked = sum(_seconds_of(load, "warmup_s", "duration_s"))
+    return asked + _tpch_seconds(load, emulated=emulated) + io_seconds(load)
 
 
 def _tpch_seconds(load: Load, *, emulated: bool) -> float:
@@ -174,7 +177,7 @@ def _tpch_seconds(load: Load, *, emulated: bool) -> float:
 def _measured_and_bytes(load: Load) -> tuple[float, int]:
     running = _running_seconds(load, emulated=False)
     stored = VISIT_RECORD_BYTES + running * (COURSE_BYTES_PER_S + TRANSACTION_LOG_BYTES_PER_S)
-    measured = sum(_seconds_of(load, "duration_s")) + _tpch_seconds(load, emulated=False)
+    measured = _running_seconds(load, emulated=False) - sum(_seconds_of(load, "warmup_s"))
     return measured, int(stored)
 
 

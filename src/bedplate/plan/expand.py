@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import ceil
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
@@ -14,7 +15,7 @@ from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
 from bedplate.plan.rules import Surroundings, reasons
 from bedplate.plan.scale import scale_units
-from bedplate.units import GIB, format_size
+from bedplate.units import GIB, MIB, format_size
 
 
 def expand(
@@ -62,7 +63,7 @@ def _loads(workloads: Iterable[Workload], known_memory_bytes: int | None) -> tup
     found: dict[Dataset, Load] = {}
     for workload in workloads:
         for levels in workload.datasets:
-            dataset = Dataset(workload.type, levels)
+            dataset = Dataset(workload.type, _in_bytes(levels, known_memory_bytes))
             found[dataset] = Load(dataset, workload.runs)
         for scale in workload.scales:
             if scale.times_memory is not None and known_memory_bytes is None:
@@ -85,6 +86,23 @@ def _loads(workloads: Iterable[Workload], known_memory_bytes: int | None) -> tup
     return tuple(found.values())
 
 
+def _in_bytes(levels: Levels, known_memory_bytes: int | None) -> Levels:
+    """The levels of a dataset; a file that is a multiple of the memory gets its size."""
+    asked = levels.get("file_size")
+    if asked is None:
+        return levels
+    rest = {name: level for name, level in levels.items() if name != "file_size"}
+    if isinstance(asked, int):
+        return Levels(rest, file_bytes=asked)
+    if known_memory_bytes is None:
+        raise PlanError(
+            'workload.file_size is a multiple of the memory, and neither [machine] memory = "2 GB" nor a '
+            "machine says how much that is"
+        )
+    times = float(str(asked).partition("x")[0])
+    return Levels(rest, file_bytes=ceil(times * known_memory_bytes / MIB) * MIB, file_size_asked=asked)
+
+
 def _memory_bytes(plan: Plan, cell: Cell, machine: Machine | None, platform: Platform) -> int | None:
     """The memory around a cell; None where nobody knows."""
     if cell.device.memory_bytes is not None:
@@ -103,7 +121,7 @@ def _warnings(plan: Plan, kept: list[PlannedCell], pruned: list[Pruned]) -> list
         found.append(f"all {len(pruned)} cells are pruned: there is nothing to run")
     size = plan.scratch_device.image_bytes
     needed = max(
-        (device_bytes_needed(planned.cell, load.dataset) for planned in kept for load in planned.loads),
+        (device_bytes_needed(planned.cell, load) for planned in kept for load in planned.loads),
         default=0,
     )
     if size is not None and needed > size:

@@ -11,9 +11,11 @@ from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.plan import Scale
 from bedplate.model.tpch import DRAWN, VALIDATION
 from bedplate.plan import settings, values, words
+from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES, LMDB_TESTS
+from bedplate.plan.raw_runs import FioRun, fio_jobs
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.words import shown
-from bedplate.units import GIB, KIB, TIB
+from bedplate.units import GIB, KIB, MIB, TIB
 
 
 def _levels(value: Any) -> tuple[Any, ...]:
@@ -87,4 +89,15 @@ ScaleFactor: TypeAlias = Annotated[float, PlainValidator(values.scale_factor)]
 Passes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.passes)]
 Streams: TypeAlias = Annotated[int, _within(values.whole_number, 0, 100)]
 QueryParameters: TypeAlias = Annotated[str, _within(values.one_of, (VALIDATION, DRAWN))]
+LmdbEntries: TypeAlias = Annotated[int, _within(values.whole_number, 1000, 10**12)]
+LmdbValue: TypeAlias = Annotated[int, _within(values.size, 1, GIB)]
+LmdbMap: TypeAlias = Annotated[int, _within(values.size, MIB, 64 * TIB)]
+LmdbTests: TypeAlias = Annotated[tuple[str, ...], _within(values.some_of, LMDB_TESTS)]
+SyncMode: TypeAlias = Annotated[str, _within(values.one_of, LMDB_SYNC_MODES)]
+Preallocation: TypeAlias = Annotated[str, _within(values.one_of, LMDB_PREALLOCATIONS)]
+FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
+ChunkSize: TypeAlias = Annotated[int, _within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
+PerCharacter: TypeAlias = Annotated[int, PlainValidator(values.per_character)]
+FileCount: TypeAlias = Annotated[int, PlainValidator(values.file_count)]
+FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], PlainValidator(fio_jobs)]
 CanaryEvery: TypeAlias = Annotated[float, _within(values.duration, 60)]

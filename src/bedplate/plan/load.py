@@ -21,12 +21,12 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
-from bedplate.model.engines import ENGINE_OF, POSTGRESQL
+from bedplate.model.engines import ENGINE_OF, LMDB, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.document import Document, FilesystemTable, PostgresqlTable
+from bedplate.plan.document import Document, FilesystemTable, LmdbTable, PostgresqlTable
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, sentences
 from bedplate.plan.values import JOURNAL_BYTES
@@ -88,12 +88,16 @@ def _refuse_too_many(document: Document) -> None:
     reasons = []
     devices = prod(map(len, (*_device_factors(document), _asked(document.machine.kernel))))
     filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
-    engine = prod(map(len, (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))))
+    postgresql = (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))
+    lmdb = (_asked(getattr(document.lmdb, name)) for name in LmdbTable.model_fields)
+    of_engine = {POSTGRESQL: prod(map(len, postgresql)), LMDB: prod(map(len, lmdb))}
+    engines = {ENGINE_OF[table.type] for table in document.workload}
+    engine = sum(of_engine.get(name, 1) for name in engines)
     cells = devices * filesystems * engine
     if cells > MOST_CELLS:
         reasons.append(
             f"the plan comes to {cells} cells ({devices} of device and machine x {filesystems} file systems "
-            f"x {engine} of postgresql); allowed are {MOST_CELLS}"
+            f"x {engine} of the engines); allowed are {MOST_CELLS}"
         )
     for index, workload in enumerate(document.workload):
         runs = run_count(workload)
@@ -141,9 +145,23 @@ def _engines(document: Document) -> tuple[EngineSetup, ...]:
             builds = tuple(BuildLevels(engine, *levels) for levels in product(*_build_factors(table)))
             clusters = tuple(_cluster(table, levels) for levels in product(*_cluster_factors(table)))
         else:
-            builds, clusters = (BuildLevels.without_postgresql(engine),), (ClusterLevels(),)
+            builds = (BuildLevels.without_postgresql(engine),)
+            clusters = _lmdb_clusters(document.lmdb) if engine == LMDB else (ClusterLevels(),)
         found.append(EngineSetup(engine, builds, clusters))
     return tuple(found)
+
+
+def _lmdb_clusters(table: LmdbTable) -> tuple[ClusterLevels, ...]:
+    """Every combination of what was asked for; what was not is the library's, or the benchmark's own way."""
+    names = tuple(LmdbTable.model_fields)
+    return tuple(
+        ClusterLevels(
+            settings=Levels(
+                {name: level for name, level in zip(names, levels, strict=True) if level is not None}
+            )
+        )
+        for levels in product(*(_asked(getattr(table, name)) for name in names))
+    )
 
 
 def _asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
+from bedplate.model.engines import LMDB
 from bedplate.model.filesystem import TRAITS, contradictions
 from bedplate.model.machine import Machine
 from bedplate.model.visit import ScratchDevice
@@ -241,7 +242,23 @@ def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
 
 
-RULES: tuple[Rule, ...] = (traits, kernel_takes_it, mount_options, memory, throttle, scheduler, io_method)
+def lmdb_flags(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001 -- a rule is a rule
+    """MDB_MAPASYNC speaks of msync, and so of nothing without MDB_WRITEMAP (lmdb.h)."""
+    settings = cell.cluster.settings
+    if cell.build.engine == LMDB and settings.get("sync") == "mapasync" and not settings.get("writemap"):
+        yield "sync = mapasync changes nothing without writemap = true"
+
+
+RULES: tuple[Rule, ...] = (
+    traits,
+    kernel_takes_it,
+    mount_options,
+    memory,
+    throttle,
+    scheduler,
+    io_method,
+    lmdb_flags,
+)
 
 
 def _kb(size_bytes: int) -> str:

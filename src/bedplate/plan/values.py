@@ -215,6 +215,36 @@ def passes(value: Any) -> tuple[str, ...]:
     raise ValueError(f'allowed is a list of at most {MOST_PASSES} passes, each "{COLD}" or "{WARM}"')
 
 
+def some_of(allowed: tuple[str, ...], value: Any) -> tuple[str, ...]:
+    """A list of known words, each once; they come in the order of `allowed`."""
+    if not isinstance(value, list) or not value or not all(item in allowed for item in value):
+        raise ValueError(f"allowed is a list of {', '.join(allowed)}")
+    return tuple(item for item in allowed if item in value)
+
+
+def file_size(value: Any) -> int | str:
+    """The size of a file in whole MiB, or a multiple of the memory as text."""
+    found = _TIMES_MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found is not None:
+        if not 0 < float(found[1]) <= 1000:
+            raise ValueError('allowed is a size, or a multiple such as "2x memory"')
+        return f"{float(found[1]):g}x memory"
+    return size(MIB, 16 * TIB, value) // MIB * MIB
+
+
+def per_character(value: Any) -> int:
+    """The bytes of bonnie++'s per-character stages, in whole MiB; 0 leaves them out."""
+    return 0 if value in (0, "0") and not isinstance(value, bool) else size(MIB, GIB, value) // MIB * MIB
+
+
+def file_count(value: Any) -> int:
+    """How many files bonnie++ creates: a multiple of 1024, or none."""
+    number = whole_number(0, 29_000 * 1024, value)
+    if number % 1024:
+        raise ValueError("allowed is a multiple of 1024, or 0 for none")
+    return number
+
+
 def version(value: Any) -> str:
     """A major version of PostgreSQL, or an exact one."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value

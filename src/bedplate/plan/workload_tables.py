@@ -7,10 +7,20 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from bedplate.plan.fields import (
+    ChunkSize,
     Count,
     Duration,
     Factor,
+    FileCount,
+    FileSize,
+    FioJobs,
+    Flag,
+    LmdbEntries,
+    LmdbMap,
+    LmdbTests,
+    LmdbValue,
     Passes,
+    PerCharacter,
     Protocol,
     QueryParameters,
     Rate,
@@ -21,8 +31,10 @@ from bedplate.plan.fields import (
     Streams,
     WarmUp,
 )
+from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
+from bedplate.units import MIB
 
 
 class RunTable(Table):
@@ -82,11 +94,58 @@ class TpchTable(Table):
         return self
 
 
-AnyWorkload: TypeAlias = Annotated[PgbenchTable | TpchTable, Field(discriminator="type")]
+class LmdbWorkloadTable(Table):
+    """`[[workload]]` of type lmdb: the tests of LMDB's microbenchmark."""
+
+    type: Literal["lmdb"] = Field(description="lmdb")
+    entries: Factor[LmdbEntries] = Field(default=(1_000_000,), description="a whole number from 1000")
+    value_size: Factor[LmdbValue] = Field(default=(100,), description='size of a value, such as "100 B"')
+    batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
+    tests: LmdbTests = Field(default=LMDB_TESTS, description=f"a list of {', '.join(LMDB_TESTS)}")
+    reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
+    threads: Count = Field(default=4, description="readers of readwhilewriting")
+    map_size: LmdbMap | None = Field(default=None, description='size of the map, such as "4 GB"')
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LmdbWorkloadTable:
+        reasons = lmdb_misfits(self.tests, self.reads)
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return self
+
+
+class BonnieTable(Table):
+    """`[[workload]]` of type bonnie: bonnie++ on one file and on many."""
+
+    type: Literal["bonnie"] = Field(description="bonnie")
+    file_size: Factor[FileSize] = Field(default=("2x memory",), description='a size, or "2x memory"')
+    direct: Factor[Flag] = Field(default=(False,), description="true or false: O_DIRECT for the block writes")
+    chunk_size: Factor[ChunkSize] = Field(default=(8192,), description="bytes of one read or write")
+    per_character: PerCharacter = Field(
+        default=3 * MIB, description="bytes of the per-character stages, 0 for none"
+    )
+    files: FileCount = Field(default=16 * 1024, description="files that are created, a multiple of 1024")
+
+
+class FioTable(Table):
+    """`[[workload]]` of type fio: one run for each job."""
+
+    type: Literal["fio"] = Field(description="fio")
+    job: Annotated[tuple[FioJobs, ...], AfterValidator(at_least_one)] = Field(
+        description="one or more [[workload.job]] tables"
+    )
+
+
+AnyWorkload: TypeAlias = Annotated[
+    PgbenchTable | TpchTable | LmdbWorkloadTable | BonnieTable | FioTable, Field(discriminator="type")
+]
 # By the type, and by the type and the tables in it.
 WORKLOAD_TABLES: dict[tuple[str, ...], type[Table]] = {
     ("pgbench",): PgbenchTable,
     ("pgbench", "run"): RunTable,
     ("tpch",): TpchTable,
+    ("lmdb",): LmdbWorkloadTable,
+    ("bonnie",): BonnieTable,
+    ("fio",): FioTable,
 }
 WORKLOAD_TYPES = tuple(dict.fromkeys(names[0] for names in WORKLOAD_TABLES))

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Workload
 from bedplate.plan import runs
+from bedplate.plan.lmdb_runs import lmdb_runs
+from bedplate.plan.raw_runs import bonnie_runs, fio_run_specs
 from bedplate.plan.tpch_runs import tpch_run_count, tpch_runs
-from bedplate.plan.workload_tables import AnyWorkload, PgbenchTable
+from bedplate.plan.workload_tables import (
+    AnyWorkload,
+    BonnieTable,
+    LmdbWorkloadTable,
+    PgbenchTable,
+    TpchTable,
+)
+
+# What tells two datasets of a type apart.
+_DATASET_KEYS = {"pgbench": ".scale", "tpch": ".scale_factor", "lmdb": ".entries", "bonnie": ".file_size"}
 
 
 def run_count(table: AnyWorkload) -> int:
-    """How many runs a visit of this workload makes, without making them."""
+    """How many runs a visit of this workload makes; only pgbench's multiply, and so are not made for it."""
     if isinstance(table, PgbenchTable):
         return sum(map(runs.run_count, table.run))
-    return tpch_run_count(table)
+    if isinstance(table, TpchTable):
+        return tpch_run_count(table)
+    if isinstance(table, LmdbWorkloadTable):
+        return 2 * (1 + len(table.reads))
+    if isinstance(table, BonnieTable):
+        return len(table.direct) * len(table.chunk_size)
+    return sum(map(len, table.job))
 
 
 def dataset_count(table: AnyWorkload) -> int:
     """How many datasets a workload loads, each in a visit of its own."""
-    return len(table.scale if isinstance(table, PgbenchTable) else table.scale_factor)
+    if isinstance(table, PgbenchTable):
+        return len(table.scale)
+    if isinstance(table, TpchTable):
+        return len(table.scale_factor)
+    if isinstance(table, LmdbWorkloadTable):
+        return len(table.entries) * len(table.value_size)
+    return len(table.file_size) if isinstance(table, BonnieTable) else 1
 
 
 def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> tuple[Workload, ...]:
@@ -30,13 +54,12 @@ def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> t
         try:
             workload = _workload(table, seed)
         except ValueError as error:
-            reasons.append(f"workload[{index}].run: {error}")
+            reasons.append(f"workload[{index}].{'job' if table.type == 'fio' else 'run'}: {error}")
             continue
         for earlier, other in enumerate(found):
             if workload.type == other.type and _loaded(workload) & _loaded(other):
-                key = "scale" if isinstance(table, PgbenchTable) else "scale_factor"
                 reasons.append(
-                    f"workload[{index}].{key}: loads the same dataset as workload[{earlier}]; "
+                    f"workload[{index}]{_DATASET_KEYS.get(workload.type, '')}: loads the same dataset as workload[{earlier}]; "
                     "put its runs there, so that it is loaded once"
                 )
         found.append(workload)
@@ -46,8 +69,24 @@ def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> t
 def _workload(table: AnyWorkload, seed: int) -> Workload:
     if isinstance(table, PgbenchTable):
         return Workload(table.type, table.scale, runs.run_specs(table.run, table.type))
-    datasets = tuple(Levels(scale_factor=scale_factor) for scale_factor in table.scale_factor)
-    return Workload(table.type, (), tpch_runs(table, seed), datasets)
+    if isinstance(table, TpchTable):
+        return Workload(table.type, (), tpch_runs(table, seed), _datasets(scale_factor=table.scale_factor))
+    if isinstance(table, LmdbWorkloadTable):
+        specs = lmdb_runs(
+            table.tests, table.reads, batch=table.batch, threads=table.threads, map_bytes=table.map_size
+        )
+        return Workload(table.type, (), specs, _datasets(entries=table.entries, value_bytes=table.value_size))
+    if isinstance(table, BonnieTable):
+        specs = bonnie_runs(
+            table.direct, table.chunk_size, per_character=table.per_character, files=table.files
+        )
+        # A multiple of the memory becomes bytes where the memory of a cell is known.
+        return Workload(table.type, (), specs, _datasets(file_size=table.file_size))
+    return Workload(table.type, (), fio_run_specs(table.job), (Levels(),))
+
+
+def _datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:
+    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
 
 
 def _loaded(workload: Workload) -> set[object]:

@@ -119,7 +119,7 @@ def test_room_for_the_wal_follows_its_setting(
 ) -> None:
     expansion = expand(load_text(f"{minimal}[postgresql.settings]\nmax_wal_size = {setting}\n"), None)
     planned = expansion.cells[0]
-    needed = device_bytes_needed(planned.cell, planned.loads[0].dataset)
+    needed = device_bytes_needed(planned.cell, planned.loads[0])
     assert needed == pytest.approx(bytes_of_wal + 10 * 15 * MIB, abs=250 * MIB)
 
 

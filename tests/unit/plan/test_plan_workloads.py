@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bedplate.errors import PlanError
 from bedplate.model.codec import dumps, loads
 from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
 from bedplate.model.plan import Plan
 from bedplate.plan.differences import differences
 from bedplate.plan.estimate import Estimate, estimate
@@ -17,6 +19,8 @@ from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import LOCAL, QEMU, Platform
 from bedplate.units import GIB
+
+MakeMachine = Callable[..., Machine]
 
 HEAD = """
 title = "x"
@@ -174,3 +178,121 @@ def test_time_and_room_of_tpch_follow_the_scale_factor() -> None:
     assert found("scale_factor = 1", QEMU).seconds > 5 * one.seconds
     said = expand(plan_of(tpch("scale_factor = 10")), None).warnings
     assert any("image_size: 6 GiB may not hold the largest visit" in warning for warning in said)
+
+
+def test_a_plan_with_several_engines_has_cells_of_each() -> None:
+    text = (
+        '[lmdb]\nsync = { vary = ["full", "nosync"] }\nwritemap = true\n'
+        '[postgresql]\nblock_size = { vary = ["4 kB", "8 kB"] }\n'
+        + tpch()
+        + '[[workload]]\ntype = "lmdb"\nentries = 10000\n'
+        + '[[workload]]\ntype = "fio"\njob = [{ job = "wal-append", size = "64 MB" }]\n'
+    )
+    plan = plan_of(text)
+    assert ["postgresql", "lmdb", "none"] == [setup.engine for setup in plan.engines]
+    expansion = expand(plan, None)
+    assert 5 == plan.cell_count == len(expansion.cells)
+    found = {
+        planned.cell.slug: [load.dataset.workload for load in planned.loads] for planned in expansion.cells
+    }
+    assert {
+        "ext4-pg4k": ["tpch"],
+        "ext4-pg8k": ["tpch"],
+        "ext4-lmdb-sync-full-writemap": ["lmdb"],
+        "ext4-lmdb-sync-nosync-writemap": ["lmdb"],
+        "ext4-none": ["fio"],
+    } == found
+    raw = next(planned.cell for planned in expansion.cells if not planned.cell.build.has_postgresql)
+    assert raw.build.database_block_bytes is None
+    assert not any("block_size" in name or "version" in name for name in raw.levels)
+    assert expansion.canary is not None
+    assert "pgbench" == expansion.canary.loads[0].dataset.workload
+
+
+@pytest.mark.parametrize("kind", ["lmdb", "bonnie", "fio"])
+def test_without_postgresql_the_canary_is_the_plans_own_tool(kind: str) -> None:
+    extra = 'job = [{ job = "checkpoint", size = "64 MB" }]\n' if kind == "fio" else ""
+    extra += 'file_size = "1 GB"\n' if kind == "bonnie" else ""
+    plan = plan_of(f'[[workload]]\ntype = "{kind}"\n{extra}')
+    expansion = expand(plan, None)
+    assert expansion.canary is not None
+    (load,) = expansion.canary.loads
+    assert kind == load.dataset.workload == load.runs[0].workload
+    found = estimate(plan, expansion, order(plan, expansion))
+    assert 0 == found.builds
+    assert 0 < found.measured_seconds < found.seconds
+
+
+def test_lmdb_writes_first_and_reads_what_was_left() -> None:
+    (workload,) = plan_of(
+        '[[workload]]\ntype = "lmdb"\nvalue_size = { vary = ["100 B", "1 kB"] }\n'
+    ).workloads
+    assert [100, 1024] == [levels["value_bytes"] for levels in workload.datasets]
+    runs = {run.name: str(run.levels["tests"]) for run in workload.runs}
+    assert ["write", "read-cold", "read-warm", "write-100K", "read-cold-100K", "read-warm-100K"] == list(runs)
+    assert runs["write"].startswith("fillrandsync,fillrandom,")
+    assert runs["write"].endswith(",overwrite")
+    assert "readrandom,readseq,readreverse" == runs["read-cold"], "a writer makes no cold pass"
+    assert "readrandom,readseq,readreverse,readwhilewriting" == runs["read-warm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('type = "lmdb"\ntests = ["readseq"]', "readseq read what a fill leaves"),
+        ('type = "lmdb"\ntests = ["overwrite"]', "overwrite needs a fill before it"),
+        ('type = "lmdb"\ntests = ["fillseq", "readseq"]\nreads = []', "need a pass"),
+        ('type = "lmdb"\ntests = ["fillfast"]', "allowed is a list of fillrandsync"),
+        ('type = "lmdb"\nentries = 5', "a whole number from 1000"),
+        ('type = "bonnie"\nfile_size = "0x memory"', "allowed is a size"),
+        ('type = "bonnie"\nfile_size = "1 GB"\nfiles = 1000', "allowed is a multiple of 1024"),
+        ('type = "bonnie"\nfile_size = "1 GB"\nper_character = -1', "workload[0].per_character"),
+        ('type = "bonnie"\nfile_size = "1 GB"\nchunk_size = "3 kB"', "workload[0].chunk_size"),
+        ('type = "fio"', "workload[0].job: missing"),
+        ('type = "fio"\njob = []', "allowed are one or more tables"),
+        ('type = "fio"\njob = [{ job = "wal" }]', "job 'wal' is not known; ready are random-read-8k"),
+        ('type = "fio"\njob = [{ job = "checkpoint" }]', "a fio job needs size"),
+        ('type = "fio"\njob = [{ name = "../x", rw = "read" }]', "a job needs a name of"),
+        (
+            'type = "fio"\njob = [{ rw = "read", bs = "8 kB", size = "1 MB", exec_prerun = "reboot" }]',
+            "'exec_prerun'",
+        ),
+        ('type = "fio"\njob = [{ rw = "read", bs = { vary = [] }, size = "1 MB" }]', "bs: vary takes a list"),
+        ('type = "fio"\njob = [{ rw = "read", bs = [1], size = "1 MB" }]', "takes one value"),
+        (
+            'type = "fio"\njob = [{ job = "checkpoint", size = "1 MB" }, { job = "checkpoint", size = "2 MB" }]',
+            "two jobs are called checkpoint",
+        ),
+    ],
+)
+def test_what_workloads_without_a_server_refuse(text: str, said: str) -> None:
+    assert said in refused(f"[[workload]]\n{text}\n")
+
+
+def test_a_fio_option_that_varies_makes_a_run_for_each_level() -> None:
+    jobs = '{ job = "wal-append", size = "64 MB", bs = { vary = ["4 kB", "8 kB"] }, fsync = 0 }'
+    with pytest.raises(PlanError, match="fsync = 0"):
+        plan_of(f'[[workload]]\ntype = "fio"\njob = [{jobs}]\n')
+    (workload,) = plan_of(
+        f'[[workload]]\ntype = "fio"\njob = [{jobs.replace(", fsync = 0", "")}]\n'
+    ).workloads
+    assert ["wal-append-bs-4kB", "wal-append-bs-8kB"] == [run.name for run in workload.runs]
+    assert ["4 kB", "8 kB"] == [run.levels["bs"] for run in workload.runs]
+    assert {1} == {run.levels["fdatasync"] for run in workload.runs}, "the ready job's own"
+
+
+def test_a_file_follows_the_memory(machine: MakeMachine) -> None:
+    plan = plan_of('[machine]\nmemory = "1 GB"\n[[workload]]\ntype = "bonnie"\nfile_size = "2x memory"\n')
+    (planned,) = expand(plan, machine()).cells
+    assert {"file_bytes": 2 * GIB, "file_size_asked": "2x memory"} == dict(planned.loads[0].dataset.levels)
+    with pytest.raises(PlanError, match="file_size is a multiple of the memory"):
+        expand(plan_of('[[workload]]\ntype = "bonnie"\n'), None)
+
+
+def test_mapasync_without_its_map_is_pruned() -> None:
+    plan = plan_of(
+        '[lmdb]\nsync = "mapasync"\nwritemap = { vary = [true, false] }\n[[workload]]\ntype = "lmdb"\n'
+    )
+    expansion = expand(plan, None)
+    assert [True] == [planned.cell.cluster.settings["writemap"] for planned in expansion.cells]
+    assert ("sync = mapasync changes nothing without writemap = true",) == expansion.pruned[0].reasons

@@ -1,0 +1,76 @@
+"""Room and time of LMDB's, bonnie++'s and fio's visits, before anything has been measured; rough on purpose."""
+
+from __future__ import annotations
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Load
+from bedplate.units import MIB, parse_duration_s, parse_size
+
+# What a local NVMe disk does through a file system, and one fsync on it.
+_BYTES_PER_S = 400e6
+_FSYNC_S = 0.002
+_LMDB_OPERATIONS_PER_S = 300_000.0
+_SEEKS_S = 20.0
+_FILES_PER_S = 5000.0
+
+_KEY_BYTES = 16
+_LARGE_VALUE_BYTES = 100_000
+# The driver's map: 3.2 times the keys and values of its largest test, and 16 MiB.
+_LMDB_MAP_SHARE = 3.2
+_LMDB_MAP_BYTES = 16 * MIB
+
+
+def io_bytes(load: Load) -> int:
+    """Bytes that a visit needs for its files; 0 for other workloads."""
+    dataset = load.dataset
+    if dataset.workload == "bonnie":
+        return dataset.levels.integer("file_bytes") or 0
+    if dataset.workload == "fio":
+        return max((_fio_bytes(run.levels) for run in load.runs), default=0)
+    if dataset.workload == "lmdb":
+        asked = max((run.levels.integer("map_bytes") or 0 for run in load.runs), default=0)
+        return asked or max((_lmdb_map_bytes(load, run) for run in load.runs), default=0)
+    return 0
+
+
+def io_seconds(load: Load) -> float:
+    """Seconds of all its runs; 0 for other workloads."""
+    return sum(_run_seconds(load, run) for run in load.runs)
+
+
+def _run_seconds(load: Load, run: RunSpec) -> float:
+    levels = load.dataset.levels
+    if run.workload == "bonnie":
+        # Written, rewritten (read and written) and read.
+        file_s = 4 * (levels.integer("file_bytes") or 0) / _BYTES_PER_S
+        return file_s + _SEEKS_S + 6 * (run.levels.integer("files") or 0) / _FILES_PER_S
+    if run.workload == "fio":
+        if "runtime" in run.levels:
+            return parse_duration_s(run.levels["runtime"])
+        synced = bool(run.levels.get("fsync") or run.levels.get("fdatasync"))
+        operations = _fio_bytes(run.levels) / max(1, parse_size(str(run.levels.get("bs", 4096))))
+        return 2 * _fio_bytes(run.levels) / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
+    if run.workload == "lmdb":
+        entries = levels.integer("entries") or 0
+        names = str(run.levels.get("tests", "")).split(",")
+        synchronous = sum(name.endswith("sync") for name in names)
+        moved = _lmdb_map_bytes(load, run) / _LMDB_MAP_SHARE * len(names)
+        return (
+            synchronous * entries / 1000 * _FSYNC_S
+            + len(names) * entries / _LMDB_OPERATIONS_PER_S
+            + moved / _BYTES_PER_S
+        )
+    return 0.0
+
+
+def _fio_bytes(levels: Levels) -> int:
+    return parse_size(str(levels.get("size", 0))) * (levels.integer("numjobs") or 1)
+
+
+def _lmdb_map_bytes(load: Load, run: RunSpec) -> int:
+    entries = load.dataset.levels.integer("entries") or 0
+    value_bytes = load.dataset.levels.integer("value_bytes") or 0
+    if "100K" in str(run.levels.get("tests", "")):
+        entries, value_bytes = entries // 1000, _LARGE_VALUE_BYTES
+    return int(_LMDB_MAP_SHARE * entries * (_KEY_BYTES + value_bytes)) + _LMDB_MAP_BYTES

@@ -1,0 +1,120 @@
+"""The runs of sequential I/O: bonnie++ once per combination of its levels, fio once per job."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.fio_options import fio_misfits, fio_words
+from bedplate.model.levels import Levels, Scalar
+from bedplate.plan.fio_jobs import READY_FIO_JOBS
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", re.ASCII)
+_MOST_JOBS = 1000
+
+
+@dataclass(frozen=True)
+class FioRun:
+    """One fio job of a plan with a single level of each option."""
+
+    name: str
+    options: Levels
+
+
+def fio_jobs(value: object) -> tuple[FioRun, ...]:
+    """The runs of one `[[workload.job]]` table, several where an option varies; ValueError has every reason.
+
+    `job` names a ready one (`fio_jobs.py`), whose options hold unless the table gives its own; `name` names
+    the run. Everything else is an option of fio's allow-list.
+    """
+    if not isinstance(value, Mapping):
+        raise ValueError('allowed is a table such as { job = "wal-append", size = "1 GB", runtime = "30 s" }')
+    table = dict(value)
+    ready, name = table.pop("job", None), table.pop("name", None)
+    if ready is not None and ready not in READY_FIO_JOBS:
+        raise ValueError(f"job {ready!r:.80} is not known; ready are {', '.join(READY_FIO_JOBS)}")
+    base: Mapping[str, Scalar] = READY_FIO_JOBS[ready].options if ready is not None else {}
+    title = name if name is not None else ready if ready is not None else table.get("rw")
+    if not isinstance(title, str) or not _NAME.fullmatch(title):
+        raise ValueError("a job needs a name of 1 to 41 letters, digits, - and _")
+    factors = {option: _levels(option, level) for option, level in table.items()}
+    combinations = list(_combinations(factors))
+    runs = [
+        FioRun(_run_name(title, combination, factors), Levels({**base, **combination}))
+        for combination in combinations
+    ]
+    reasons = [reason for run in runs for reason in _misfits(run.options)]
+    if reasons:
+        raise ValueError("; ".join(dict.fromkeys(reasons)))
+    return tuple(runs)
+
+
+def fio_run_specs(jobs: Sequence[tuple[FioRun, ...]]) -> tuple[RunSpec, ...]:
+    """The runs of all jobs in order; ValueError where two have one name."""
+    runs = [run for job in jobs for run in job]
+    twice = sorted(name for name, count in Counter(run.name for run in runs).items() if count > 1)
+    if twice:
+        raise ValueError(f"two jobs are called {', '.join(twice)}; give each a name")
+    return tuple(RunSpec(run.name, "fio", run.options) for run in runs)
+
+
+def bonnie_runs(
+    direct: Sequence[bool], chunk_size: Sequence[int], *, per_character: int, files: int
+) -> tuple[RunSpec, ...]:
+    """One run per combination; the per-character stages are left out under O_DIRECT, which refuses them."""
+    found = []
+    for is_direct, chunk in product(direct, chunk_size):
+        name = "bonnie" + ("-direct" if is_direct else "")
+        name += f"-{chunk}" if len(chunk_size) > 1 else ""
+        levels = Levels(
+            direct=is_direct,
+            chunk_bytes=chunk,
+            per_character_bytes=0 if is_direct else per_character,
+            files=files,
+        )
+        found.append(RunSpec(name, "bonnie", levels))
+    return tuple(found)
+
+
+def _levels(option: str, value: object) -> tuple[Scalar, ...]:
+    if isinstance(value, Mapping) and set(value) == {"vary"} and isinstance(value["vary"], list):
+        levels = tuple(value["vary"])
+        if not levels or len(set(map(repr, levels))) < len(levels):
+            raise ValueError(f"{option}: vary takes a list of different levels")
+    else:
+        levels = (value,)
+    wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
+    if wrong:
+        raise ValueError(
+            f"fio option {option!r:.60} takes one value, or {{ vary = [...] }}; found {wrong[0]!r:.80}"
+        )
+    return levels
+
+
+def _combinations(factors: Mapping[str, tuple[Scalar, ...]]) -> Iterator[dict[str, Scalar]]:
+    count = 1
+    for levels in factors.values():
+        count *= len(levels)
+    if count > _MOST_JOBS:
+        raise ValueError(f"the table comes to {count} jobs; allowed are {_MOST_JOBS}")
+    for levels in product(*factors.values()):
+        yield dict(zip(factors, levels, strict=True))
+
+
+def _run_name(title: str, combination: Mapping[str, Scalar], factors: Mapping[str, Any]) -> str:
+    words = [
+        f"{option}-{re.sub('[^A-Za-z0-9]+', '', str(level))}"
+        for option, level in combination.items()
+        if len(factors[option]) > 1
+    ]
+    return "-".join([title, *words])
+
+
+def _misfits(options: Levels) -> list[str]:
+    words, reasons = fio_words(options)
+    return reasons or fio_misfits(words)
