@@ -74,6 +74,5 @@ def test_each_version_is_asked_what_it_has(version: str) -> None:
     # Each counter comes from one place.
     names = [line.split("'")[1] for line in statement.splitlines() if "SELECT '" in line]
     assert len(set(names)) == len(names)
-    assert {"blks_hit", "wal_bytes", "buffers_checkpointer", "buffers_backend", "maxwritten_clean"} <= set(
-        names
-    )
+    everywhere = {"blks_hit", "wal_bytes", "temp_bytes", "buffers_checkpointer", "buffers_backend"}
+    assert {*everywhere, "maxwritten_clean"} <= set(names)

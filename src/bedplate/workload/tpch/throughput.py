@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -78,14 +78,13 @@ class _Streams:
         with ThreadPoolExecutor(len(self._sessions), thread_name_prefix="stream") as pool:
             try:
                 streams = [pool.submit(self._run_stream, place) for place in range(len(self._sessions))]
-                wait(streams, return_when=FIRST_EXCEPTION)
+                wait(streams)
             except BaseException:
                 # An interruption: what the threads wait for must end before they can.
+                self._stopped.set()
                 for session in self._sessions:
                     session.abandon()
                 raise
-            finally:
-                self._stopped.set()
         for stream in streams:
             stream.result()
 
@@ -95,7 +94,11 @@ class _Streams:
             if self._stopped.is_set():
                 return
             self._tell(question)
-            self._asked[place].append(ask(self._sessions[place], question, self._limit_s))
+            try:
+                self._asked[place].append(ask(self._sessions[place], question, self._limit_s))
+            except BedplateError:
+                self._stopped.set()
+                raise
 
     def _tell(self, question: Question) -> None:
         with self._counting:
