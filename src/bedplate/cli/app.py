@@ -216,10 +216,12 @@ def status(study: Path, *, as_json: bool) -> None:
 
 @program.command()
 @_study_directories
-@click.option("--workload", metavar="NAME", help="only this workload's runs")
-@click.option("--metric", metavar="NAME", default="tps", help="the metric to show (docs/METHOD.md)")
+@click.option("--workload", metavar="NAME", help="only this run, or the runs of this type: pgbench, tpch")
+@click.option(
+    "--metric", metavar="NAME", help="one metric (docs/METHOD.md), in place of what each workload is about"
+)
 @_as_json
-def show(studies: tuple[Path, ...], *, workload: str | None, metric: str, as_json: bool) -> None:
+def show(studies: tuple[Path, ...], *, workload: str | None, metric: str | None, as_json: bool) -> None:
     """Tables of a study's results."""
     require_studies(studies)
     from bedplate.report import tables  # noqa: PLC0415

@@ -168,6 +168,17 @@ class Overview:
         """The summary of a metric; one of nothing where it never came up."""
         return self.summaries.get(SummaryKey(cell, run[0], run[1], metric, phase, item), Summary(0))
 
+    def summaries_of(self, cell: str, run: tuple[str, str]) -> tuple[SummaryKey, ...]:
+        """The keys of everything that is summarised of one run of a cell."""
+        return self._keys_by_run.get((cell, *run), ())
+
+    @cached_property
+    def _keys_by_run(self) -> Mapping[tuple[str, str, str], tuple[SummaryKey, ...]]:
+        found: dict[tuple[str, str, str], list[SummaryKey]] = {}
+        for key in self.summaries:
+            found.setdefault((key.cell, key.dataset, key.run), []).append(key)
+        return {run: tuple(keys) for run, keys in found.items()}
+
     def spec(self, run: tuple[str, str]) -> RunSpec | None:
         """What the schedule says of a run; None for one that it does not know."""
         return _specs(self.study).get(run)

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from bedplate.errors import PlanError
+from bedplate.model import tpch
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
 from bedplate.report.durability_table import durability_table
-from bedplate.report.overview import Trouble, overview
-from bedplate.report.wording import (
-    FAILED_MARK,
-    MISSING_MARK,
-    SUSPECT_MARK,
-    VALID_MARK,
-    durability_words,
-    mark,
-    number,
-    repetitions_sentence,
-    span,
+from bedplate.report.overview import overview
+from bedplate.report.part_tables import part_table
+from bedplate.report.parts import WHOLE
+from bedplate.report.table_parts import (
+    MARKS,
+    Notes,
+    cell_name,
+    mark_lines,
+    plain_table,
+    reasons_of,
+    shortened,
+    state_text,
 )
-from bedplate.units import format_size
+from bedplate.report.tpch_tables import tpch_tables
+from bedplate.report.tpch_view import tpch_document
+from bedplate.report.wording import durability_words, mark, number, repetitions_sentence, span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,37 +35,40 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bedplate.report.overview import CellFacts, Measurement, Overview
+    from bedplate.report.overview import CellFacts, Overview
 
 Run = tuple[str, str]
 _BAR_CELLS = 7
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Two runs fit beside each other in 80 columns.
 _RUNS_IN_A_TABLE = 2
-_STYLES = {VALID_MARK: "green", SUSPECT_MARK: "yellow", FAILED_MARK: "red", MISSING_MARK: "dim"}
+_TPS = "tps"
 
 
 def show_tables(
-    study_paths: Sequence[Path], *, workload: str | None = None, metric: str = "tps"
+    study_paths: Sequence[Path], *, workload: str | None = None, metric: str | None = None
 ) -> list[RenderableType]:
-    """One table per study and pair of runs, each with its footnotes; `workload` is the name of a run.
+    """Every study's tables, each with its footnotes.
 
-    The last of a study's tables is that of its durability. PlanError where no study has the run or nothing knows the metric.
+    `workload` is the name of a run or a type of workload. Without a `metric` each type shows what it is about:
+    tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
+    the parts of each run. The last of a study's tables is that of its durability. PlanError where no study has
+    the run or nothing knows the metric.
     """
-    if metric not in METRICS:
-        raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
+    _require_metric(metric)
     shown: list[RenderableType] = []
     names: list[str] = []
     for path in study_paths:
         found = overview(path)
         names += [run for _, run in found.runs]
-        runs = [run for run in found.runs if workload in (None, run[1])]
-        shown += [
-            _study_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
-            for start in range(0, len(runs), _RUNS_IN_A_TABLE)
-        ]
+        runs = _chosen(found, workload)
+        if not runs:
+            continue
+        title = Text(found.study.facts.title, style="bold")
+        shown.append(Group(title, *mark_lines(found)))
+        shown += _metric_tables(found, runs, metric) if metric else _default_tables(found, runs)
         durability = durability_table(found)
-        if runs and durability is not None:
+        if durability is not None:
             shown.append(durability)
     if workload is not None and not shown:
         raise PlanError(
@@ -73,9 +78,10 @@ def show_tables(
 
 
 def show_document(
-    study_paths: Sequence[Path], *, workload: str | None = None, metric: str = "tps"
+    study_paths: Sequence[Path], *, workload: str | None = None, metric: str | None = None
 ) -> dict[str, Any]:
     """The same as JSON: one entry per study, cell and run. Absent figures are null."""
+    _require_metric(metric)
     return {
         "studies": [
             _study_document(overview(path), str(path), workload=workload, metric=metric)
@@ -98,52 +104,87 @@ def bar(value: float | None, largest: float, *, cells: int = _BAR_CELLS) -> str:
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def _study_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:
-    notes = _Notes()
+def _require_metric(metric: str | None) -> None:
+    if metric is not None and metric not in METRICS:
+        raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
+
+
+def _chosen(found: Overview, workload: str | None) -> list[Run]:
+    """The runs of that name, and those of that type of workload."""
+    return [run for run in found.runs if workload in (None, run[1], _type(found, run))]
+
+
+def _type(found: Overview, run: Run) -> str | None:
+    spec = found.spec(run)
+    return None if spec is None else spec.workload
+
+
+def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    warehouse = [run for run in runs if _type(found, run) == tpch.WORKLOAD]
+    others = [run for run in runs if run not in warehouse]
+    return [*_run_tables(found, others, _TPS), *(tpch_tables(found, warehouse) if warehouse else [])]
+
+
+def _metric_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[RenderableType]:
+    """The whole runs that have the metric, then the parts of each; a metric that nothing has is shown as such."""
+    having = {
+        (key.dataset, key.run)
+        for key in found.summaries
+        if key.metric == metric and (key.phase, key.item) == (WHOLE, "")
+    }
+    parts = [table for run in runs if (table := part_table(found, run, metric)) is not None]
+    whole = [run for run in runs if run in having]
+    return [*_run_tables(found, whole if whole or parts else runs, metric), *parts]
+
+
+def _run_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[RenderableType]:
+    return [
+        _run_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
+        for start in range(0, len(runs), _RUNS_IN_A_TABLE)
+    ]
+
+
+def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:
+    notes = Notes()
     several = len({dataset for dataset, _ in found.runs}) > 1
     # Where only some are, the footnote at their names says it.
     measured = [cell for cell in found.cells.values() if any(found.of(cell.id, run) for run in runs)]
     all_emulated = any(cell.emulated for cell in measured)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+    with_latency = _has_latency(found, runs)
+    table = plain_table()
     table.add_column("cell", overflow="fold", min_width=14, max_width=36)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
     for dataset, run in runs:
         title = f"{run} ({dataset})" if several else run
         unit = METRICS[metric].unit
-        head = Text(f"{_shortened(title)}\n{metric}" + ("" if unit == "1/s" else f", {unit}"))
+        head = Text(f"{shortened(title)}\n{metric}" + ("" if unit == "1/s" else f", {unit}"))
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", overflow="fold", min_width=13)
     table.add_column("", no_wrap=True, width=_BAR_CELLS)
-    table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
+    if with_latency:
+        table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
     table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
     largest = max((found.summary(cell, last, metric).median or 0.0 for cell in found.cells), default=0.0)
     for cell in found.cells.values():
-        table.add_row(*_row(found, cell, runs, metric=metric, largest=largest, notes=notes))
-    return Group(
-        Text(found.study.facts.title, style="bold"),
-        *(Text(f"{mark_[:1].upper()}{mark_[1:]}.", style="yellow") for mark_ in found.marks),
-        table,
-        _legend(runs, metric),
-        *(Text(line, style="dim") for line in notes.lines()),
-    )
+        row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
+        table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
+    legend = _legend(runs, metric, with_latency=with_latency)
+    return Group(table, legend, *notes.lines())
+
+
+def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
+    """Queries of a data warehouse are no transactions; they have no percentiles."""
+    return any(_type(found, run) != tpch.WORKLOAD for run in runs)
 
 
 def _row(
-    found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: _Notes
+    found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: Notes
 ) -> list[RenderableType]:
-    label = cell.label
-    name = Text(label.panel)
-    blocks = f"\nfs {_size(label.filesystem_block_bytes)} · db {_size(label.database_block_bytes)}"
-    name.append(blocks, style="dim")
     survives = Text(durability_words(cell.durability).replace(" / ", " /\n").replace(" loss", "\nloss"))
     for reason in cell.durability.reasons if cell.durability else ():
         survives.append(notes.number(reason), style="dim")
-    for other in cell.identical_to:
-        name.append(notes.number(f"in force is the same as in {found.cells[other].label.full}"), style="dim")
-    for note in cell.notes:
-        name.append(notes.number(note), style="dim")
     figures: list[RenderableType] = []
     for run in runs:
         summary = found.summary(cell.id, run, metric)
@@ -151,74 +192,30 @@ def _row(
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
     last = runs[-1]
-    measurements = [m for run in runs for m in found.of(cell.id, run)]
-    sign = mark(measurements)
     counts = [found.summary(cell.id, run, metric).n for run in runs]
-    state = Text("/".join(str(count) for count in dict.fromkeys(counts)))
-    state.append(f" {sign}", style=_STYLES[sign])
-    # A line of their own: rich would cut off what does not fit behind the mark.
-    numbers = [notes.number(reason) for reason in _reasons(measurements)]
-    state.append("".join(f"\n{','.join(numbers[i : i + 3])}" for i in range(0, len(numbers), 3)), style="dim")
+    name = cell_name(found, cell, notes)
     return [
         name,
         survives,
         *figures,
         Text(bar(found.summary(cell.id, last, metric).median, largest), style="cyan"),
         Text(number(found.summary(cell.id, last, "latency_ms_p99").median)),
-        state,
+        state_text(counts, [m for run in runs for m in found.of(cell.id, run)], notes),
     ]
 
 
-def _size(size_bytes: int | None) -> str:
-    """A block size in few columns: `4k`; `default` where nothing was asked for and nothing read back."""
-    if size_bytes is None:
-        return "default"
-    return format_size(size_bytes).replace(" KiB", "k").replace(" MiB", "M").replace(" B", "")
+def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:
+    words = (
+        f"Median of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {runs[-1][1]}."
+    )
+    return Text(f"{words}\n{MARKS} {metric}: {METRICS[metric].definition}.", style="dim")
 
 
-def _shortened(text: str, columns: int = 26) -> str:
-    """The head of a column: what is longer stands in full in the legend."""
-    return text if len(text) <= columns else f"{text[: columns - 1]}…"
-
-
-def _reasons(measurements: Sequence[Measurement]) -> list[str]:
-    """What is to be said of a cell's runs, with its repetition; failures of a visit stand once."""
-    found: dict[str, None] = {}
-    for m in measurements:
-        if m.trouble is None:
-            continue
-        for reason in m.reasons or ("no reason was recorded",):
-            where = f" ({m.run})" if m.figures else ""
-            found.setdefault(
-                reason if m.trouble is Trouble.NOT_RUN else f"{m.trouble.value}{where}: {reason}"
-            )
-    return list(found)
-
-
-def _legend(runs: Sequence[Run], metric: str) -> Text:
-    words = f"Median of n repetitions, range below it. Bar and p99: {runs[-1][1]}."
-    marks = f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {FAILED_MARK} failed, {MISSING_MARK} incomplete."
-    return Text(f"{words}\n{marks} {metric}: {METRICS[metric].definition}.", style="dim")
-
-
-class _Notes:
-    """Footnotes in the order in which they come up, each sentence once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def number(self, sentence: str) -> str:
-        """The superscript of a sentence."""
-        found = self._numbers.setdefault(sentence, len(self._numbers) + 1)
-        return str(found).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-    def lines(self) -> list[str]:
-        """The notes as they stand below the table."""
-        return [f"{found} {sentence}" for sentence, found in self._numbers.items()]
-
-
-def _study_document(found: Overview, path: str, *, workload: str | None, metric: str) -> dict[str, Any]:
-    runs = [run for run in found.runs if workload in (None, run[1])]
+def _study_document(
+    found: Overview, path: str, *, workload: str | None, metric: str | None
+) -> dict[str, Any]:
+    runs = _chosen(found, workload)
+    views = [view for view in found.tpch if (view.dataset, view.run) in runs]
     return {
         "study": path,
         "title": found.study.facts.title,
@@ -226,10 +223,13 @@ def _study_document(found: Overview, path: str, *, workload: str | None, metric:
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions, study=path),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
+        **({"tpch": [tpch_document(view) for view in views]} if views else {}),
     }
 
 
-def _cell_document(found: Overview, cell: CellFacts, runs: Sequence[Run], metric: str) -> Mapping[str, Any]:
+def _cell_document(
+    found: Overview, cell: CellFacts, runs: Sequence[Run], metric: str | None
+) -> Mapping[str, Any]:
     return {
         "cell": cell.id,
         "label": cell.label.full,
@@ -241,15 +241,27 @@ def _cell_document(found: Overview, cell: CellFacts, runs: Sequence[Run], metric
         "emulated": cell.emulated,
         "incomparable": list(cell.incomparable),
         "identical_to": list(cell.identical_to),
-        "runs": [
-            {
-                "dataset": run[0],
-                "run": run[1],
-                "mark": mark(found.of(cell.id, run)),
-                "reasons": _reasons(found.of(cell.id, run)),
-                metric: to_json(found.summary(cell.id, run, metric)),
-                "latency_ms_p99": to_json(found.summary(cell.id, run, "latency_ms_p99")),
-            }
-            for run in runs
-        ],
+        "runs": [_run_document(found, cell, run, metric) for run in runs],
     }
+
+
+def _run_document(found: Overview, cell: CellFacts, run: Run, metric: str | None) -> Mapping[str, Any]:
+    document: dict[str, Any] = {
+        "dataset": run[0],
+        "run": run[1],
+        "mark": mark(found.of(cell.id, run)),
+        "reasons": reasons_of(found.of(cell.id, run)),
+    }
+    if _type(found, run) != tpch.WORKLOAD:
+        for name in dict.fromkeys((metric or _TPS, "latency_ms_p99")):
+            document[name] = to_json(found.summary(cell.id, run, name))
+        return document
+    keys = [key for key in found.summaries_of(cell.id, run) if metric in (None, key.metric)]
+    whole = [key for key in keys if (key.phase, key.item) == (WHOLE, "")]
+    document["metrics"] = {key.metric: to_json(found.summaries[key]) for key in whole}
+    document["parts"] = [
+        {"phase": key.phase, "item": key.item, "metric": key.metric, **to_json(found.summaries[key])}
+        for key in keys
+        if key not in whole
+    ]
+    return document

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bedplate.model import codec, tpch
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
 from bedplate.model.query_plan import PLANS_FILE, QueryPlans
-from bedplate.model.tpch_figures import TpchFigure, composite
+from bedplate.model.tpch_figures import NOT_AUDITED, TpchFigure, composite
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.summary import TRUSTED, Summary, SummaryKey
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
@@ -182,3 +182,43 @@ def _tpch_figure(m: Measurement, metric: str) -> TpchFigure:
 
 def _is_kind(spec: RunSpec | None, kind: str) -> bool:
     return spec is not None and spec.workload == tpch.WORKLOAD and spec.levels.text("kind") == kind
+
+
+def plan_letters(view: TpchView) -> dict[str, dict[str, str]]:
+    """A letter for every plan of every query, by hash: `A` is the one that its first cell chose."""
+    found: dict[str, dict[str, str]] = {}
+    for cell in view.scores.cells:
+        for query, hashes in view.plans.get(cell.cell, {}).items():
+            letters = found.setdefault(query, {})
+            for hashed in hashes:
+                letters.setdefault(hashed, _letters(len(letters)))
+    return found
+
+
+def _letters(number: int) -> str:
+    """0 is `A`, 25 is `Z`, 26 is `AA`."""
+    before, place = divmod(number, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + place)
+
+
+def tpch_document(view: TpchView) -> dict[str, Any]:
+    """A view as JSON; a score that is absent is null and has its reasons."""
+    scores_ = view.scores
+    return {
+        "dataset": view.dataset,
+        "run": view.run,
+        "note": NOT_AUDITED,
+        "queries": list(scores_.queries),
+        "kept": list(scores_.kept),
+        "dropped": {query: list(reasons) for query, reasons in scores_.dropped.items()},
+        "causes": {query: list(causes) for query, causes in scores_.causes.items()},
+        "left_out": dict(scores_.left_out),
+        "cells": [
+            {**codec.to_json(cell), "repetitions": view.repetitions[cell.cell]} for cell in scores_.cells
+        ],
+        "plans": {
+            cell: {query: list(hashes) for query, hashes in queries.items()}
+            for cell, queries in view.plans.items()
+        },
+        "plan_letters": plan_letters(view),
+    }

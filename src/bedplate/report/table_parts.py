@@ -1,0 +1,103 @@
+"""What the tables of the terminal are put together from: footnotes, names of cells, heads, reasons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from bedplate.report.overview import Trouble
+from bedplate.report.wording import FAILED_MARK, MISSING_MARK, SUSPECT_MARK, VALID_MARK, mark
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.report.overview import CellFacts, Measurement, Overview
+
+MARKS = f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {FAILED_MARK} failed, {MISSING_MARK} incomplete."
+_STYLES = {VALID_MARK: "green", SUSPECT_MARK: "yellow", FAILED_MARK: "red", MISSING_MARK: "dim"}
+_NUMBERS_IN_A_LINE = 3
+
+
+class Notes:
+    """Footnotes in the order in which they come up, each sentence once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, sentence: str) -> str:
+        """The superscript of a sentence."""
+        found = self._numbers.setdefault(sentence, len(self._numbers) + 1)
+        return str(found).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+    def lines(self) -> list[Text]:
+        """The notes as they stand below the table."""
+        return [Text(f"{found} {sentence}", style="dim") for sentence, found in self._numbers.items()]
+
+
+def plain_table() -> Table:
+    """A table with a line below its head and nothing else."""
+    return Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+
+
+def mark_lines(found: Overview) -> list[Text]:
+    """What stands beside every figure of a study, one sentence a line."""
+    return [Text(f"{words[:1].upper()}{words[1:]}.", style="yellow") for words in found.marks]
+
+
+def block_words(cell: CellFacts) -> str:
+    """The block sizes of a cell in few columns: `fs 4k · db 8k`."""
+    label = cell.label
+    return f"fs {_size(label.filesystem_block_bytes)} · db {_size(label.database_block_bytes)}"
+
+
+def cell_name(found: Overview, cell: CellFacts, notes: Notes) -> Text:
+    """A cell in the first column of a table, with footnotes for what is to be known of it."""
+    name = Text(cell.label.panel)
+    name.append(f"\n{block_words(cell)}", style="dim")
+    for other in cell.identical_to:
+        name.append(notes.number(f"in force is the same as in {found.cells[other].label.full}"), style="dim")
+    for note in cell.notes:
+        name.append(notes.number(note), style="dim")
+    return name
+
+
+def state_text(counts: Iterable[int], measurements: Sequence[Measurement], notes: Notes) -> Text:
+    """The last column: how many values stand behind the figures, the mark, and why it is what it is."""
+    sign = mark(measurements)
+    state = Text("/".join(str(count) for count in dict.fromkeys(counts)))
+    state.append(f" {sign}", style=_STYLES[sign])
+    # A line of their own: rich would cut off what does not fit behind the mark.
+    numbers = [notes.number(reason) for reason in reasons_of(measurements)]
+    lines = [numbers[i : i + _NUMBERS_IN_A_LINE] for i in range(0, len(numbers), _NUMBERS_IN_A_LINE)]
+    state.append("".join(f"\n{','.join(line)}" for line in lines), style="dim")
+    return state
+
+
+def reasons_of(measurements: Sequence[Measurement]) -> list[str]:
+    """What is to be said of a cell's runs, with its repetition; failures of a visit stand once."""
+    found: dict[str, None] = {}
+    for m in measurements:
+        if m.trouble is None:
+            continue
+        for reason in m.reasons or ("no reason was recorded",):
+            where = f" ({m.run})" if m.figures else ""
+            found.setdefault(
+                reason if m.trouble is Trouble.NOT_RUN else f"{m.trouble.value}{where}: {reason}"
+            )
+    return list(found)
+
+
+def shortened(text: str, columns: int = 26) -> str:
+    """The head of a column: what is longer stands in full in the legend."""
+    return text if len(text) <= columns else f"{text[: columns - 1]}…"
+
+
+def _size(size_bytes: int | None) -> str:
+    """A block size in few columns: `4k`; `default` where nothing was asked for and nothing read back."""
+    if size_bytes is None:
+        return "default"
+    return format_size(size_bytes).replace(" KiB", "k").replace(" MiB", "M").replace(" B", "")
