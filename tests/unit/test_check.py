@@ -27,6 +27,7 @@ _HOST_TOOLS = (
     "mkreiserfs",
     "mkfs.nilfs2",
     "mkfs.f2fs",
+    "mdb_stat",
     "mkntfs",
     "losetup",
     "git",
@@ -38,7 +39,12 @@ _HOST_TOOLS = (
     "make",
 )
 _MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz", "qemu-system-x86_64")
-_HOST_FILES = ("/usr/include/stdio.h", "/usr/include/liburing.h", "/etc/ssl/certs/ca-certificates.crt")
+_HOST_FILES = (
+    "/usr/include/stdio.h",
+    "/usr/include/liburing.h",
+    "/usr/include/lmdb.h",
+    "/etc/ssl/certs/ca-certificates.crt",
+)
 
 
 @dataclass(frozen=True)
