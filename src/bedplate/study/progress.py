@@ -13,6 +13,9 @@ from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.writer import writer_of
 
+# Recorded and not reported; every other phase is.
+_WARMUP = "warmup"
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -28,9 +31,10 @@ class Failure:
 class Progress:
     """Counts of visits by their last attempt.
 
-    `measured_s` is the time inside `measure` phases of finished visits, `visits_s` the wall time of
-    those visits, with boots, hand-over and figures; their ratio says how well a study uses its time. `steps` are means per visit, the
-    longest first, without the runs themselves. `emulated`: some visit had emulated processors.
+    `measured_s` is the time inside the phases of finished visits that figures are made of: all but the warm-up.
+    `visits_s` is the wall time of those visits, with boots, hand-over and figures; their ratio says how well a
+    study uses its time. `steps` are means per visit, the longest first, without the runs themselves.
+    `emulated`: some visit had emulated processors.
     """
 
     title: str
@@ -95,7 +99,7 @@ def _measured_seconds(path: Path, record: VisitRecord) -> float:
         file = path / "runs" / name / "record.json"
         if file.exists():
             phases = codec.read(RunRecord, file).phases
-            total += sum(p.end_monotonic_s - p.start_monotonic_s for p in phases if p.name == "measure")
+            total += sum(p.end_monotonic_s - p.start_monotonic_s for p in phases if p.name != _WARMUP)
     return total
 
 

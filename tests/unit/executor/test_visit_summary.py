@@ -1,0 +1,105 @@
+"""The line that a visit leaves in the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.synthetic_study import Recipe, write_study
+from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
+
+from bedplate.executor.study_run import _summary
+from bedplate.model.codec import write
+from bedplate.model.visit import Outcome, Phase, RunRecord
+from bedplate.study.progress import read_progress
+from bedplate.study.stored import read_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.study.stored import StoredVisit
+
+ONE = TpchRecipe(
+    filesystems=("ext4",),
+    database_blocks=(8192,),
+    repetitions=1,
+    timeouts=(),
+    other_plans=(),
+    wavering_plans=(),
+    failed=(),
+)
+
+
+def only_visit(study: Path) -> StoredVisit:
+    (visit,) = read_study(study).visits
+    return visit
+
+
+def test_a_tpch_visit_tells_its_times_and_how_many_queries_ended(tmp_path: Path) -> None:
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", ONE))
+    text = _summary(visit.record, visit.runs)
+    load, cold, warm, throughput = text.split(", ")
+    assert load.startswith("load 2")
+    assert load.endswith(" s")
+    assert cold.startswith("cold ")
+    assert "of" not in cold, "the count is said once of passes that are alike"
+    assert warm.endswith(" (22 of 22)")
+    assert throughput.endswith(" (44 of 44)")
+
+
+def test_a_pass_with_a_timeout_has_its_own_count(tmp_path: Path) -> None:
+    recipe = replace(ONE, timeouts=((0, 20), (0, 21)), suspect=((0, 1, "warm"),), streams=0)
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", recipe))
+    whole = replace(visit.runs[1], figures=tuple(f for f in visit.runs[1].figures if f.item != "20"))
+    text = _summary(visit.record, (visit.runs[0], whole, visit.runs[2]))
+    assert "(20 of 21), warm" in text
+    assert text.endswith("(20 of 22) (suspect)")
+
+
+def test_seconds_that_are_few_keep_a_digit(tmp_path: Path) -> None:
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", replace(ONE, scale_factor=0.01)))
+    assert _summary(visit.record, visit.runs).startswith("load 2.")
+
+
+def test_a_failed_visit_tells_why(tmp_path: Path) -> None:
+    recipe = replace(ONE, failed=((0, 1, "cold"),))
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", recipe))
+    assert visit.record.outcome is Outcome.FAILED
+    assert "its answer differs" in _summary(visit.record, visit.runs)
+
+
+def test_a_pgbench_visit_tells_its_tps(tmp_path: Path) -> None:
+    recipe = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=1, course_s=5, canaries=0)
+    visit = read_study(write_study(tmp_path / "study", recipe)).visits[0]
+    first, second = _summary(visit.record, visit.runs).split(", r")
+    assert first.startswith("read-only ")
+    assert first.endswith(" tps")
+    assert second.startswith("ead-write ")
+
+
+@pytest.mark.parametrize("runs", [(), None])
+def test_a_visit_without_figures_tells_nothing(tmp_path: Path, runs: tuple[()] | None) -> None:
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", ONE))
+    bare = tuple(replace(run, figures=()) for run in visit.runs)
+    assert "" == _summary(visit.record, bare if runs is None else runs)
+
+
+def test_the_progress_of_a_tpch_study_counts_its_visits(tmp_path: Path) -> None:
+    recipe = replace(ONE, repetitions=3, failed=((0, 2, "warm"),), missing=((0, 3),))
+    found = read_progress(synthetic_tpch_study(tmp_path / "study", recipe))
+    assert (3, 1, 1, 1) == (found.visits, found.completed, found.failed, found.left)
+    (failure,) = found.failures
+    assert any(reason.startswith("warm: query 5") for reason in failure.reasons)
+
+
+def test_every_phase_but_the_warm_up_counts_as_measured(tmp_path: Path) -> None:
+    study = synthetic_tpch_study(tmp_path / "study", ONE)
+    visit = only_visit(study)
+    (spec, *_) = tpch_runs(ONE)
+    phases = [Phase(name, 0.0, 7.0, 0.0, 7.0) for name in ("warmup", "load", "indexes", "query 14")]
+    record = RunRecord(spec, Outcome.COMPLETED, phases=tuple(phases))
+    write(visit.directory / "runs" / visit.record.runs[0] / "record.json", record)
+    found = read_progress(study)
+    assert 21.0 == found.measured_s
+    assert found.measured_share == pytest.approx(21.0 / found.visits_s)
