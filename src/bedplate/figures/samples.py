@@ -71,6 +71,19 @@ def arrange(rows: Sequence[tuple[float, float, Mapping[str, float]]]) -> Samples
     )
 
 
+def joined(samples: Samples, more: Iterable[Sample]) -> Samples:
+    """The samples with others between them, such as readings at the ends of phases."""
+    rows = [
+        (
+            float(samples.monotonic_s[i]),
+            float(samples.wall_s[i]),
+            _values(samples, i),
+        )
+        for i in range(len(samples))
+    ]
+    return arrange([*rows, *((sample.monotonic_s, sample.wall_s, sample.values) for sample in more)])
+
+
 def clock_step_s(samples: Samples) -> float | None:
     """The largest step of the wall clock against the monotonic one between two samples.
 
@@ -88,10 +101,7 @@ def values_between(
 ) -> tuple[Mapping[str, float], ...]:
     """The values of every sample in a stretch of time, both ends included, each with what it had."""
     inside = (samples.monotonic_s >= from_monotonic_s) & (samples.monotonic_s <= to_monotonic_s)
-    return tuple(
-        {name: float(values[i]) for name, values in samples.values.items() if not np.isnan(values[i])}
-        for i in np.flatnonzero(inside)
-    )
+    return tuple(_values(samples, int(i)) for i in np.flatnonzero(inside))
 
 
 def rates(
@@ -139,6 +149,11 @@ def levels(
         place = np.clip(np.searchsorted(at, middle, side="right") - 1, 0, len(at) - 2)
         result[np.diff(at)[place] > GAP_S] = np.nan
     return result
+
+
+def _values(samples: Samples, i: int) -> dict[str, float]:
+    """What one sample had."""
+    return {name: float(values[i]) for name, values in samples.values.items() if not np.isnan(values[i])}
 
 
 def _rows(path: Path) -> Iterator[tuple[float, float, Mapping[str, float]]]:

@@ -14,7 +14,7 @@ from bedplate.figures.facts import deltas_of, integer, steal_share_of, text
 from bedplate.figures.inputs import COURSE, RunInputs, read_inputs
 from bedplate.figures.protocol import Made
 from bedplate.figures.rule import judge
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import clock_step_s, joined, values_between
 from bedplate.figures.tpch_parts import load_figures, missing_parts, power_figures, throughput_figures
 from bedplate.figures.tpch_validity import TPCH_RULES
 from bedplate.figures.unfinished import not_completed, unmeasured
@@ -106,10 +106,12 @@ class _Measured:
         yield from gauge_figures(samples, pass_=self._pass)
 
     def _course(self) -> pl.DataFrame:
-        stretches = tuple(
-            Stretch(phase.name, self._window_of(phase), None) for phase in self.inputs.record.phases
-        )
-        return make_course(stretches, self._window, self._first, self.inputs.samples, self._block_size_bytes)
+        record = self.inputs.record
+        # Readings at the ends of phases tell seconds apart in which short queries began and ended.
+        ends = [end for counters in record.phase_counters for end in (counters.before, counters.after)]
+        samples = joined(self.inputs.samples, ends)
+        stretches = tuple(Stretch(phase.name, self._window_of(phase), None) for phase in record.phases)
+        return make_course(stretches, self._window, self._first, samples, self._block_size_bytes)
 
     def _evidence(self) -> TpchEvidence:
         inputs, record = self.inputs, self.inputs.record

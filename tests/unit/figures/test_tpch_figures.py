@@ -176,6 +176,18 @@ def test_the_course_names_the_phase_of_every_second(tmp_path: Path) -> None:
     assert inner.to_list() == pytest.approx([10.0] * 5)
 
 
+def test_readings_at_the_ends_of_phases_are_part_of_the_course(tmp_path: Path) -> None:
+    """A pass of less than a second lies between two samples of the sampler."""
+    seconds = {"query 14": 0.3, "query 2": 0.3, "query 9": 0.3}
+    directory, run = write_raw_tpch(tmp_path, RawTpch(seconds=seconds))
+    (run / "course.jsonl").write_text("")
+    make_figures(directory, run)
+    course = pl.read_parquet(run / "course.parquet")
+    assert ["query 14", "query 9"] == course["phase"].to_list()
+    # From .75 of the first second to .75 of the next: only that is covered for the half of a second.
+    assert course["device_read_mib_per_s"].to_list() == [None, pytest.approx(10.0)]
+
+
 def test_a_stepped_wall_clock_moves_no_phase_and_is_told(tmp_path: Path) -> None:
     steady, stepped = tmp_path / "steady", tmp_path / "stepped"
     found = made(stepped, RawTpch(wall_step_s=-3600.0))
