@@ -1,0 +1,241 @@
+"""Effects of factors, on designs whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bedplate.model.levels import Scalar
+from bedplate.statistics.design import DesignCell, design
+from bedplate.statistics.effects import FILESYSTEM, Effect, Effects, Interaction, effects
+
+Truth = Callable[[Mapping[str, Scalar]], float]
+BLOCK, BARRIER, DATA = "build.block_size_bytes", "filesystem.barrier", "filesystem.data"
+
+
+def cells(
+    levels: Iterator[Mapping[str, Scalar]] | list[Mapping[str, Scalar]],
+    truth: Truth,
+    *,
+    repetitions: int = 5,
+    scatter: float = 0.0,
+    seed: int = 1,
+) -> list[DesignCell]:
+    """Cells whose values are the truth, times a factor of their repetition, times the scatter of a run."""
+    random = np.random.default_rng(seed)
+    shifts = random.normal(0, 0.2, repetitions)
+    return [
+        DesignCell(
+            found,
+            {
+                r: truth(found) * math.exp(shifts[r - 1] + random.normal(0, scatter))
+                for r in range(1, repetitions + 1)
+            },
+        )
+        for found in levels
+    ]
+
+
+def crossed(**factors: tuple[Scalar, ...]) -> list[Mapping[str, Scalar]]:
+    names = {"kind": FILESYSTEM, "block": BLOCK, "barrier": BARRIER}
+    keys = [names.get(name, name) for name in factors]
+    return [dict(zip(keys, chosen, strict=True)) for chosen in product(*factors.values())]
+
+
+def effect(found: Effects, factor: str, level: Scalar, baseline: Scalar) -> Effect:
+    (only,) = (e for e in found.effects if (e.factor, e.level, e.baseline) == (factor, level, baseline))
+    return only
+
+
+def interaction(found: Effects, factor: str, by: str) -> Interaction:
+    (only,) = (i for i in found.interactions if {factor, by} == {i.factor, i.by})
+    return only
+
+
+def small_blocks_help_without_barriers(levels: Mapping[str, Scalar]) -> float:
+    gain = 2.0 if levels[BLOCK] == 2048 and not levels[BARRIER] else 1.0
+    return 1000 * gain * (1.3 if levels[FILESYSTEM] == "xfs" else 1.0)
+
+
+def test_ratios_and_interactions_without_scatter_are_the_truth() -> None:
+    levels = crossed(kind=("ext4", "xfs"), block=(8192, 2048), barrier=(True, False))
+    (found,) = effects(cells(levels, small_blocks_help_without_barriers))
+    kind = effect(found, FILESYSTEM, "xfs", "ext4")
+    assert kind.judged.ratio == pytest.approx(1.3)
+    assert (4, ()) == (kind.strata, kind.averaged_over)
+    # Numbers stand in their order; the mean of no gain and a twofold one is geometric.
+    assert effect(found, BLOCK, 8192, 2048).judged.ratio == pytest.approx(1 / math.sqrt(2))
+    both = interaction(found, BLOCK, BARRIER)
+    assert (8192, 2048, True, False) == (both.level, both.baseline, both.at, both.against)
+    assert (1.0, 0.5, 2.0) == pytest.approx((both.ratio_at, both.ratio_against, both.judged.ratio))
+    assert interaction(found, FILESYSTEM, BLOCK).judged.ratio == pytest.approx(1.0)
+    assert (None, (), ()) == (found.within, found.aliases, found.unmatched)
+
+
+def test_what_is_real_is_told_from_what_is_not() -> None:
+    levels = crossed(kind=("ext4", "xfs", "jfs"), block=(2048, 8192), barrier=(True, False))
+    (found,) = effects(cells(levels, small_blocks_help_without_barriers, scatter=0.02))
+    assert effect(found, FILESYSTEM, "xfs", "ext4").judged.real
+    assert not effect(found, FILESYSTEM, "jfs", "ext4").judged.real
+    assert interaction(found, BLOCK, BARRIER).judged.real
+    others = [i for i in found.interactions if {i.factor, i.by} != {BLOCK, BARRIER}]
+    assert 6 == len(others)
+    assert not any(i.judged.real for i in others)
+    assert found.effects_confidence > 0.95
+
+
+def nested_levels() -> Iterator[Mapping[str, Scalar]]:
+    for block in (2048, 8192):
+        yield {FILESYSTEM: "xfs", BLOCK: block}
+        for data in ("ordered", "journal"):
+            yield {FILESYSTEM: "ext4", BLOCK: block, DATA: data}
+        for nodatacow in (True, False):
+            yield {FILESYSTEM: "btrfs", BLOCK: block, "filesystem.nodatacow": nodatacow}
+
+
+def nested_truth(levels: Mapping[str, Scalar]) -> float:
+    slow = 0.5 if levels.get(DATA) == "journal" else 1.0
+    fast = 3.0 if levels.get("filesystem.nodatacow") is True else 1.0
+    return slow * fast * (1.2 if levels[BLOCK] == 8192 else 1.0)
+
+
+def test_a_factor_of_one_file_system_is_judged_within_it() -> None:
+    whole, ext4, btrfs = effects(cells(nested_levels(), nested_truth))
+    assert {FILESYSTEM, BLOCK} == {e.factor for e in whole.effects}
+    assert (FILESYSTEM, "ext4") == ext4.within
+    assert effect(ext4, DATA, "journal", "ordered").judged.ratio == pytest.approx(0.5)
+    assert {DATA, BLOCK} == {e.factor for e in ext4.effects}
+    assert (FILESYSTEM, "btrfs") == btrfs.within
+    assert 4 == btrfs.cells
+    assert effect(whole, BLOCK, 8192, 2048).judged.ratio == pytest.approx(1.2)
+
+
+def test_what_only_one_side_has_is_averaged_over_and_named() -> None:
+    whole = effects(cells(nested_levels(), nested_truth))[0]
+    kind = effect(whole, FILESYSTEM, "ext4", "xfs")
+    assert (DATA,) == kind.averaged_over
+    assert kind.judged.ratio == pytest.approx(math.sqrt(0.5))
+
+
+def test_a_factor_of_two_file_systems_is_judged_over_both_and_in_each() -> None:
+    levels: list[Mapping[str, Scalar]] = [
+        {FILESYSTEM: kind, DATA: data} for kind in ("ext3", "ext4") for data in ("ordered", "journal")
+    ]
+    levels.append({FILESYSTEM: "xfs"})
+
+    def truth(found: Mapping[str, Scalar]) -> float:
+        return 0.5 if found.get(DATA) == "journal" else 1.0
+
+    whole, ext3, ext4 = effects(cells(levels, truth))
+    assert 2 == effect(whole, DATA, "journal", "ordered").strata
+    assert [(FILESYSTEM, "ext3"), (FILESYSTEM, "ext4")] == [ext3.within, ext4.within]
+    # Matched on what both have.
+    assert effect(whole, FILESYSTEM, "ext4", "ext3").averaged_over == ()
+    assert effect(whole, FILESYSTEM, "ext4", "ext3").judged.ratio == pytest.approx(1.0)
+
+
+def test_missing_cells_leave_the_complete_part_for_each_ratio() -> None:
+    levels = [
+        found
+        for found in crossed(kind=("ext4", "btrfs"), block=(1024, 2048, 4096))
+        if found[FILESYSTEM] == "ext4" or found[BLOCK] == 4096
+    ]
+
+    def truth(found: Mapping[str, Scalar]) -> float:
+        # Small blocks are slow; without matching, ext4 would look slower than it is.
+        return (1.0 if found[BLOCK] == 4096 else 0.1) * (2.0 if found[FILESYSTEM] == "btrfs" else 1.0)
+
+    (found,) = effects(cells(levels, truth))
+    kind = effect(found, FILESYSTEM, "btrfs", "ext4")
+    assert kind.judged.ratio == pytest.approx(2.0)
+    assert 1 == kind.strata
+    assert () == found.interactions
+
+
+def test_two_names_of_one_factor_are_one_factor() -> None:
+    levels: list[Mapping[str, Scalar]] = [
+        {"device.throttle": name, "device.throttle.iops": iops, BLOCK: block}
+        for name, iops in (("slow", 100), ("fast", 900))
+        for block in (2048, 8192)
+    ]
+    (found,) = effects(cells(levels, lambda levels: float(levels["device.throttle.iops"])))
+    assert (("device.throttle.iops", "device.throttle"),) == found.aliases
+    assert effect(found, "device.throttle", "fast", "slow").judged.ratio == pytest.approx(9.0)
+
+
+def test_factors_that_only_vary_together_are_unmatched() -> None:
+    levels: list[Mapping[str, Scalar]] = [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 3}]
+    (found,) = effects(cells(levels, lambda _: 1.0))
+    assert ("a",) == found.unmatched
+
+
+def test_two_repetitions_are_described_and_not_judged() -> None:
+    levels = crossed(kind=("ext4", "xfs"), block=(2048, 8192))
+    (found,) = effects(cells(levels, lambda f: 5.0 if f[FILESYSTEM] == "xfs" else 1.0, repetitions=2))
+    judged = effect(found, FILESYSTEM, "xfs", "ext4").judged
+    assert judged.ratio == pytest.approx(5.0)
+    assert (None, None, None, False) == (judged.low, judged.high, judged.p_value, judged.real)
+
+
+def test_nothing_varies_and_nothing_is_there() -> None:
+    assert () == effects([])
+    assert () == effects([DesignCell({FILESYSTEM: "xfs"}, {1: 1.0, 2: 2.0, 3: 1.0})])
+
+
+def test_a_broken_off_repetition_is_left_out_and_so_is_a_cell_that_failed() -> None:
+    found = cells(crossed(kind=("ext4", "xfs"), block=(1024, 2048, 4096)), lambda _: 1.0, repetitions=3)
+    broken = [DesignCell(found[0].levels, {**found[0].values, 4: 1.0}), *found[1:5]]
+    broken.append(DesignCell(found[5].levels, {1: 1.0, 3: 1.0}))
+    made = design(broken)
+    assert ((1, 2, 3), 5, 1) == (made.repetitions, len(made.levels), made.left_out)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
+def test_what_has_no_logarithm_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="positive values"):
+        DesignCell({}, {1: value})
+
+
+@pytest.mark.parametrize("repetitions", [3, 5])
+def test_of_effects_that_are_none_few_are_told(repetitions: int) -> None:
+    levels = crossed(kind=("ext4", "xfs", "jfs"), block=(1024, 2048, 8192), barrier=(True, False))
+    some = some_pairs = 0
+    for seed in range(120):
+        (found,) = effects(cells(levels, lambda _: 1.0, repetitions=repetitions, scatter=0.1, seed=seed))
+        some += any(e.judged.real for e in found.effects)
+        some_pairs += any(i.judged.real for i in found.interactions)
+    # A family without any true effect speaks in 5 %, so 6 of 120; three and a half deviations more are 14.
+    assert some <= 14
+    assert some_pairs <= 14
+
+
+_GRID = st.tuples(st.integers(2, 3), st.integers(2, 4), st.integers(2, 3))
+
+
+@settings(deadline=None, max_examples=30)
+@given(_GRID, st.lists(st.floats(0.1, 10), min_size=10, max_size=10), st.randoms(use_true_random=False))
+def test_multiplicative_truth_is_found_whatever_the_order_of_cells(
+    sizes: tuple[int, int, int], factors: list[float], shuffler: object
+) -> None:
+    levels: list[Mapping[str, Scalar]] = [
+        {"a": a, "b": b, "c": c} for a, b, c in product(*(range(size) for size in sizes))
+    ]
+    shuffler.shuffle(levels)  # type: ignore[attr-defined]
+
+    def truth(found: Mapping[str, Scalar]) -> float:
+        return factors[int(found["a"])] * factors[3 + int(found["b"])] * factors[7 + int(found["c"])]
+
+    (found,) = effects(cells(levels, truth))
+    offset = {"a": 0, "b": 3, "c": 7}
+    for e in found.effects:
+        expected = factors[offset[e.factor] + int(e.level)] / factors[offset[e.factor] + int(e.baseline)]
+        assert e.judged.ratio == pytest.approx(expected)
+    for i in found.interactions:
+        assert i.judged.ratio == pytest.approx(1.0)
+    assert math.prod(sizes) // sizes[0] == next(e.strata for e in found.effects if e.factor == "a")
