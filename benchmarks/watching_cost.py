@@ -55,7 +55,8 @@ from bedplate.workload.pgbench import pgbench_options
 from machine import print_machine
 
 if TYPE_CHECKING:
-    from bedplate.workload.protocol import Rig
+    from bedplate.host.requirement import Need
+    from bedplate.workload.protocol import Driver, Rig
 
 BARE = "bare pgbench"
 
@@ -65,6 +66,8 @@ class BarePgbench:
 
     name = BARE
     protocol = "bare"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = ()
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Never called: the dataset is the other workload's."""
@@ -155,7 +158,7 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
         runs=tuple(runs),
         scratch_device=ScratchDevice(image_bytes=2 * GIB, image_directory=str(base)),
         build=build,
-        native_drivers=prepare_drivers(),
+        native_drivers=prepare_drivers(["pgbench"]),
         state_directory=str(state_directory()),
         seed=1,
     )

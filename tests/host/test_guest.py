@@ -135,7 +135,7 @@ def real_visit(lab: GuestLab, **changes: Any) -> VisitRequest:
         dataset=Dataset("pgbench", Levels(scale=1)),
         runs=(run("read-write", script="read-write", warmup_s=0, duration_s=2),),
         build=build,
-        native_drivers=prepare_drivers(),
+        native_drivers=prepare_drivers(["pgbench"]),
         provenance={"memory": "group"},
     )
 

@@ -143,6 +143,13 @@ def datasets_of(found: Prospect) -> list[Dataset]:
     return list(dict.fromkeys(load.dataset for planned in found.expansion.cells for load in planned.loads))
 
 
+def workloads_of(found: Prospect) -> list[str]:
+    """The type of every workload that would run, the canary's as well."""
+    canary = (found.expansion.canary,) if found.expansion.canary else ()
+    planned = (*found.expansion.cells, *canary)
+    return list(dict.fromkeys(load.dataset.workload for cell in planned for load in cell.loads))
+
+
 def own_plans() -> Path:
     """The ready plans beside the program."""
     return Path(__file__).resolve().parents[3] / "plans"

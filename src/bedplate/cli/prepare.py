@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.cli.consent import agreed
-from bedplate.cli.planning import Prospect, cells_of, datasets_of, own_plans, prospect
+from bedplate.cli.planning import Prospect, cells_of, datasets_of, own_plans, prospect, workloads_of
 from bedplate.errors import RequirementMissing
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def setup(
             from bedplate.executor.guest_preparation import prepare_guests  # noqa: PLC0415
 
             prepare_guests(cells_of(found), display)
-        prepare_drivers()
+        prepare_drivers(workloads_of(found))
         builds = prepare_builds(cells_of(found), display, tarball=tarball)
         inputs = prepare_inputs(datasets_of(found), display)
     for build in builds.values():
@@ -85,14 +85,14 @@ def ensure_requirements(found: Prospect, display: Display, *, yes: bool) -> None
     from bedplate.executor.preparation import requirements_of  # noqa: PLC0415
 
     if not found.choice.platform.has_guests:
-        _ensure_packages(lambda: requirements_of(cells_of(found)), display, yes=yes)
+        _ensure_packages(lambda: requirements_of(cells_of(found), workloads_of(found)), display, yes=yes)
         return
     from bedplate.executor.guest_preparation import (  # noqa: PLC0415
         guest_requirements_of,
         prepare_kernels,
     )
 
-    _ensure_packages(lambda: guest_requirements_of(cells_of(found)), display, yes=yes)
+    _ensure_packages(lambda: guest_requirements_of(cells_of(found), workloads_of(found)), display, yes=yes)
     prepare_kernels(_asked_kernels(found), display)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.cli.ownership import first_made, give_to_caller
-from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of
+from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of, workloads_of
 from bedplate.cli.prepare import ensure_requirements
 from bedplate.errors import (
     EXIT_DONE,
@@ -381,7 +381,7 @@ def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudySt
             plan=found.plan,
             expansion=found.expansion,
             builds=prepare_builds(cells, display),
-            native_drivers=prepare_drivers(),
+            native_drivers=prepare_drivers(workloads_of(found)),
             inputs=prepare_inputs(datasets_of(found), display),
             erase=leave.erase,
             erase_foreign=leave.erase_foreign,

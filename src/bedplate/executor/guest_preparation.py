@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.executor.preparation import build_requirements_of
+from bedplate.executor.preparation import build_requirements_of, workload_requirements_of
 from bedplate.executor.qemu.command_line import NEEDS
 from bedplate.executor.qemu.kernels import ensure_kernel, find_kernel
 from bedplate.executor.qemu.zfs_modules import ensure_zfs, find_zfs
@@ -35,9 +35,13 @@ _ALWAYS = (
 ZFS = "zfs"
 
 
-def guest_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
-    """What these cells need of the system itself, found or not, each once."""
-    return (*look((*NEEDS, *_ALWAYS)), *build_requirements_of(cells))
+def guest_requirements_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
+    """What these cells and types of workloads need of the system itself, found or not, each once."""
+    return (
+        *look((*NEEDS, *_ALWAYS)),
+        *workload_requirements_of(workloads),
+        *build_requirements_of(cells),
+    )
 
 
 def kernels_of(cells: Iterable[Cell]) -> tuple[str | None, ...]:

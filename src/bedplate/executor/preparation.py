@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engine.native import ensure_driver
+from bedplate.engine.native import ensure_driver, library_requirement
 from bedplate.engine.postgresql.build import BuildProgress, BuildSpec, ensure_build, find_build
 from bedplate.engine.postgresql.requirements import build_requirements
 from bedplate.executor.tpch_data import TpchProgress, ensure_tpch_data
@@ -15,6 +15,7 @@ from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.requirement import Need, Requirement, look, missing
 from bedplate.model.tpch import WORKLOAD as TPCH
+from bedplate.workload.registry import workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, Cell, Dataset
     from bedplate.model.visit import EngineBuild
 
-# The drivers that pgbench runs need; a workload with another driver adds its own here.
-_DRIVERS = ("pgbench_log",)
 _ALWAYS = (
     Need("mount", "mount", "mounts the file systems"),
     Need("losetup", "mount", "puts an image file behind a block device"),
@@ -34,13 +33,35 @@ _ALWAYS = (
 _APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
 
 
-def requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
-    """Everything that these cells need of the system, found or not, each once."""
+def requirements_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
+    """Everything that these cells and types of workloads need of the system, found or not, each once."""
     cells = tuple(cells)
     needs: list[Need] = list(_ALWAYS)
     for kind in dict.fromkeys(cell.filesystem.type for cell in cells):
         needs += filesystem_for(kind).needs
-    return tuple(dict.fromkeys((*look(dict.fromkeys(needs)), *build_requirements_of(cells))))
+    return tuple(
+        dict.fromkeys(
+            (
+                *look(dict.fromkeys(needs)),
+                *workload_requirements_of(workloads),
+                *build_requirements_of(cells),
+            )
+        )
+    )
+
+
+def workload_requirements_of(workloads: Iterable[str]) -> tuple[Requirement, ...]:
+    """The programs and libraries that these types of workloads need, found or not."""
+    known = [workload_for(name) for name in dict.fromkeys(workloads)]
+    libraries = {
+        library: library_requirement(
+            library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
+        )
+        for workload in known
+        for driver in workload.drivers
+        for library in driver.libraries
+    }
+    return (*look(dict.fromkeys(need for workload in known for need in workload.needs)), *libraries.values())
 
 
 def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
@@ -50,9 +71,9 @@ def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
     return tuple(item for version in versions for item in build_requirements(version))
 
 
-def missing_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
+def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
     """Those that are not there."""
-    return missing(requirements_of(cells))
+    return missing(requirements_of(cells, workloads))
 
 
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
@@ -103,19 +124,21 @@ def prepare_inputs(datasets: Iterable[Dataset], display: Display) -> Mapping[Dat
     return found
 
 
-def prepare_drivers() -> Mapping[str, str]:
-    """Paths of the native drivers by name, compiled now where the cache lacks them."""
+def prepare_drivers(workloads: Iterable[str]) -> Mapping[str, str]:
+    """Paths of the native drivers of these types of workloads by name, compiled now where the cache lacks them."""
     sources = Path(__file__).resolve().parents[3] / "drivers"
+    drivers = dict.fromkeys(driver for name in workloads for driver in workload_for(name).drivers)
     return {
-        name: str(
+        driver.name: str(
             ensure_driver(
-                name,
-                source=sources / f"{name}.c",
+                driver.name,
+                source=sources / f"{driver.name}.c",
                 cache_directory=cache_directory() / "drivers",
                 commands=Commands(),
+                libraries=driver.libraries,
             )
         )
-        for name in _DRIVERS
+        for driver in drivers
     }
 
 

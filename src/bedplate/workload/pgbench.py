@@ -20,12 +20,14 @@ from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.probe.sampler import Sampler, read_all
 from bedplate.workload.pgbench_process import PgbenchProcess, SecondSeen
+from bedplate.workload.protocol import Driver
 from bedplate.workload.server_loss import why_the_server_is_gone
 from bedplate.workload.steadiness import SteadyDetector
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.probe.protocol import Probe
@@ -43,6 +45,8 @@ class Pgbench:
     name = "pgbench"
     # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "pgbench 1"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = (Driver("pgbench_log"),)
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Create and fill pgbench's tables, then force everything to the device."""

@@ -11,12 +11,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping, Sequence
     from pathlib import Path
 
+    from bedplate.engine.native import Library
     from bedplate.engine.postgresql.cluster import Cluster
     from bedplate.host.command import Account, Commands
+    from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import RunRecord
     from bedplate.probe.protocol import Probe
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A program of bedplate's own that a workload is driven with: `drivers/<name>.c` and its libraries."""
+
+    name: str
+    libraries: tuple[Library, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,11 +72,14 @@ class Rig:
 class Workload(Protocol):
     """Loads a dataset and measures runs on it; one file each, named in `registry.py`.
 
-    `protocol` names the version of how it measures; runs of two versions are not compared.
+    `protocol` names the version of how it measures; runs of two versions are not compared. `needs` are
+    programs of the system, `drivers` what is compiled beforehand.
     """
 
     name: str
     protocol: str
+    needs: tuple[Need, ...]
+    drivers: tuple[Driver, ...]
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Load the dataset; the caller times it."""

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from bedplate.workload.protocol import Workload
 
-WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in (Pgbench(), Tpch())}
+_ALL: tuple[Workload, ...] = (Pgbench(), Tpch())
+WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _ALL}
 
 
 def workload_for(name: str) -> Workload:

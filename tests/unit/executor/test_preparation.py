@@ -200,13 +200,15 @@ def test_a_driver_is_compiled_from_the_source_beside_the_program(
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path))
     asked: dict[str, tuple[Path, Path]] = {}
 
-    def ensure(name: str, *, source: Path, cache_directory: Path, commands: object) -> Path:
-        del commands
+    def ensure(
+        name: str, *, source: Path, cache_directory: Path, commands: object, libraries: object
+    ) -> Path:
+        del commands, libraries
         asked[name] = (source, cache_directory)
         return cache_directory / name
 
     monkeypatch.setattr(preparation, "ensure_driver", ensure)
-    found = preparation.prepare_drivers()
+    found = preparation.prepare_drivers(["pgbench", "tpch"])
     assert {"pgbench_log": str(tmp_path / "drivers" / "pgbench_log")} == found
     source, cache = asked["pgbench_log"]
     assert source.is_file()

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.visit import RunRecord
-    from bedplate.workload.protocol import Rig
+    from bedplate.workload.protocol import Driver, Rig
 
 _KINDS: Mapping[str, Callable[[Recording], None]] = {
     LOAD: load,
@@ -38,6 +39,8 @@ class Tpch:
     name = WORKLOAD
     # Raised whenever a change of how it is measured makes old and new figures incomparable.
     protocol = "tpch 1"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = ()
 
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Nothing: the load is timed phase by phase, as a run of its own."""
