@@ -77,6 +77,11 @@ def _print_summary(found: Prospect) -> None:
     print(
         f"  disk space       {format_size(found.estimate.study_bytes)} for the study"
         + (f", {format_size(found.estimate.image_bytes)} for the image" if found.estimate.image_bytes else "")
+        + (
+            f", {format_size(found.estimate.data_bytes)} of data in the cache"
+            if found.estimate.data_bytes
+            else ""
+        )
     )
     print()
 

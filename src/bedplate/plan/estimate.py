@@ -17,7 +17,7 @@ from bedplate.plan.io_estimate import io_bytes, io_seconds
 from bedplate.plan.platforms import LOCAL, QEMU
 from bedplate.plan.scale import bytes_per_scale
 from bedplate.plan.settings import in_force
-from bedplate.plan.tpch_size import database_bytes, temporary_bytes
+from bedplate.plan.tpch_size import database_bytes, temporary_bytes, tpch_data_bytes
 from bedplate.units import GIB, KIB, MIB, parse_size
 
 # A fully written image: 1.0 to 1.3 s per GiB.
@@ -62,7 +62,8 @@ class Estimate:
     """Seconds and bytes of a whole study.
 
     `device_bytes` is the largest that a visit needs on the scratch device, `image_bytes` the image
-    file (None for a real device), `study_bytes` what the study's directory grows to.
+    file (None for a real device), `study_bytes` what the study's directory grows to, `data_bytes` what
+    is made beforehand and kept in the cache.
     """
 
     visits: int
@@ -74,6 +75,7 @@ class Estimate:
     device_bytes: int
     image_bytes: int | None
     study_bytes: int
+    data_bytes: int = 0
 
 
 def visit_seconds(
@@ -108,6 +110,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
     builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.has_postgresql}
+    scale_factors = {load.dataset.levels.number("scale_factor") for _, load in loads.values()}
     canaries = sum(visit.canary for visit in schedule.visits)
     return Estimate(
         visits=len(schedule.visits) - canaries,
@@ -119,6 +122,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
         image_bytes=plan.scratch_device.image_bytes,
         study_bytes=size,
+        data_bytes=sum(tpch_data_bytes(found) for found in scale_factors if found is not None),
     )
 
 

@@ -170,6 +170,7 @@ def test_time_and_room_of_tpch_follow_the_scale_factor() -> None:
     one, ten = found("scale_factor = 1"), found("scale_factor = 10")
     assert 8 < ten.measured_seconds / one.measured_seconds < 12
     assert 1.9 * GIB < one.device_bytes < 4 * GIB, "tables, what sorts spill, and WAL"
+    assert (1.0, 11.0) == pytest.approx((one.data_bytes / 1.11e9, ten.data_bytes / 1.03e9), rel=0.05)
     assert 17 * GIB < ten.device_bytes < 25 * GIB
     with_streams = found("scale_factor = 1\nstreams = 2")
     assert with_streams.measured_seconds > 1.5 * one.measured_seconds
