@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.workload.tpch.asking import Asked, Question
-    from bedplate.workload.tpch.recording import Recording
+    from bedplate.workload.tpch.recording import TpchRecording
 
 # Enough to look at; query 16 alone has 18314 at scale factor 1.
 _ROWS_SHOWN = 2000
@@ -31,7 +31,7 @@ def item_place(question: Question) -> tuple[str, str]:
     return phase, str(question.query)
 
 
-def check_answers(recording: Recording, asked: Iterable[Asked]) -> None:
+def check_answers(recording: TpchRecording, asked: Iterable[Asked]) -> None:
     """Put a digest at each item that has an answer, and a reason into the record for each wrong one."""
     specified = (
         exact_scale_factor(recording.scale_factor) == SCALE_FACTOR
@@ -43,7 +43,7 @@ def check_answers(recording: Recording, asked: Iterable[Asked]) -> None:
 
 
 def _problems(
-    recording: Recording, question: Question, rows: Sequence[Sequence[str | None]], *, specified: bool
+    recording: TpchRecording, question: Question, rows: Sequence[Sequence[str | None]], *, specified: bool
 ) -> list[str]:
     path = recording.directory / "logs" / answer_file(question)
     shown = f"the whole answer is in logs/{path.name}"

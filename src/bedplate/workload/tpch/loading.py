@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.engine.postgresql.session import Session
-    from bedplate.workload.tpch.recording import Recording
+    from bedplate.workload.tpch.recording import TpchRecording
     from bedplate.workload.tpch.schema import Statement
 
 _LOAD, _PRIMARY_KEYS, _FOREIGN_KEYS, _INDEXES, _ANALYZE, _CHECKPOINT = LOAD_PHASES
@@ -43,7 +43,7 @@ _LIMIT_S_PER_SCALE = 3600.0
 _CHUNK_BYTES = 1 << 20
 
 
-def load(recording: Recording) -> None:
+def load(recording: TpchRecording) -> None:
     """Load everything from the CSV files of `rig.inputs`; raises what stops it."""
     folder = recording.rig.inputs.get(WORKLOAD)
     if folder is None:
@@ -104,7 +104,7 @@ class _Loading:
     """The phases of the load in their order, on one session."""
 
     def __init__(
-        self, recording: Recording, session: Session, files: Mapping[str, Path], rows: Mapping[str, int]
+        self, recording: TpchRecording, session: Session, files: Mapping[str, Path], rows: Mapping[str, int]
     ) -> None:
         self._recording = recording
         self._session = session

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bedplate.engine.postgresql.session import Session
     from bedplate.workload.tpch.asking import Asked, Question
-    from bedplate.workload.tpch.recording import Recording
+    from bedplate.workload.tpch.recording import TpchRecording
 
 _STREAM = 0
 _PLANNING_LIMIT_S = 600.0
@@ -34,7 +34,7 @@ _SETTINGS = (
 )
 
 
-def run_power(recording: Recording) -> None:
+def run_power(recording: TpchRecording) -> None:
     """Ask every query, look at every plan, check every answer; raises what stops it.
 
     The plans are asked for after the last query, so that the time of none is touched.
@@ -64,7 +64,7 @@ def timed(asked: Asked, limit_s: float | None) -> TimedItem:
     return TimedItem(phase, item, asked.seconds, facts={"rows": len(asked.rows)})
 
 
-def _keep_plans(recording: Recording, session: Session, asked_for: Sequence[Question]) -> None:
+def _keep_plans(recording: TpchRecording, session: Session, asked_for: Sequence[Question]) -> None:
     plans = []
     for question in asked_for:
         lines = session.rows(f"EXPLAIN (FORMAT JSON) {question.sql}", timeout_s=_PLANNING_LIMIT_S)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from bedplate.engine.postgresql.session import Session
     from bedplate.workload.tpch.asking import Asked, Question
-    from bedplate.workload.tpch.recording import Recording
+    from bedplate.workload.tpch.recording import TpchRecording
 
 
-def run_throughput(recording: Recording) -> None:
+def run_throughput(recording: TpchRecording) -> None:
     """Let all streams run at once, then check every answer; raises what stopped the first that was stopped."""
     count = recording.spec.levels.integer("streams")
     if count is None or count < 1:
@@ -53,7 +53,7 @@ class _Streams:
 
     def __init__(
         self,
-        recording: Recording,
+        recording: TpchRecording,
         sessions: Sequence[Session],
         asked_for: Sequence[Sequence[Question]],
         limit_s: float | None,

@@ -14,7 +14,7 @@ from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
 from bedplate.workload.server_loss import why_the_server_is_gone
 from bedplate.workload.tpch.loading import load
 from bedplate.workload.tpch.power import run_power
-from bedplate.workload.tpch.recording import Recording
+from bedplate.workload.tpch.recording import TpchRecording
 from bedplate.workload.tpch.throughput import run_throughput
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import RunRecord
     from bedplate.workload.protocol import Driver, Rig
 
-_KINDS: Mapping[str, Callable[[Recording], None]] = {
+_KINDS: Mapping[str, Callable[[TpchRecording], None]] = {
     LOAD: load,
     POWER: run_power,
     THROUGHPUT: run_throughput,
@@ -50,7 +50,7 @@ class Tpch:
 
         VisitFailed where the stand could not be made cold: nothing is left then to run on.
         """
-        recording = Recording(spec, rig, directory)
+        recording = TpchRecording(spec, rig, directory)
         try:
             _run_of(spec)(recording)
         except VisitFailed:
@@ -63,7 +63,7 @@ class Tpch:
         return recording.record()
 
 
-def _run_of(spec: RunSpec) -> Callable[[Recording], None]:
+def _run_of(spec: RunSpec) -> Callable[[TpchRecording], None]:
     kind = spec.levels.text("kind") or ""
     if kind not in _KINDS:
         raise BedplateError(f"run {spec.name}: kind {kind!r} is not known; known are {', '.join(_KINDS)}")
