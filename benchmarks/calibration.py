@@ -14,6 +14,7 @@ import argparse
 import math
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,12 @@ from tests.simulated_studies import (  # noqa: E402
     tally_together,
 )
 
+from bedplate.statistics.design import DesignCell  # noqa: E402
+from bedplate.statistics.effects import Effect, Effects, Interaction, effects  # noqa: E402
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 REPETITIONS = (3, 5)
 # Where a true difference is so small that nearly every verdict is chance, its sign is at its worst.
@@ -147,6 +150,86 @@ def together(studies: int, random: np.random.Generator) -> None:
     )
 
 
+def factors(designs: int, random: np.random.Generator) -> None:
+    """A design of 36 cells with one strong factor, one weak one, one without effect, and one real interaction."""
+    levels = [{"a": a, "b": b, "c": c} for a, b, c in product(range(3), range(4), range(3))]
+    true = _effects(levels, np.tile([_truth(cell) for cell in levels], (3, 1)))
+    rows = []
+    for scenario in (SCENARIOS[0], SCENARIOS[1], SCENARIOS[2], SCENARIOS[7]):
+        for repetitions in REPETITIONS:
+            logs = simulate(scenario, random, studies=designs, repetitions=repetitions, cells=len(levels))
+            tallies = [_judged_design(levels, study, true) for study in logs]
+            shares = np.mean(np.array(tallies), axis=0)
+            rows.append([scenario.name, str(repetitions), *map(percent, shares)])
+    print(f"Effects of three factors in 36 cells ({designs} designs each; all in %)\n")
+    table(
+        (
+            "scenario",
+            "repetitions",
+            "false ratios of those told",
+            "ratios of 1.3 told",
+            "ratios of 1.05 told",
+            "false interactions of those told",
+            "interactions of 1.5 told",
+            "shares covered",
+        ),
+        rows,
+    )
+
+
+def _truth(levels: Mapping[str, int]) -> float:
+    """The logarithm of a cell: `a` is a factor of 1.3 per level, `b` one of 1.05, and 1.5 where both are 0."""
+    both = math.log(1.5) if levels["a"] == levels["b"] == 0 else 0.0
+    return math.log(1.3) * levels["a"] + math.log(1.05) * levels["b"] + both
+
+
+def _judged_design(
+    levels: Sequence[dict[str, int]],
+    logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    true: Effects,
+) -> tuple[float, ...]:
+    found = _effects(levels, logs + [_truth(cell) for cell in levels])
+    ratios = list(zip(found.effects, true.effects, strict=True))
+    pairs = list(zip(found.interactions, true.interactions, strict=True))
+    shares = {share.factors: share.share for share in true.variation.shares} if true.variation else {}
+    divided = found.variation.shares if found.variation else ()
+    # Where nothing is divided, no bound is wrong.
+    covered = [(s.low or 0) - 1e-9 <= shares[s.factors] <= (s.high or 1) + 1e-9 for s in divided] or [True]
+    return (
+        _false_share(ratios),
+        _told([pair for pair in ratios if pair[0].factor == "a"]),
+        _told([pair for pair in ratios if pair[0].factor == "b" and _one_apart(pair[0])]),
+        _false_share(pairs),
+        _told([pair for pair in pairs if abs(math.log(pair[1].judged.ratio)) > 0.1]),
+        float(np.mean(covered)),
+    )
+
+
+def _effects(
+    levels: Sequence[dict[str, int]], logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+) -> Effects:
+    (found,) = effects(
+        DesignCell(cell, {r: math.exp(value) for r, value in enumerate(logs[:, at])})
+        for at, cell in enumerate(levels)
+    )
+    return found
+
+
+def _one_apart(effect: Effect) -> bool:
+    return int(effect.level) - int(effect.baseline) == 1
+
+
+def _false_share(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, Interaction]]) -> float:
+    """Of those that are told, the share whose interval misses the truth."""
+    told = [(one.judged, true.judged.ratio) for one, true in pairs if one.judged.real]
+    missed = sum(not (one.low or 0) <= true <= (one.high or math.inf) for one, true in told)
+    return missed / max(len(told), 1)
+
+
+def _told(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, Interaction]]) -> float:
+    return sum(one.judged.real for one, _ in pairs) / max(len(pairs), 1)
+
+
 def smallest_found(scatter: float, repetitions: int, confidence: float) -> float:
     """The ratio that is found with a chance of 80 %, by bisection."""
     deviation = math.sqrt(2) * log_deviation(scatter)
@@ -185,6 +268,7 @@ def main() -> None:
     alone(asked.studies, random)
     between_studies(asked.studies, random)
     together(max(asked.studies // 4, 1), random)
+    factors(max(asked.studies // 40, 1), random)
     power()
     print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")
 
