@@ -27,10 +27,9 @@ _PRESSURE = {
 }
 _BUSY = ("cpu.user_s", "cpu.system_s", "cpu.irq_s")
 _PROCESSORS = (*_BUSY, "cpu.idle_s", "cpu.iowait_s", "cpu.steal_s")
+_CACHES = frozenset({"shared_buffers_hit_ratio", "page_cache_hit_ratio"})
 _MACHINE = frozenset(
     {
-        "shared_buffers_hit_ratio",
-        "page_cache_hit_ratio",
         "device_busy_share",
         "device_queue_depth_mean",
         "journal_device_busy_share",
@@ -98,18 +97,27 @@ def counter_figures(deltas: Deltas, divisors: Divisors) -> Iterator[Figure]:
 
 def machine_figures(deltas: Deltas, block_size_bytes: int | None, *, pass_: int) -> Iterator[Figure]:
     """Those of them that are shares of time or ratios: all that a run without transactions has."""
-    divisors = Divisors(None, 0.0, None, 1, block_size_bytes)
-    formulas = _formulas(deltas, divisors)
-    yield from _figures_of(
-        {metric: formulas[metric] for metric in formulas if metric in _MACHINE}, pass_=pass_
-    )
+    yield from _chosen(deltas, _CACHES | _MACHINE, block_size_bytes, pass_=pass_)
+
+
+def machine_figures_without_server(deltas: Deltas, *, pass_: int = 1) -> Iterator[Figure]:
+    """The same without the ratios that a server's counters give."""
+    yield from _chosen(deltas, _MACHINE, None, pass_=pass_)
 
 
 def part_figures(
     deltas: Deltas, *, phase: str = "measure", item: str = "", pass_: int = 1
 ) -> Iterator[Figure]:
     """What was read, written, flushed and computed within one part of a run, or within all of it."""
-    yield from _figures_of(_part_formulas(deltas), phase=phase, item=item, pass_=pass_)
+    formulas = {**_tool_formulas(deltas), **_temporary_formulas(deltas)}
+    yield from _figures_of(formulas, phase=phase, item=item, pass_=pass_)
+
+
+def part_figures_without_server(
+    deltas: Deltas, *, phase: str = "measure", item: str = "", pass_: int = 1
+) -> Iterator[Figure]:
+    """The same of a tool that does its I/O itself."""
+    yield from _figures_of(_tool_formulas(deltas), phase=phase, item=item, pass_=pass_)
 
 
 def gauge_figures(measured: tuple[Mapping[str, float], ...], *, pass_: int = 1) -> Iterator[Figure]:
@@ -169,7 +177,20 @@ def _figures_of(
         yield figure(metric, value, phase=phase, item=item, pass_=pass_, reason=reason)
 
 
-def _part_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
+def _chosen(
+    deltas: Deltas, metrics: frozenset[str], block_size_bytes: int | None, *, pass_: int
+) -> Iterator[Figure]:
+    formulas = _formulas(deltas, Divisors(None, 0.0, None, 1, block_size_bytes))
+    yield from _figures_of(
+        {metric: formulas[metric] for metric in formulas if metric in metrics}, pass_=pass_
+    )
+
+
+def _temporary_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
+    return {"temporary_mib": lambda: deltas.growth("postgresql.temp_bytes") / MIB}
+
+
+def _tool_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
     def in_mib(sectors: float) -> float:
         return sectors * KERNEL_SECTOR_BYTES / MIB
 
@@ -178,7 +199,6 @@ def _part_formulas(deltas: Deltas) -> dict[str, Callable[[], float]]:
         "device_written_mib": lambda: in_mib(deltas.over_devices("written_sectors")),
         "device_flushes": lambda: deltas.over_devices("flushes"),
         "server_cpu_s": lambda: deltas.growth("server.cpu_s"),
-        "temporary_mib": lambda: deltas.growth("postgresql.temp_bytes") / MIB,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,11 @@ class Stretch:
 
 
 def make_course(
-    stretches: tuple[Stretch, ...], measure: MeasuredWindow, clock: Phase, samples: Samples, block_bytes: int
+    stretches: tuple[Stretch, ...],
+    measure: MeasuredWindow,
+    clock: Phase,
+    samples: Samples,
+    block_bytes: int | None,
 ) -> pl.DataFrame:
     """One row for each second of all stretches, `COURSE_COLUMNS`, null where nothing is known.
 
@@ -139,7 +144,7 @@ def _transactions(stretch: Stretch, origin: int, first: int, last: int) -> pl.Da
 
 
 def _counters(
-    samples: Samples, clock: Phase, seconds: npt.NDArray[np.float64], block_bytes: int
+    samples: Samples, clock: Phase, seconds: npt.NDArray[np.float64], block_bytes: int | None
 ) -> list[pl.Series]:
     """Every column of `COUNTER_COLUMNS` at the given wall-clock seconds (whole, ascending)."""
     moments = samples.monotonic_s - clock.start_monotonic_s + clock.start_wall_s
@@ -167,7 +172,9 @@ def _counters(
     busy = sum((processors[state] for state in _BUSY_STATES), start=np.zeros(len(seconds)))
     hit, missed = rate("postgresql.blks_hit"), rate("postgresql.blks_read")
     read_by_server = (
-        rate("postgresql.read_bytes") if "postgresql.read_bytes" in samples.values else missed * block_bytes
+        rate("postgresql.read_bytes")
+        if "postgresql.read_bytes" in samples.values
+        else missed * (math.nan if block_bytes is None else block_bytes)
     )
     read_from_device = rate("device.read_sectors") * KERNEL_SECTOR_BYTES
     queue = rate("device.time_in_queue_ms") / 1000

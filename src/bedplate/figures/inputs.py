@@ -33,7 +33,10 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Everything that figures are made from; None is not there or not readable, see `problems`."""
+    """Everything that figures are made from; None is not there or not readable, see `problems`.
+
+    What an engine without a server, or a tool, does not have is None without being a problem.
+    """
 
     visit: VisitRecord
     record: RunRecord
@@ -48,6 +51,7 @@ class RunInputs:
 def read_inputs(visit_directory: Path, run_directory: Path) -> RunInputs:
     """Read them all. StudyError only if the two records themselves cannot be read."""
     record = codec.read(RunRecord, run_directory / RECORD)
+    visit = codec.read(VisitRecord, visit_directory / VISIT)
     problems: list[str] = []
 
     def attempt(read: Callable[[], Read]) -> Read | None:
@@ -70,14 +74,17 @@ def read_inputs(visit_directory: Path, run_directory: Path) -> RunInputs:
 
     warmed_up = any(phase.name == "warmup" for phase in record.phases)
     measured = any(phase.name == "measure" for phase in record.phases)
+    has_server = visit.cell.build.has_postgresql
     samples = attempt(lambda: read_samples(run_directory / COURSE, (record.before, record.after)))
     return RunInputs(
-        visit=codec.read(VisitRecord, visit_directory / VISIT),
+        visit=visit,
         record=record,
         samples=samples if samples is not None else arrange([]),
         warmup_log=attempt(lambda: read_latency_log(run_directory / WARMUP_LOG)) if warmed_up else None,
         measure_log=attempt(lambda: read_latency_log(run_directory / MEASURE_LOG)) if measured else None,
         summary=attempt(summary) if measured else None,
-        server_log=attempt(lambda: read_server_log(visit_directory / "logs" / "server.log")),
+        server_log=attempt(lambda: read_server_log(visit_directory / "logs" / "server.log"))
+        if has_server
+        else None,
         problems=tuple(problems),
     )

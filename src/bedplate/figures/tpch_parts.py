@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import Deltas, part_figures
+from bedplate.figures.counters import part_figures
 from bedplate.figures.facts import number, size_figures, step_figure
+from bedplate.figures.phased import phase_deltas, phase_seconds
 from bedplate.model.metrics import censored, figure
 from bedplate.model.tpch import (
     LOAD,
@@ -36,11 +37,11 @@ _WITHOUT_SCALE = "the dataset has no scale factor"
 
 def load_figures(record: RunRecord, visit: VisitRecord) -> Iterator[Figure]:
     """Time and counters of every phase, the time of every table, key and index, and the sums."""
-    seconds = _phase_seconds(record)
+    seconds = phase_seconds(record)
     for phase in LOAD_PHASES:
         reason = f"the phase {phase!r} is not in the record"
         yield figure("phase_s", seconds.get(phase), phase=phase, reason=reason)
-        yield from part_figures(_deltas_of_phase(record, phase), phase=phase)
+        yield from part_figures(phase_deltas(record, phase), phase=phase)
     items = {(item.phase, item.item): item for item in reversed(record.items)}
     for (phase, name), item in reversed(items.items()):
         yield figure("table_load_s", item.seconds, phase=phase, item=name, reason="it did not end")
@@ -60,7 +61,7 @@ def power_figures(record: RunRecord, dataset: Dataset, *, pass_: int) -> Iterato
     items = _queries(record, QUERIES)
     for query, item in items.items():
         yield _query_figure(item, pass_=pass_)
-        deltas = _deltas_of_phase(record, query_phase(query))
+        deltas = phase_deltas(record, query_phase(query))
         yield from part_figures(deltas, phase=QUERIES, item=item.item, pass_=pass_)
     counted = {query: seconds for query, item in items.items() if (seconds := item.limit_s or _time_s(item))}
     lacking = [str(query) for query in QUERY_NUMBERS if query not in counted]
@@ -188,15 +189,3 @@ def _scale_factor(dataset: Dataset) -> float | None:
 
 def _of_the_clause(metric: str, found: TpchFigure, *, pass_: int = 1) -> Figure:
     return figure(metric, found.value, pass_=pass_, reason="; ".join(found.reasons))
-
-
-def _phase_seconds(record: RunRecord) -> dict[str, float]:
-    return {phase.name: phase.end_monotonic_s - phase.start_monotonic_s for phase in reversed(record.phases)}
-
-
-def _deltas_of_phase(record: RunRecord, phase: str) -> Deltas:
-    """Growth of the counters over a phase; of nothing where it was not read at both ends."""
-    for counters in record.phase_counters:
-        if counters.phase == phase:
-            return Deltas.between(counters.before, counters.after)
-    return Deltas({}, {}, 0.0)

@@ -222,7 +222,13 @@ _TPCH = (
     ),
     Metric("device_written_mib", "MiB", _RATIO, _LOWER, "written to data and journal device within it"),
     Metric("device_flushes", "1", _COUNT, _LOWER, "flushes of data and journal device within it"),
-    Metric("server_cpu_s", "s", _RATIO, _LOWER, "CPU time of the server within it"),
+    Metric(
+        "server_cpu_s",
+        "s",
+        _RATIO,
+        _LOWER,
+        "CPU time of the server, or of the tool where there is none, within it",
+    ),
     Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that the server wrote within it"),
 )
 

@@ -1,0 +1,103 @@
+"""A run of several phases, placed on one clock: its window, its course, the frame of its `run.json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.figures.counters import Deltas
+from bedplate.figures.courses import Stretch, make_course
+from bedplate.figures.samples import joined
+from bedplate.figures.window import MeasuredWindow
+from bedplate.model.figure import RunFigures
+from bedplate.model.visit import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import polars as pl
+
+    from bedplate.figures.inputs import RunInputs
+    from bedplate.model.figure import Figure, Window
+    from bedplate.model.visit import Phase, RunRecord, Validity
+
+
+@dataclass(frozen=True)
+class PhasedRun:
+    """One run of which something was measured: its record has a phase.
+
+    Its clock is the monotonic one, with the wall clock as it stood when the first phase began: a step of
+    the wall clock in between moves no phase.
+    """
+
+    inputs: RunInputs
+
+    def run_figures(
+        self,
+        figures: Iterable[Figure],
+        verdict: tuple[Validity, tuple[str, ...]],
+        windows: tuple[Window, ...] = (),
+    ) -> RunFigures:
+        """`run.json` around what was made of it."""
+        record = self.inputs.record
+        return RunFigures(
+            format_version=FORMAT_VERSION,
+            run=record.spec.name,
+            run_id=record.spec.id,
+            workload=record.spec.workload,
+            outcome=record.outcome,
+            reasons=record.reasons,
+            validity=verdict[0],
+            validity_reasons=verdict[1],
+            measure_start_wall_s=self.window.start_wall_s,
+            warmup_s=None,
+            duration_s=self.window.duration_s,
+            figures=tuple(figures),
+            windows=windows,
+        )
+
+    def course(self, block_size_bytes: int | None) -> pl.DataFrame:
+        """One row for each second of its phases; `block_size_bytes` is the engine's, where it has one."""
+        record = self.inputs.record
+        # Readings at the ends of phases tell seconds apart in which short ones began and ended.
+        ends = [end for counters in record.phase_counters for end in (counters.before, counters.after)]
+        samples = joined(self.inputs.samples, ends)
+        stretches = tuple(Stretch(phase.name, self.window_of(phase), None) for phase in record.phases)
+        return make_course(stretches, self.window, self.first, samples, block_size_bytes)
+
+    @property
+    def first(self) -> Phase:
+        """Its first phase."""
+        return self.inputs.record.phases[0]
+
+    @property
+    def last(self) -> Phase:
+        """Its last phase."""
+        return self.inputs.record.phases[-1]
+
+    @property
+    def window(self) -> MeasuredWindow:
+        """From the start of the first phase to the end of the last."""
+        return MeasuredWindow(
+            self._wall_s(self.first.start_monotonic_s), self._wall_s(self.last.end_monotonic_s)
+        )
+
+    def window_of(self, phase: Phase) -> MeasuredWindow:
+        """One of its phases."""
+        return MeasuredWindow(self._wall_s(phase.start_monotonic_s), self._wall_s(phase.end_monotonic_s))
+
+    def _wall_s(self, monotonic_s: float) -> float:
+        return self.first.start_wall_s + (monotonic_s - self.first.start_monotonic_s)
+
+
+def phase_seconds(record: RunRecord) -> Mapping[str, float]:
+    """The length of each phase by its name; of two of one name the first."""
+    return {phase.name: phase.end_monotonic_s - phase.start_monotonic_s for phase in reversed(record.phases)}
+
+
+def phase_deltas(record: RunRecord, phase: str) -> Deltas:
+    """Growth of the counters over a phase; of nothing where it was not read at both ends."""
+    for counters in record.phase_counters:
+        if counters.phase == phase:
+            return Deltas.between(counters.before, counters.after)
+    return Deltas({}, {}, 0.0)
