@@ -4,7 +4,7 @@ CPU per operation is compared, on tmpfs, in interleaved rounds. py-lmdb does the
 and keys formatted in the loop, one transaction per put or read where the driver has one, no `putmulti`.
 It brings its own LMDB, whose version is printed beside the driver's.
 
-    benchmarks/run lmdb_driver [--entries 200000] [--rounds 7] [--folder /dev/shm]
+    benchmarks/run lmdb_driver [--entries 200000] [--rounds 7] [--tests LIST] [--folder /dev/shm]
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ WRITES_PER_S = 1000
 class Scale:
     """How much each test does."""
 
+    tests: tuple[str, ...]
     entries: int
     sync_entries: int
     map_bytes: int
@@ -167,7 +168,7 @@ class Python:
 
 def run_driver(driver: Path, folder: Path, scale: Scale, *, engine: str) -> LmdbDocument:
     argv = [
-        *(str(driver), "--engine", engine, "--directory", str(folder), "--tests", ",".join(TESTS)),
+        *(str(driver), "--engine", engine, "--directory", str(folder), "--tests", ",".join(scale.tests)),
         *("--entries", str(scale.entries), "--sync-entries", str(scale.sync_entries)),
         *("--map-bytes", str(scale.map_bytes), "--threads", str(THREADS)),
         *("--write-rate", str(WRITES_PER_S)),
@@ -200,7 +201,7 @@ def measure(driver: Path, base: Path, scale: Scale, rounds: int) -> dict[str, li
             folder = next(folders)
             if side == "py-lmdb":
                 python = Python(folder, scale)
-                found[side].append({test: python.run(test) for test in TESTS})
+                found[side].append({test: python.run(test) for test in scale.tests})
                 python.close()
             else:
                 engine = "null" if side == "null" else "lmdb"
@@ -216,7 +217,7 @@ def spread(values: list[float], digits: int) -> str:
 def report(found: dict[str, list[dict[str, float]]]) -> None:
     head = ("driver, µs", "py-lmdb, µs", "driver / py-lmdb", "own share")
     print(f"{'CPU per operation':18}" + "".join(f"{word:>28}" for word in head))
-    for test in TESTS:
+    for test in found["driver"][0]:
         ours, theirs, null = ([one[test] for one in found[side]] for side in ("driver", "py-lmdb", "null"))
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         shares = [a / b for a, b in zip(null, ours, strict=True)]
@@ -236,8 +237,14 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="on tmpfs")
+    parser.add_argument("--tests", default=",".join(TESTS), help="names with commas between them, in order")
     asked = parser.parse_args()
-    scale = Scale(asked.entries, max(asked.entries // 10, 10), (asked.entries * 400 // 2**20 + 256) * 2**20)
+    scale = Scale(
+        tests=tuple(asked.tests.split(",")),
+        entries=asked.entries,
+        sync_entries=max(asked.entries // 10, 10),
+        map_bytes=(asked.entries * 400 // 2**20 + 256) * 2**20,
+    )
     with tempfile.TemporaryDirectory(prefix="bedplate-lmdb-driver-") as cache:
         driver = ensure_driver(
             "bedplate-lmdb-bench",
@@ -250,7 +257,7 @@ def main() -> None:
         started = time.monotonic()
         found = measure(driver, asked.folder, scale, asked.rounds)
         with tempfile.TemporaryDirectory(prefix="bedplate-lmdb-", dir=asked.folder) as folder:
-            ran = run_driver(driver, Path(folder), Scale(1000, 10, 2**28), engine="lmdb")
+            ran = run_driver(driver, Path(folder), Scale(("fillseq",), 1000, 10, 2**28), engine="lmdb")
     theirs = ".".join(str(number) for number in lmdb.version())
     print(
         f"{asked.entries} entries, {asked.rounds} rounds in {time.monotonic() - started:.0f} s, medians "
