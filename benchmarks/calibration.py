@@ -267,7 +267,7 @@ def main() -> None:
     started = time.perf_counter()
     alone(asked.studies, random)
     between_studies(asked.studies, random)
-    together(max(asked.studies // 4, 1), random)
+    together(asked.studies, random)
     factors(max(asked.studies // 40, 1), random)
     power()
     print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")

@@ -110,7 +110,8 @@ class Measurement:
         """The same as the statistics take it."""
         found = self.figure(metric, phase, item)
         status = found.status if found else Status.ABSENT
-        return Observation(self.value(metric, phase, item), status, self.outcome, self.validity)
+        limit = found.limit if found else None
+        return Observation(self.value(metric, phase, item), status, self.outcome, self.validity, limit)
 
 
 @dataclass(frozen=True)
