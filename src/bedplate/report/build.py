@@ -16,7 +16,7 @@ from bedplate import __version__
 from bedplate.errors import PlanError
 from bedplate.report.document import page_document
 from bedplate.report.overview import overview
-from bedplate.report.shell import SECTIONS, page_shell
+from bedplate.report.shell import page_shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +45,6 @@ def build_report(studies: Sequence[Path], output: Path) -> None:
     environment.filters["code"] = _code
     text = environment.get_template("report.html.j2").render(
         **page_shell(found),
-        sections=SECTIONS,
         version=__version__,
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

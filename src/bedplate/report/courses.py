@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _DIGITS = 4
 # Eight bins to a doubling of the latency: finer than the width of a line on the page.
 _BINS_PER_DOUBLING = 8
+_PARTED_BY_ZERO = ("warmup", "measure")
 
 
 def rounded(value: float | None, digits: int = _DIGITS) -> float | None:
@@ -38,7 +39,10 @@ def rounded(value: float | None, digits: int = _DIGITS) -> float | None:
 
 
 def packed_course(directory: Path) -> str | None:
-    """The course of a run as packed columns; None where the run has none."""
+    """The course of a run as packed columns; None where the run has none.
+
+    A run of several phases also has `phases`: the name of each, its first second and the one after its last.
+    """
     path = directory / COURSE_FILE
     if not path.is_file():
         return None
@@ -51,13 +55,29 @@ def packed_course(directory: Path) -> str | None:
         else pl.col(name).cast(pl.Float64).fill_nan(None).round_sig_figs(_DIGITS)
         for name in known
     )
-    return packed(
-        {
-            column.name: column.to_list() if column.dtype.is_integer() else _short(column.to_list())
-            for column in short.iter_columns()
-            if column.null_count() < len(column)
-        }
+    columns: dict[str, Any] = {
+        column.name: column.to_list() if column.dtype.is_integer() else _short(column.to_list())
+        for column in short.iter_columns()
+        if column.null_count() < len(column)
+    }
+    phases = _phases(frame)
+    return packed(columns | {"phases": phases} if phases else columns)
+
+
+def _phases(frame: pl.DataFrame) -> list[tuple[str, int, int]]:
+    """Stretches of seconds of one phase; none for a warm-up and its measurement, which second 0 parts."""
+    if "phase" not in frame.columns or frame["phase"].is_in(_PARTED_BY_ZERO).all():
+        return []
+    stretches = (
+        frame.with_columns(pl.col("phase").rle_id().alias("stretch"))
+        .group_by("stretch", "phase", maintain_order=True)
+        .agg(pl.col("second").min().alias("first"), pl.col("second").max().alias("last"))
     )
+    return [
+        (str(row["phase"]), int(row["first"]), int(row["last"]) + 1)
+        for row in stretches.iter_rows(named=True)
+        if row["phase"] is not None
+    ]
 
 
 def packed_latencies(directory: Path) -> str | None:

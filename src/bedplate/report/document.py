@@ -1,59 +1,111 @@
 """The data of a page, apart from how it looks: one JSON document that the page's script reads.
 
 Figures stand in columns, one entry per run, since a page of hundreds of cells is mostly figures.
-Indices point into `cells`, `runs` and `metrics`.
+Indices point into `cells`, `runs`, `metrics` and `parts`. What speaks of parts of runs is packed: a study of
+TPC-H has a hundred of them.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
-from bedplate.report.courses import packed_course, packed_latencies, rounded
+from bedplate.report.courses import packed, packed_course, packed_latencies, rounded
 from bedplate.report.effective import effective_document
+from bedplate.report.page_parts import PagePart, page_parts, ranked
+from bedplate.report.run_heads import run_head, run_kind
+from bedplate.report.tpch_document import tpch_document
 from bedplate.report.wording import counted, durability_words, repetitions_sentence
 from bedplate.statistics.heat_map import average_map, common_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from bedplate.model.figure import Scale
     from bedplate.report.overview import CellFacts, Overview
+    from bedplate.report.page_parts import Ranked
+    from bedplate.statistics.summary import SummaryKey
 
 FORMAT_VERSION = 1
 _FIGURE_DIGITS = 5
 
 
+@dataclass(frozen=True)
+class _Indices:
+    """What the document's columns point into, and the shown summaries of every study, in its order."""
+
+    runs: tuple[tuple[str, str], ...]
+    metrics: tuple[str, ...]
+    parts: tuple[PagePart, ...]
+    summaries: tuple[Mapping[SummaryKey, Ranked], ...]
+
+    def part(self, key: SummaryKey) -> int:
+        return self._part_of[key.phase, key.item]
+
+    @cached_property
+    def _part_of(self) -> Mapping[tuple[str, str], int]:
+        return {(part.phase, part.item): index for index, part in enumerate(self.parts)}
+
+
 def page_document(overviews: Sequence[Overview]) -> dict[str, Any]:
     """Everything that the script of a page draws from."""
-    runs = _runs(overviews)
-    metrics = _metrics(overviews)
+    indices = _Indices(
+        runs=_runs(overviews),
+        metrics=_metrics(overviews),
+        parts=page_parts(overviews),
+        summaries=tuple(
+            {key: ranked(found, key, summary) for key, summary in found.summaries.items()}
+            for found in overviews
+        ),
+    )
+    within = {
+        "summaries": _summaries(overviews, indices, whole=False),
+        "heat_maps": _heat_maps(overviews, indices, whole=False),
+    }
     return {
         "format_version": FORMAT_VERSION,
         "studies": [_study(found) for found in overviews],
-        "metrics": [to_json(METRICS[name]) for name in metrics],
-        "runs": [{"dataset": dataset, "run": run} for dataset, run in runs],
+        "metrics": [to_json(METRICS[name]) for name in indices.metrics],
+        "parts": [[part.label, part.group] for part in indices.parts],
+        "runs": [_run(overviews, run, indices.metrics) for run in indices.runs],
         "cells": [
             _cell(found, cell, number)
             for number, found in enumerate(overviews)
             for cell in found.cells.values()
         ],
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
-        "summaries": _summaries(overviews, runs, metrics),
-        "heat_maps": _heat_maps(overviews, runs, metrics),
-        "measurements": _measurements(overviews, runs, metrics),
+        "summaries": _summaries(overviews, indices, whole=True),
+        "heat_maps": _heat_maps(overviews, indices, whole=True),
+        "within": packed(within) if len(indices.parts) > 1 else None,
+        "measurements": _measurements(overviews, indices),
         "effective": [effective_document(found) for found in overviews],
+        "tpch": tpch_document(overviews, indices.runs),
     }
 
 
-def _runs(overviews: Sequence[Overview]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys(run for found in overviews for run in found.runs))
+def _runs(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys(run for found in overviews for run in found.runs))
 
 
-def _metrics(overviews: Sequence[Overview]) -> list[str]:
+def _metrics(overviews: Sequence[Overview]) -> tuple[str, ...]:
     present = {key.metric for found in overviews for key in found.summaries}
-    # Without any value there are still squares to explain: tps is the metric that they lack.
-    return [name for name in METRICS if name in present or name == "tps"]
+    # Without any value there are still squares to explain: the first figure of a run is what they lack.
+    present |= {run_head(found, run).first for found in overviews for run in found.runs}
+    return tuple(name for name in METRICS if name in (present or {"tps"}))
+
+
+def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[str]) -> dict[str, Any]:
+    """`kind` is that of TPC-H; `first` is the metric that stands for the run."""
+    owner = next(found for found in overviews if run in found.runs)
+    return {
+        "dataset": run[0],
+        "run": run[1],
+        "kind": run_kind(owner, run),
+        "first": metrics.index(run_head(owner, run).first),
+    }
 
 
 def _study(found: Overview) -> dict[str, Any]:
@@ -99,33 +151,27 @@ def _pruned(number: int, found: Overview) -> list[dict[str, Any]]:
     ]
 
 
-def _summaries(
-    overviews: Sequence[Overview], runs: list[tuple[str, str]], metrics: list[str]
-) -> dict[str, list[Any]]:
-    """Columns, one entry per cell, run and metric that has something to say."""
-    names = (
-        "cell",
-        "run",
-        "metric",
-        "n",
-        "basis",
-        "median",
-        "minimum",
-        "maximum",
-        "variation",
-        "low",
-        "high",
-    )
-    columns: dict[str, list[Any]] = {name: [] for name in (*names, "reason", "counted")}
-    run_of = {run: index for index, run in enumerate(runs)}
-    metric_of = {name: index for index, name in enumerate(metrics)}
+def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool) -> dict[str, list[Any]]:
+    """Columns, one entry per cell, run and metric that has something to say, of whole runs or of parts.
+
+    Those of parts also have `part`, how many repetitions were stopped at a limit, and the limit.
+    """
+    statistics = ("median", "minimum", "maximum", "variation", "low", "high")
+    names = ("cell", "run", "metric", "n", "basis", *statistics, "reason", "counted")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    if not whole:
+        columns |= {"part": [], "censored": [], "limit": []}
+    run_of = {run: index for index, run in enumerate(indices.runs)}
+    metric_of = {name: index for index, name in enumerate(indices.metrics)}
     first = 0
-    for found in overviews:
+    for found, shown in zip(overviews, indices.summaries, strict=True):
         cell_of = {cell: first + index for index, cell in enumerate(found.cells)}
         first += len(found.cells)
-        for key, summary in found.summaries.items():
-            if key.metric not in metric_of:
+        for key, entry in shown.items():
+            part = indices.part(key)
+            if (part == 0) != whole:
                 continue
+            summary = entry.summary
             columns["cell"].append(cell_of[key.cell])
             columns["run"].append(run_of[key.dataset, key.run])
             columns["metric"].append(metric_of[key.metric])
@@ -133,51 +179,59 @@ def _summaries(
             columns["basis"].append(summary.basis)
             columns["counted"].append(counted(summary))
             columns["reason"].append(None if summary.n else found.absence(key))
-            for name in names[5:]:
+            for name in statistics:
                 columns[name].append(rounded(getattr(summary, name), _FIGURE_DIGITS))
+            if not whole:
+                columns["part"].append(part)
+                columns["censored"].append(summary.censored)
+                columns["limit"].append(entry.limit)
     return columns
 
 
-def _heat_maps(
-    overviews: Sequence[Overview], runs: list[tuple[str, str]], metrics: list[str]
-) -> list[dict[str, Any]]:
-    """Per study, run and metric: the scale that all its maps share, and the map of the averages."""
-    made = []
-    for number, found in enumerate(overviews):
-        for run_index, run in enumerate(runs):
-            for metric_index, metric in enumerate(metrics):
-                maps: dict[str, dict[tuple[str, str], float]] = {}
-                for cell in found.cells.values():
-                    squares = maps.setdefault(cell.label.panel, {})
-                    value = found.summary(cell.id, run, metric).median
-                    if value is not None:
-                        squares[cell.label.filesystem_block, cell.label.database_block] = value
-                shown = list(dict.fromkeys(square for squares in maps.values() for square in squares))
-                scale = METRICS[metric].scale
-                ends = common_scale((v for squares in maps.values() for v in squares.values()), scale)
-                if ends is None:
-                    continue
-                average = average_map(maps, shown, scale)
-                made.append(
-                    {
-                        "study": number,
-                        "run": run_index,
-                        "metric": metric_index,
-                        "low": rounded(ends.low, _FIGURE_DIGITS),
-                        "high": rounded(ends.high, _FIGURE_DIGITS),
-                        "logarithmic": ends.logarithmic,
-                        "average": [[*square, rounded(value, 5)] for square, value in average.values.items()],
-                        "n": average.n,
-                        "used": list(average.used),
-                        "left_out": list(average.left_out),
-                    }
-                )
+def _heat_maps(overviews: Sequence[Overview], indices: _Indices, *, whole: bool) -> list[dict[str, Any]]:
+    """Per study, run, metric and part: the scale that all its maps share, and the map of the averages."""
+    made: list[dict[str, Any]] = []
+    for number, (found, shown) in enumerate(zip(overviews, indices.summaries, strict=True)):
+        drawn: dict[tuple[int, int, int], list[SummaryKey]] = {}
+        run_of = {run: index for index, run in enumerate(indices.runs)}
+        metric_of = {name: index for index, name in enumerate(indices.metrics)}
+        for key in shown:
+            part = indices.part(key)
+            if (part == 0) == whole:
+                place = (run_of[key.dataset, key.run], metric_of[key.metric], part)
+                drawn.setdefault(place, []).append(key)
+        for (run, metric, part), keys in drawn.items():
+            medians = {key.cell: shown[key].summary.median for key in keys}
+            entry = _heat_map(found, medians, METRICS[indices.metrics[metric]].scale)
+            if entry is not None:
+                made.append({"study": number, "run": run, "metric": metric, "part": part, **entry})
     return made
 
 
-def _measurements(
-    overviews: Sequence[Overview], runs: list[tuple[str, str]], metrics: list[str]
-) -> dict[str, Any]:
+def _heat_map(found: Overview, medians: Mapping[str, float | None], scale: Scale) -> dict[str, Any] | None:
+    maps: dict[str, dict[tuple[str, str], float]] = {}
+    for cell in found.cells.values():
+        squares = maps.setdefault(cell.label.panel, {})
+        value = medians.get(cell.id)
+        if value is not None:
+            squares[cell.label.filesystem_block, cell.label.database_block] = value
+    shown = list(dict.fromkeys(square for squares in maps.values() for square in squares))
+    ends = common_scale((v for squares in maps.values() for v in squares.values()), scale)
+    if ends is None:
+        return None
+    average = average_map(maps, shown, scale)
+    return {
+        "low": rounded(ends.low, _FIGURE_DIGITS),
+        "high": rounded(ends.high, _FIGURE_DIGITS),
+        "logarithmic": ends.logarithmic,
+        "average": [[*square, rounded(value, _FIGURE_DIGITS)] for square, value in average.values.items()],
+        "n": average.n,
+        "used": list(average.used),
+        "left_out": list(average.left_out),
+    }
+
+
+def _measurements(overviews: Sequence[Overview], indices: _Indices) -> dict[str, Any]:
     """Columns, one entry per run that was due; canaries too, with the run's index -1."""
     names = (
         "study",
@@ -198,8 +252,8 @@ def _measurements(
         "latencies",
     )
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    figures: list[list[float | None]] = [[] for _ in metrics]
-    run_of = {run: index for index, run in enumerate(runs)}
+    figures: list[list[float | None]] = [[] for _ in indices.metrics]
+    run_of = {run: index for index, run in enumerate(indices.runs)}
     first = 0
     for number, found in enumerate(overviews):
         cell_of = {cell: first + index for index, cell in enumerate(found.cells)}
@@ -228,6 +282,6 @@ def _measurements(
             }
             for name, value in entry.items():
                 columns[name].append(value)
-            for index, metric in enumerate(metrics):
+            for index, metric in enumerate(indices.metrics):
                 figures[index].append(rounded(m.value(metric), _FIGURE_DIGITS))
     return {**columns, "figures": figures}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.flush_rates import COUNTED, rate_text
+from bedplate.report.run_heads import has_transactions, run_head
 from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -30,10 +32,15 @@ if TYPE_CHECKING:
     from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.statistics.summary import Summary
 
+# In the order of the page. Those of transactions stand only where a run made some, those of TPC-H only where
+# one of its passes was measured.
 SECTIONS = (
     ("summary", "Summary"),
     ("heat-maps", "Block sizes"),
+    ("scores", "TPC-H scores"),
     ("courses", "Courses"),
+    ("items", "Queries and phases"),
+    ("plans", "Query plans"),
     ("latency", "Latency over time"),
     ("distribution", "Latency distribution"),
     ("caches", "Cache ratios"),
@@ -45,6 +52,9 @@ SECTIONS = (
     ("machine", "Machine"),
     ("plan", "Plan"),
 )
+_OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
+_OF_PARTS = ("items",)
+_OF_TPCH = ("scores", "plans")
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -64,14 +74,23 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class RunEntry:
-    """The figures of one run in the row of a cell."""
+class Head:
+    """What stands over the one or two columns of a run; `second` is empty where there is one."""
 
-    head: str
+    run: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """The two figures of one run in the row of a cell, the first with its scatter."""
+
+    head: Head
     median: str
     range: tuple[str, ...]
     counted: str
-    p99: str
+    second: str
     strip: Strip | None
 
 
@@ -123,7 +142,7 @@ class StudyShell:
     sentence: str
     repetitions_sentence: str
     marks: tuple[str, ...]
-    heads: tuple[str, ...]
+    heads: tuple[Head, ...]
     rows: tuple[Row, ...]
     legend: str
     machine: tuple[tuple[str, str], ...]
@@ -133,17 +152,38 @@ class StudyShell:
     flushes: tuple[FlushRow, ...]
 
 
+def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
+    """The sections that a page of these studies has, each with its heading."""
+    without: set[str] = set()
+    if not has_transactions(overviews):
+        without.update(_OF_TRANSACTIONS)
+    if not any(found.tpch for found in overviews):
+        without.update(_OF_TPCH)
+    if not any(m.parts for found in overviews for m in found.measurements):
+        without.update(_OF_PARTS)
+    return tuple(section for section in SECTIONS if section[0] not in without)
+
+
 def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
     """The variables of the page's template."""
-    defined: tuple[Metric, ...] = (METRICS["tps"], METRICS["latency_ms_p99"])
+    sections = sections_of(overviews)
     return {
         "title": " · ".join(dict.fromkeys(found.study.facts.title for found in overviews)),
+        "sections": sections,
+        "shown": {name for name, _ in sections},
         "studies": [_study(found) for found in overviews],
-        "defined": defined,
+        "defined": _defined(overviews),
         "counted": COUNTED,
         "failures": [failure for found in overviews for failure in _failures(found)],
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
+
+
+def _defined(overviews: Sequence[Overview]) -> list[Metric]:
+    """The metrics of the summary's columns."""
+    heads = [run_head(found, run) for found in overviews for run in found.runs]
+    names = dict.fromkeys(name for head in heads for name in (head.first, head.second))
+    return [METRICS[name] for name in names]
 
 
 def _study(found: Overview) -> StudyShell:
@@ -154,7 +194,7 @@ def _study(found: Overview) -> StudyShell:
         sentence=_sentence(found),
         repetitions_sentence=repetitions_sentence(found.repetitions, study=found.study.directory.name),
         marks=found.marks,
-        heads=tuple(run for _, run in found.runs),
+        heads=tuple(_head(found, run) for run in found.runs),
         rows=tuple(_rows(found)),
         legend=_legend(found),
         machine=_machine(found.study.machine),
@@ -257,19 +297,34 @@ def _row(
         runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
         mark_class=_MARK_WORDS[sign],
         mark_text=f"{sign} {_MARK_WORDS[sign]}",
-        counted="; ".join(dict.fromkeys(counted(found.summary(cell.id, run, "tps")) for run in found.runs)),
+        counted="; ".join(
+            dict.fromkeys(
+                counted(found.summary(cell.id, run, run_head(found, run).first)) for run in found.runs
+            )
+        ),
     )
 
 
+def _head(found: Overview, run: tuple[str, str]) -> Head:
+    shown = run_head(found, run)
+    return Head(run[1], shown.first_words, "" if shown.beneath else shown.second_words)
+
+
 def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> RunEntry:
-    summary = found.summary(cell, run, "tps")
+    shown = run_head(found, run)
+    summary = found.summary(cell, run, shown.first)
+    second = found.summary(cell, run, shown.second).median
+    beneath: tuple[str, ...] = ()
+    if shown.beneath and second is not None:
+        words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number(second)
+        beneath = (f"{words} {shown.second_words}",)
     return RunEntry(
-        head=run[1],
+        head=_head(found, run),
         median=number(summary.median),
-        range=_range(summary),
+        range=(*_range(summary), *beneath),
         counted=counted(summary),
-        p99=number(found.summary(cell, run, "latency_ms_p99").median),
-        strip=_strip(summary, found.of(cell, run), largest),
+        second=number(second),
+        strip=_strip(summary, found.of(cell, run), shown.first, largest),
     )
 
 
@@ -282,7 +337,9 @@ def _range(summary: Summary) -> tuple[str, ...]:
     return (span(summary), f"95 %: {number(summary.low)}–{number(summary.high)}")
 
 
-def _strip(summary: Summary, measurements: Sequence[Measurement], largest: float) -> Strip | None:
+def _strip(
+    summary: Summary, measurements: Sequence[Measurement], metric: str, largest: float
+) -> Strip | None:
     if summary.median is None or largest <= 0:
         return None
 
@@ -292,7 +349,7 @@ def _strip(summary: Summary, measurements: Sequence[Measurement], largest: float
     dots = [
         (place(value), m.validity is not Validity.SUSPECT)
         for m in measurements
-        if (value := m.value("tps")) is not None
+        if (value := m.value(metric)) is not None
     ]
     return Strip(
         low=None if summary.low is None else place(summary.low),
@@ -303,8 +360,9 @@ def _strip(summary: Summary, measurements: Sequence[Measurement], largest: float
 
 
 def _largest(found: Overview, run: tuple[str, str]) -> float:
+    metric = run_head(found, run).first
     values = [
-        value for cell in found.cells for m in found.of(cell, run) if (value := m.value("tps")) is not None
+        value for cell in found.cells for m in found.of(cell, run) if (value := m.value(metric)) is not None
     ]
     return max(values, default=0.0) * 1.03
 

@@ -9,20 +9,42 @@ bedplate.document = JSON.parse(document.getElementById("data").textContent);
 bedplate.data = (() => {
   const page = bedplate.document;
   const found = new Map();
-  const s = page.summaries;
-  for (let i = 0; i < s.cell.length; i += 1) {
-    found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}`, {
-      n: s.n[i], basis: s.basis[i], median: s.median[i], minimum: s.minimum[i], maximum: s.maximum[i],
-      variation: s.variation[i], low: s.low[i], high: s.high[i], reason: s.reason[i], counted: s.counted[i],
-    });
-  }
+  // Which metrics have anything to show, by run; and of which parts, by run and metric.
+  const metricsOf = new Map();
+  const partsOf = new Map();
+  const note = (map, key, value) => { if (!map.has(key)) map.set(key, new Set()); map.get(key).add(value); };
+  const take = (s) => {
+    for (let i = 0; i < s.cell.length; i += 1) {
+      const part = s.part ? s.part[i] : 0;
+      const limit = s.limit ? s.limit[i] : null;
+      found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}/${part}`, {
+        n: s.n[i], basis: s.basis[i], median: s.median[i], minimum: s.minimum[i], maximum: s.maximum[i],
+        variation: s.variation[i], low: s.low[i], high: s.high[i], reason: s.reason[i], counted: s.counted[i],
+        censored: s.censored ? s.censored[i] : 0, limit,
+      });
+      if (s.n[i] > 0 || limit !== null) {
+        note(metricsOf, s.run[i], s.metric[i]);
+        note(partsOf, `${s.run[i]}/${s.metric[i]}`, part);
+      }
+    }
+  };
+  take(page.summaries);
+  const maps = [...page.heat_maps];
+  // What speaks of parts of runs is packed, and is read once, before anything is drawn.
+  const open = async () => {
+    const within = await bedplate.unpack(page.within);
+    if (!within) return;
+    take(within.summaries);
+    maps.push(...within.heat_maps);
+  };
   const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
   const m = page.measurements;
   const rows = m.cell.map((_, index) => index);
+  const ordered = (numbers) => [...(numbers ?? [])].sort((one, other) => one - other);
+  const first = (run) => page.runs[run]?.first ?? 0;
   // Metrics that no run has a value for are explained where they are missed, and not offered.
-  const valued = new Set(s.metric.filter((_, i) => s.n[i] > 0));
-  const offered = page.metrics.map((_, index) => index).filter((index) => valued.has(index));
-  if (!offered.length) offered.push(metricOf.get("tps"));
+  const offered = (run) => (metricsOf.has(run) ? ordered(metricsOf.get(run)) : [first(run)]);
+  const parts = (run, metric) => (partsOf.has(`${run}/${metric}`) ? ordered(partsOf.get(`${run}/${metric}`)) : [0]);
   const several = page.studies.length > 1;
   // A speed of emulated processors is never named without saying so.
   const emulation = (cell) => (cell.emulated ? " · emulated" : "");
@@ -30,9 +52,14 @@ bedplate.data = (() => {
   return {
     several,
     metricOf,
+    open,
+    first,
     offered,
-    summary: (cell, run, metric) => found.get(`${cell}/${run}/${metric}`),
-    named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}`) : undefined),
+    parts,
+    summary: (cell, run, metric, part = 0) => found.get(`${cell}/${run}/${metric}/${part}`),
+    named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}/0`) : undefined),
+    heatMap: (study, run, metric, part) => maps.find((one) => one.study === study && one.run === run && one.metric === metric && one.part === part),
+    partName: (part) => (part ? page.parts[part][0] : ""),
     measurements: (cell, run) => rows.filter((i) => m.cell[i] === cell && m.run[i] === run && !m.canary[i]),
     all: rows,
     panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].title}` : ""}${emulation(cell)}`,
@@ -47,6 +74,8 @@ bedplate.data = (() => {
       if (!run) return "no run";
       return datasets ? `${run.run} (${run.dataset})` : run.run;
     },
+    // A run, or the part of it that is looked at.
+    runAndPart: (run, part) => `${bedplate.data.runName(run)}${part ? `, ${page.parts[part][0]}` : ""}`,
   };
 })();
 
@@ -58,6 +87,7 @@ bedplate.element = (name, attributes = {}, ...children) => {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (key === "class") made.className = value;
     else if (key === "share") made.style.setProperty("--share", value);
+    else if (key === "depth") made.style.setProperty("--depth", value);
     else if (key === "width") made.style.width = value;
     else if (key === "colour") made.style.background = value;
     else made.setAttribute(key, value === true ? "" : value);
@@ -76,6 +106,9 @@ bedplate.number = (value) => {
   const decimals = Math.max(0, 3 - magnitude);
   return short.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 };
+
+// More than a limit, which is a round figure of somebody's choice.
+bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignificantDigits: 6 })}`;
 
 bedplate.percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)} %`);
 

@@ -21,12 +21,15 @@ bedplate.heatMaps = (() => {
   // The colours run over three stops; the upper half is dark enough for light figures.
   const shade = (depth) => `square${depth > 0.5 ? " upper" : ""}${depth > 0.6 ? " deep" : ""}`;
 
+  // Made over all cells together, not over the repetitions of one.
+  const OVER_CELLS = new Set(["time", "score", "m_time", "m_score"]);
+
   const describe = (index, state) => {
     const metric = page.metrics[state.metric];
-    const found = bedplate.data.summary(index, state.run, state.metric);
+    const found = bedplate.data.summary(index, state.run, state.metric, state.part);
     const cell = page.cells[index];
     const parts = [`${bedplate.data.cellName(index)}: ${metric.name} ${number(found?.median)}${bedplate.unit(metric)}`];
-    if (found && found.n > 1) parts.push(`range ${number(found.minimum)} to ${number(found.maximum)}`);
+    if (found && found.n > 1 && found.minimum !== null) parts.push(`range ${number(found.minimum)} to ${number(found.maximum)}`);
     if (found && found.low !== null) parts.push(`95 % interval ${number(found.low)} to ${number(found.high)}`);
     if (found) parts.push(found.counted);
     parts.push(`after a power cut: ${cell.durability}`);
@@ -37,22 +40,24 @@ bedplate.heatMaps = (() => {
 
   const emptyReason = (index, state) => {
     const m = page.measurements;
+    const stopped = bedplate.data.summary(index, state.run, state.metric, state.part);
+    if (stopped && stopped.limit !== null) return [bedplate.beyond(stopped.limit), [`stopped at its limit, which is no measurement; ${stopped.counted}`]];
     const due = bedplate.data.measurements(index, state.run);
     const reasons = due.flatMap((i) => m.reasons[i]);
     const outcomes = new Set(due.map((i) => m.outcome[i]));
     if (outcomes.has("failed") || due.some((i) => m.unreached[i])) return ["failed", reasons];
-    const reason = bedplate.data.summary(index, state.run, state.metric)?.reason;
+    const reason = bedplate.data.summary(index, state.run, state.metric, state.part)?.reason;
     if (outcomes.has("completed")) return ["no value", [reason ?? `the runs have no ${page.metrics[state.metric].name}`]];
     return ["not run", reasons];
   };
 
   const square = (index, state, map, onChoose) => {
-    const found = bedplate.data.summary(index, state.run, state.metric);
+    const found = bedplate.data.summary(index, state.run, state.metric, state.part);
     const show = (text) => { byId("heat-detail").textContent = text; };
     if (!found || found.median === null) {
       const [word, reasons] = emptyReason(index, state);
       const text = `${bedplate.data.cellName(index)}: ${word}. ${[...new Set(reasons)].join("; ")}`;
-      return h("td", { class: "empty", tabindex: "0", title: text, onfocus: () => show(text), onmouseenter: () => show(text) }, word);
+      return h("td", { class: found && found.limit !== null ? "empty stopped" : "empty", tabindex: "0", title: text, onfocus: () => show(text), onmouseenter: () => show(text) }, word);
     }
     const depth = share(found.median, map);
     const text = describe(index, state);
@@ -104,16 +109,19 @@ bedplate.heatMaps = (() => {
   const draw = (state, onChoose) => {
     const metric = page.metrics[state.metric];
     const direction = metric.better === "neither" ? "a description, neither way is better" : `${metric.better} is better`;
-    byId("heat-definition").textContent = `${metric.name}: ${metric.definition}; ${direction}. Median over the repetitions of ${bedplate.data.runName(state.run)}.`;
+    const whose = bedplate.data.runAndPart(state.run, state.part);
+    const over = OVER_CELLS.has(metric.name) ? `Over all cells, for ${whose}.` : `Median over the repetitions of ${whose}.`;
+    const audit = metric.name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "";
+    byId("heat-definition").textContent = `${metric.name}: ${metric.definition}; ${direction}. ${over}${audit}`;
     const list = byId("heat-list");
     const legend = byId("heat-legend");
     list.replaceChildren();
     legend.replaceChildren();
     page.studies.forEach((study, number_) => {
-      const map = page.heat_maps.find((one) => one.study === number_ && one.run === state.run && one.metric === state.metric);
+      const map = bedplate.data.heatMap(number_, state.run, state.metric, state.part);
       const mine = page.cells.filter((cell) => cell.study === number_);
       if (!map) {
-        list.append(h("p", { class: "note" }, `${bedplate.data.several ? `${study.title}: ` : ""}no run of ${bedplate.data.runName(state.run)} has a value for ${metric.name}.`));
+        list.append(h("p", { class: "note" }, `${bedplate.data.several ? `${study.title}: ` : ""}no run of ${whose} has a value for ${metric.name}.`));
       }
       const ends = map ?? { low: 0, high: 0, n: 0, logarithmic: false };
       const axes = { rows: axis([...mine, ...page.pruned.filter((cell) => cell.study === number_)], "row"), columns: axis(mine, "column") };
@@ -128,7 +136,7 @@ bedplate.heatMaps = (() => {
     bedplate.lazyTable("heat-table", () => bedplate.table(
       ["Cell", "After a power cut", `Median${bedplate.unit(metric)}#`, "Least#", "Greatest#", "95 % interval", "Variation#", "n"],
       page.cells.map((cell, index) => {
-        const found = bedplate.data.summary(index, state.run, state.metric);
+        const found = bedplate.data.summary(index, state.run, state.metric, state.part);
         const interval = found && found.low !== null ? `${number(found.low)} – ${number(found.high)}` : "–";
         return [bedplate.data.cellName(index), cell.durability, number(found?.median), number(found?.minimum), number(found?.maximum), interval,
           bedplate.percent(found?.variation), found ? found.counted : "n = 0"];

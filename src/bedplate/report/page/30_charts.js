@@ -32,11 +32,12 @@ bedplate.charts = (() => {
     node.style.height = "auto";
   };
 
-  // Shades behind a course: warm-up grey, checkpoints orange.
-  const shades = (measurement, firstSecond, lanes = [""]) => {
+  // Shades behind a course: warm-up grey, every other phase of a run of several, checkpoints orange.
+  const shades = (measurement, firstSecond, lanes = [""], phases = []) => {
     const m = bedplate.document.measurements;
     const made = [];
     const band = (x0, x1, fill) => lanes.forEach((lane) => made.push({ type: "rect", xref: "x", yref: `y${lane} domain`, x0, x1, y0: 0, y1: 1, fillcolor: fill, line: { width: 0 }, layer: "below" }));
+    phases.forEach(([, start, end], place) => { if (place % 2 === 0) band(start, end, colour("--phase")); });
     if (firstSecond < 0) band(firstSecond, 0, colour("--warmup"));
     for (const [, start, end] of m.windows[measurement]) band(start, end ?? m.duration_s[measurement] ?? start, colour("--checkpoint"));
     return made;

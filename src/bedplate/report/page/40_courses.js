@@ -35,16 +35,37 @@ bedplate.courses = (() => {
       const run = pick(cell, state);
       const words = run === undefined ? `${bedplate.data.cellName(cell)}: no course (${page.measurements.reasons[bedplate.data.measurements(cell, state.run)[0]]?.join("; ") || "none was recorded"})` : label({ cell, run });
       return h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), words);
-    }), ...[["warmup", "warm-up"], ["checkpoint", "checkpoint"]].map(([name, words]) => h("li", {}, h("span", { class: `swatch block ${name}` }), words)));
+    }), ...[page.runs[state.run]?.kind ? ["phase", "every other phase"] : ["warmup", "warm-up"], ["checkpoint", "checkpoint"]].map(([name, words]) => h("li", {}, h("span", { class: `swatch block ${name}` }), words)));
+  };
+
+  // A query is known by its number where there is no room for more.
+  const short = (phase) => phase.replace(/^query /, "");
+
+  // The names of phases, where they fit into their shades.
+  const phaseNames = (course, courses) => {
+    const wide = byId("courses-plot").clientWidth - 70;
+    const seconds = Math.max(...courses.map((one) => one.second[one.second.length - 1])) - Math.min(...courses.map((one) => one.second[0])) + 1;
+    const across = (start, end) => ((end - start) / seconds) * wide;
+    return course.phases.filter(([name, start, end]) => across(start, end) > 4 + 6.5 * short(name).length).map(([name, start, end]) => ({
+      text: charts.plain(short(name)), x: (start + end) / 2, y: 1, xref: "x", yref: "y domain", xanchor: "center", yanchor: "top", showarrow: false, font: { size: 11, color: charts.colour("--muted") } }));
+  };
+
+  // The phase of every second, as text for the reader who points at it.
+  const phaseOf = (course) => {
+    const names = new Map();
+    for (const [name, start, end] of course.phases) for (let second = start; second < end; second += 1) names.set(second, charts.plain(name));
+    return course.second.map((second) => names.get(second) ?? "between phases");
   };
 
   const drawCourses = (picked, courses) => {
-    const lanes = LANES.filter((lane) => courses.some((course) => lane.columns.some((name) => course[name])));
+    const known = LANES.filter((lane) => courses.some((course) => lane.columns.some((name) => course[name])));
+    // Without transactions the first lane is what the device does, and reading comes first.
+    const lanes = known[0]?.columns[0] === "tps" ? known : [...known.filter((lane) => lane.columns[0] === "device_read_mib_per_s").map((lane) => ({ ...lane, weight: 2.4 })), ...known.filter((lane) => lane.columns[0] !== "device_read_mib_per_s")];
     const weights = lanes.map((lane) => lane.weight);
     const total = weights.reduce((a, b) => a + b, 0);
     const height = 120 + total * 62;
     const gap = 34 / height;
-    const made = { height, annotations: [], xaxis: charts.axis({ anchor: "free", position: 0, title: { text: "seconds since the start of the measured window", font: { size: 12 } } }) };
+    const made = { height, annotations: [], xaxis: charts.axis({ anchor: "free", position: 0, title: { text: `seconds since the start of the ${courses[0].phases ? "first phase" : "measured window"}`, font: { size: 12 } } }) };
     let top = 1 - 20 / height;
     const usable = top - gap * (lanes.length - 1);
     const traces = [];
@@ -56,20 +77,25 @@ bedplate.courses = (() => {
       picked.forEach((one, place) => {
         for (const column of lane.columns) {
           if (!courses[place][column]) continue;
-          traces.push({ x: courses[place].second, y: courses[place][column], yaxis: index ? `y${index + 1}` : "y", mode: "lines", name: charts.plain(label(one)),
-            line: { color: charts.series(one.place), width: 1.5 }, connectgaps: false, hovertemplate: `%{y:.4~g} ${charts.plain(page.cells[one.cell].panel)}<extra></extra>` });
+          const phases = courses[place].phases ? phaseOf(courses[place]) : null;
+          traces.push({ x: courses[place].second, y: courses[place][column], ...(phases ? { customdata: phases } : {}), yaxis: index ? `y${index + 1}` : "y", mode: "lines", name: charts.plain(label(one)),
+            line: { color: charts.series(one.place), width: 1.5 }, connectgaps: false, hovertemplate: `%{y:.4~g} ${charts.plain(page.cells[one.cell].panel)}${phases ? " · %{customdata}" : ""}<extra></extra>` });
         }
       });
       top = bottom - gap;
     });
-    made.shapes = charts.shades(picked[0].run, courses[0].second[0], lanes.map((_, index) => (index ? index + 1 : "")));
+    made.shapes = charts.shades(picked[0].run, courses[0].second[0], lanes.map((_, index) => (index ? index + 1 : "")), courses[0].phases);
+    if (courses[0].phases) made.annotations.push(...phaseNames(courses[0], courses));
     charts.draw("courses-plot", traces, charts.layout({ ...made, margin: { l: 52, r: 12, t: 4, b: 44 } }));
   };
 
   const coursesTable = (picked, courses) => {
-    const columns = ["tps", "latency_ms_p50", "latency_ms_p99", "latency_ms_max", "device_written_mib_per_s", "device_read_mib_per_s", "queue_depth", "dirty_mib", "pressure_io_some"];
+    const columns = ["tps", "latency_ms_p50", "latency_ms_p99", "latency_ms_max", "device_written_mib_per_s", "device_read_mib_per_s", "queue_depth", "dirty_mib", "pressure_io_some"]
+      .filter((name) => courses.some((course) => course[name]));
+    const named = courses.map((course) => (course.phases ? new Map(course.phases.flatMap(([name, start, end]) => Array.from({ length: end - start }, (_, i) => [start + i, name]))) : null));
+    const phase = (place, second) => (named[place] ? named[place].get(second) ?? "–" : second < 0 ? "warm-up" : "measure");
     const rows = picked.flatMap((one, place) => courses[place].second.map((second, i) => [
-      bedplate.data.cellName(one.cell), second < 0 ? "warm-up" : "measure", String(second), ...columns.map((name) => number(courses[place][name]?.[i]))]));
+      bedplate.data.cellName(one.cell), phase(place, second), String(second), ...columns.map((name) => number(courses[place][name]?.[i]))]));
     return bedplate.table(["Cell", "Phase", "Second#", ...columns.map((name) => `${name}#`)], rows);
   };
 
@@ -96,17 +122,25 @@ bedplate.courses = (() => {
     const cell = state.cells.includes(state.focus) ? state.focus : state.cells[0];
     const run = cell === undefined ? undefined : pick(cell, state);
     const note = byId("latency-note");
-    if (run === undefined) {
-      note.textContent = "The chosen cell has no course for this run.";
+    if (!note) return;
+    const nothing = (why) => {
+      note.textContent = why;
       charts.clear("latency-linear");
       charts.clear("latency-logarithmic");
-      bedplate.lazyTable("latency-table", () => h("p", {}, "No course."));
+      bedplate.lazyTable("latency-table", () => h("p", {}, "No latencies."));
+    };
+    if (run === undefined) {
+      nothing("The chosen cell has no course for this run.");
       return;
     }
     const turn = state.turn;
     const course = await bedplate.unpack(page.measurements.course[run]);
     if (turn !== state.turn) return;
     const known = LEVELS.filter(([name]) => course[name]);
+    if (!known.length) {
+      nothing(`${bedplate.data.runName(state.run)} makes no transactions, so that it has no latencies.`);
+      return;
+    }
     note.textContent = `${label({ cell, run })}, ${bedplate.data.runName(state.run)}, n = 1 run.`;
     for (const type of ["linear", "log"]) {
       const traces = known.map(([name, words, tint, width]) => ({ x: course.second, y: course[name], mode: "lines", name: words, line: { color: charts.colour(tint), width }, hovertemplate: `${words} %{y:.4~g} ms<extra></extra>` }));
@@ -125,6 +159,7 @@ bedplate.courses = (() => {
   };
 
   const drawDistribution = async (state) => {
+    if (!byId("distribution-note")) return;
     const picked = chosen(state).filter((one) => page.measurements.latencies[one.run]);
     if (!picked.length) {
       byId("distribution-note").textContent = "None of the chosen runs has its latencies recorded.";

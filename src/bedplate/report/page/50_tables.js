@@ -22,7 +22,8 @@ bedplate.tables = (() => {
   };
 
   const drawCaches = (run) => {
-    const known = CACHES;
+    const offered = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
+    const known = offered.length ? offered : CACHES;
     byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [
       bedplate.data.cellName(cell),
       ...known.map(([name]) => {
@@ -30,10 +31,11 @@ bedplate.tables = (() => {
         return found && found.median !== null ? meter(found.median, percent(found.median)) : h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
       }),
       counted(cell, run, known.map(([name]) => name))])));
-    define("caches-definitions", CACHES.map(([name]) => name));
+    define("caches-definitions", known.map(([name]) => name));
   };
 
   const drawCheckpoints = (run) => {
+    if (!byId("checkpoints-table")) return;
     const values = PARTS.flatMap(([name]) => page.cells.map((_, cell) => bedplate.data.named(cell, run, name)?.median ?? 0));
     const largest = Math.max(...values, 0);
     if (!largest) {

@@ -13,8 +13,11 @@ bedplate.order = (() => {
   };
 
   const draw = (state) => {
-    const metric = page.metrics[state.metric];
-    const figures = m.figures[state.metric];
+    // Places are kept for whole runs: of a part, or a metric that only parts have, its run's first figure is drawn.
+    const ofRun = state.part === 0 && m.figures[state.metric].some((figure, i) => figure !== null && m.run[i] === state.run);
+    const shownMetric = ofRun ? state.metric : bedplate.data.first(state.run);
+    const metric = page.metrics[shownMetric];
+    const figures = m.figures[shownMetric];
     const rows = bedplate.data.all.filter((i) => m.canary[i] || m.run[i] === state.run);
     const key = (i) => (m.canary[i] ? `canary ${m.study[i]}` : `${m.cell[i]}`);
     const levels = new Map();

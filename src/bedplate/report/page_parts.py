@@ -1,0 +1,113 @@
+"""The parts of runs that a page lets its reader choose, and their summaries with timeouts ranked.
+
+A part is a phase or an item of a run that has several (a table, an index, a query); the first part is always
+the run as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bedplate.model.figure import Status
+from bedplate.model.tpch import QUERIES, THROUGHPUT, stream_phase
+from bedplate.model.visit import Outcome, Validity
+from bedplate.report.parts import WHOLE
+from bedplate.statistics.summary import SUSPECT, TRUSTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.report.overview import Overview
+    from bedplate.statistics.summary import Summary, SummaryKey
+
+_STREAM = stream_phase(0).removesuffix("0")
+
+
+@dataclass(frozen=True)
+class PagePart:
+    """A part by its phase and item, what it is called, and under which head it stands in a list."""
+
+    phase: str
+    item: str
+    label: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A summary whose median has timeouts above every time; `limit` is the largest limit that was met.
+
+    A median that hangs on a timeout is none.
+    """
+
+    summary: Summary
+    limit: float | None = None
+
+
+def page_parts(overviews: Sequence[Overview]) -> tuple[PagePart, ...]:
+    """The whole run first, then phases and items as they first come up, queries by their numbers."""
+    found = dict.fromkeys(
+        (key.phase, key.item)
+        for overview in overviews
+        for key in overview.summaries
+        if (key.phase, key.item) != (WHOLE, "")
+    )
+    phases = {phase: place for place, phase in enumerate(dict.fromkeys(phase for phase, _ in found))}
+    places = {part: place for place, part in enumerate(found)}
+
+    def order(part: tuple[str, str]) -> tuple[int, int, int]:
+        phase, item = part
+        return phases[phase], int(item) if item.isdecimal() else -1, places[part]
+
+    return (
+        PagePart(WHOLE, "", "whole run", ""),
+        *(_part(phase, item) for phase, item in sorted(found, key=order)),
+    )
+
+
+def _part(phase: str, item: str) -> PagePart:
+    if not item:
+        return PagePart(phase, item, phase, "phases")
+    if phase == QUERIES:
+        return PagePart(phase, item, f"query {item}", phase)
+    if phase.startswith(_STREAM) or phase == THROUGHPUT:
+        return PagePart(phase, item, f"{phase}, query {item}", phase)
+    return PagePart(phase, item, item, f"{phase}, one by one")
+
+
+def ranked(found: Overview, key: SummaryKey, summary: Summary) -> Ranked:
+    """The summary as a page shows it.
+
+    Where some repetitions were stopped at a limit, the median of the others would be that of the quick ones.
+    """
+    if not summary.censored:
+        return Ranked(summary)
+    runs = [
+        (figure, m.validity is not Validity.SUSPECT)
+        for m in found.of(key.cell, (key.dataset, key.run))
+        if m.outcome is Outcome.COMPLETED and (figure := m.figure(key.metric, key.phase, key.item))
+    ]
+    known = [(f, trusted) for f, trusted in runs if f.status is not Status.ABSENT]
+    # Suspect runs count only where no other has a value or a limit, as everywhere.
+    trustworthy = [f for f, trusted in known if trusted]
+    counting = trustworthy or [f for f, _ in known]
+    limits = [f.limit for f in counting if f.status is Status.CENSORED and f.limit is not None]
+    ended = sorted(f.value for f in counting if f.status is Status.MEASURED and f.value is not None)
+    if not limits:
+        return Ranked(summary)
+    ends = (len(ended) + len(limits)) // 2 < len(ended)
+    shown = replace(
+        summary,
+        n=len(ended),
+        basis=(TRUSTED if trustworthy else SUSPECT) if ended else None,
+        median=median([*ended, *(math.inf for _ in limits)]) if ends else None,
+        minimum=ended[0] if ended else None,
+        maximum=ended[-1] if ended else None,
+        low=None,
+        high=None,
+        variation=None,
+    )
+    return Ranked(shown, max(limits))

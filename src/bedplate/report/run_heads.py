@@ -1,0 +1,54 @@
+"""Which figures stand for a run where there is room for two: by what the run does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.report.overview import Overview
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """Two metrics of the whole run, each with the words that stand at it.
+
+    The second has a column of its own, or stands `beneath` the first: a visit of TPC-H has four runs.
+    """
+
+    first: str
+    first_words: str
+    second: str
+    second_words: str
+    beneath: bool = False
+
+
+_TRANSACTIONS = RunHead("tps", "tps", "latency_ms_p99", "p99 ms")
+_TPCH = {
+    LOAD: RunHead("load_total_s", "total s", "database_mib", "MiB of database", beneath=True),
+    POWER: RunHead("queries_total_s", "queries s", "queries_completed", "queries completed", beneath=True),
+    THROUGHPUT: RunHead("streams_s", "streams s", "queries_completed", "queries completed", beneath=True),
+}
+
+
+def run_kind(found: Overview, run: tuple[str, str]) -> str | None:
+    """The kind of a run of TPC-H, None for any other."""
+    spec = found.spec(run)
+    if spec is None or spec.workload != WORKLOAD:
+        return None
+    return spec.levels.text("kind")
+
+
+def run_head(found: Overview, run: tuple[str, str]) -> RunHead:
+    """The two figures of a run of a study."""
+    return _TPCH.get(run_kind(found, run) or "", _TRANSACTIONS)
+
+
+def has_transactions(overviews: Sequence[Overview]) -> bool:
+    """Whether any run makes transactions; without any run the page is that of transactions."""
+    kinds = [run_kind(found, run) for found in overviews for run in found.runs]
+    return not kinds or None in kinds
