@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.synthetic_study import Recipe, write_study
+from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.errors import PlanError
 from bedplate.report.build import build_report
@@ -85,8 +86,30 @@ def test_every_section_is_in_the_contents(hostile: str) -> None:
     found = elements(hostile)
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
-    assert {name for name, _ in SECTIONS} == ids
-    assert {f"#{name}" for name, _ in SECTIONS} <= links
+    assert {name for name, _ in SECTIONS} - {"scores", "items", "plans"} == ids
+    assert {f"#{name}" for name in ids} <= links
+
+
+def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) -> None:
+    study = synthetic_tpch_study(tmp_path / "study", TpchRecipe(filesystems=("ext4",), repetitions=1))
+    build_report([study], tmp_path / "report.html")
+    found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
+    ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
+    assert {name for name, _ in SECTIONS} - {"latency", "distribution", "checkpoints"} == ids
+    data = json.loads(found.scripts[0])
+    assert "tps" not in [metric["name"] for metric in data["metrics"]]
+    firsts = [data["metrics"][run["first"]]["name"] for run in data["runs"]]
+    assert ["load_total_s", "queries_total_s", "queries_total_s", "streams_s"] == firsts
+
+
+def test_a_hostile_study_of_tpch_makes_no_element(tmp_path: Path) -> None:
+    recipe = TpchRecipe(filesystems=("ext4",), database_blocks=(8192,), repetitions=2, hostile=True)
+    study = synthetic_tpch_study(tmp_path / "study", recipe)
+    build_report([study], tmp_path / "report.html")
+    found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert 3 == len(found.scripts)
+    assert [] == [tag for tag, _ in found.tags if tag == "img"]
+    assert [] == [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
 
 
 def test_a_report_of_two_studies_holds_both(tmp_path: Path) -> None:

@@ -41,6 +41,25 @@ def test_absent_seconds_stay_absent_and_empty_columns_go(tmp_path: Path) -> None
     } == unpacked(packed_course(tmp_path))
 
 
+def test_phases_stand_as_stretches_of_seconds(tmp_path: Path) -> None:
+    phases = ["query 14", "query 14", None, "query 2", "query 14"]
+    pl.DataFrame(
+        {"second": range(5), "phase": phases, "device_read_mib_per_s": [1.0, 2.0, None, 4.0, 5.0]}
+    ).write_parquet(tmp_path / "course.parquet")
+    assert {
+        "second": [0, 1, 2, 3, 4],
+        "device_read_mib_per_s": [1, 2, None, 4, 5],
+        "phases": [["query 14", 0, 2], ["query 2", 3, 4], ["query 14", 4, 5]],
+    } == unpacked(packed_course(tmp_path))
+
+
+def test_a_warmup_and_its_measurement_are_no_phases(tmp_path: Path) -> None:
+    pl.DataFrame({"second": [-1, 0], "phase": ["warmup", "measure"], "tps": [1.0, 2.0]}).write_parquet(
+        tmp_path / "course.parquet"
+    )
+    assert {"second": [-1, 0], "tps": [1, 2]} == unpacked(packed_course(tmp_path))
+
+
 def test_latencies_are_summed_without_the_warmup(tmp_path: Path) -> None:
     pl.DataFrame(
         {
@@ -83,4 +102,5 @@ def test_what_is_packed_comes_out_again(value: Any) -> None:
 def test_a_page_carries_the_columns_that_its_script_shows_and_no_others(repository: Path) -> None:
     script = (repository / "src/bedplate/report/page/40_courses.js").read_text(encoding="utf-8")
     named = set(re.findall(r"\w+", script))
-    assert set(SHOWN_COLUMNS) == named & set(COURSE_COLUMNS)
+    # The phase of every second is carried as the stretches of `phases`.
+    assert set(SHOWN_COLUMNS) == named & set(COURSE_COLUMNS) - {"phase"}
