@@ -1,7 +1,7 @@
 """What may be compared with what: figures of two surroundings stand side by side, without a verdict.
 
-Comparable means: same machine, device stack, executor, accelerator, kernel, build of the engine and
-protocol of the workload, except for what a plan declares as a factor (docs/METHOD.md).
+Comparable means: same machine, device stack, executor, accelerator, kernel, build of the engine,
+libraries and tools, and protocol of the workload, except for what a plan declares as a factor (docs/METHOD.md).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ NAMES: Mapping[str, str] = {
     "kernel_digest": "build of the kernel",
     "zfs": "ZFS",
     "build": "build of the engine",
+    "tools": "libraries and tools",
     "protocol": "protocol of the workload",
 }
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Findings:
-    """What a visit has found out so far; it becomes the record, however far the visit came."""
+    """What a visit has found out so far; it becomes the record, however far the visit came.
+
+    `tool_versions` are those of `versions` that decide a figure: of the libraries and tools that did the work.
+    """
 
     comparisons: list[Comparison] = field(default_factory=list)
     effective_digest: str | None = None
@@ -29,6 +32,7 @@ class Findings:
     device_facts: Levels = field(default_factory=Levels)
     sizes: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    tool_versions: dict[str, str] = field(default_factory=dict)
     filesystem_check: str | None = None
     runs: list[str] = field(default_factory=list)
     run_problems: list[str] = field(default_factory=list)

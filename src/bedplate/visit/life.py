@@ -75,7 +75,12 @@ def live(
         device_facts=findings.device_facts,
         sizes=findings.sizes,
         timings=tuple(steps.timings),
-        versions={"bedplate": __version__, "kernel": os.uname().release, **findings.versions},
+        versions={
+            "bedplate": __version__,
+            "kernel": os.uname().release,
+            **findings.versions,
+            **findings.tool_versions,
+        },
         kernel_messages=without_other_loops(messages or (), findings.device_names),
         filesystem_check=findings.filesystem_check,
         commands=tuple(commands.record),
@@ -87,6 +92,7 @@ def live(
             "kernel": os.uname().release,
             "build": request.cell.build.engine if request.build is None else request.build.digest,
             "protocol": workload_for(request.dataset.workload).protocol,
+            **_tools(findings),
         },
     )
 
@@ -132,6 +138,12 @@ def _live(
         print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
     if problems:
         raise VisitFailed("clean-up", *problems)
+
+
+def _tools(findings: Findings) -> Mapping[str, str]:
+    """What did the work, for the record of what may be compared; nothing where no run came so far."""
+    words = ", ".join(f"{name} {version}" for name, version in sorted(findings.tool_versions.items()))
+    return {"tools": words} if words else {}
 
 
 def _write_logs(directory: Path, commands: Commands, messages: tuple[str, ...] | None) -> None:

@@ -11,6 +11,7 @@ from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reaso
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
+from bedplate.workload.registry import workload_for
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -29,7 +30,8 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
             'or in a guest (executor = "qemu")'
         )
     filesystem = filesystem_for(request.cell.filesystem.type)
-    reasons += [found.sentence for found in look(filesystem.needs) if not found.found]
+    needs = (*filesystem.needs, *workload_for(request.dataset.workload).needs)
+    reasons += [found.sentence for found in look(needs) if not found.found]
     reasons += _missing_files(request)
     reasons += refusal_reasons(
         request.scratch_device,

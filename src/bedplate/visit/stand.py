@@ -23,8 +23,9 @@ from bedplate.host.scratch_device import prepare, release_device
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, digest
-from bedplate.model.durability import declared
+from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
+from bedplate.model.lmdb import fills
 from bedplate.model.tpch import is_load
 from bedplate.model.visit import Comparison, Outcome, RunRecord
 from bedplate.probe.kernel import (
@@ -35,6 +36,7 @@ from bedplate.probe.kernel import (
     ProcessorProbe,
 )
 from bedplate.units import MIB
+from bedplate.visit.declaration import declare, lmdb_settings
 from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.visit.server import ServerPlaces, start_server
 from bedplate.workload.protocol import Rig
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from bedplate.host.device import AttachedDevice
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
-    from bedplate.model.visit import Durability, VisitRequest
+    from bedplate.model.visit import VisitRequest
     from bedplate.visit.findings import Findings, Steps
 
 # An image is written at some GiB a second; a display has use for a few events a second.
@@ -311,25 +313,20 @@ class Stand:
                 findings=self._findings,
             )
             cluster, settings = started.cluster, started.settings
-        self._findings.durability = self._declare(settings)
+        if request.cell.build.engine == LMDB:
+            self._findings.comparisons += lmdb_settings(request.cell.cluster.settings)
+        self._findings.durability = declare(
+            request.cell,
+            self._filesystem.traits,
+            self._findings.comparisons,
+            self._findings.flush_counts,
+            settings,
+            journal_in_memory=self._journal is not None and self._levels.journal_device == JOURNAL_IN_RAM,
+        )
         facts = effective_facts(self._findings.comparisons)
         build = request.cell.build.engine if request.build is None else request.build.digest
         self._findings.effective_digest = digest({**facts, "build": build})
         return cluster
-
-    def _declare(self, settings: Mapping[str, str]) -> Durability:
-        traits = self._filesystem.traits
-        in_force = {item.name: item.effective for item in self._findings.comparisons}
-        delayed = in_force.get("filesystem.sync") == "disabled"
-        return declared(
-            self._findings.flush_counts,
-            settings,
-            checked_by_fsck=traits.checked_by_fsck(self._levels.journal),
-            journal_holds_data=traits.journal_holds_data or in_force.get("filesystem.data") == "journal",
-            journal_in_memory=self._journal is not None and self._levels.journal_device == JOURNAL_IN_RAM,
-            rolls_back_whole=traits.rolls_back_whole,
-            flushes_when_delayed=in_force.get("filesystem.barrier") is True if delayed else None,
-        )
 
     def _rig(self, device: AttachedDevice, cluster: Cluster | None, group: Group) -> Rig:
         return Rig(
@@ -357,6 +354,8 @@ class Stand:
             seed=self._request.seed,
             emit=self._emit,
             server=cluster,
+            engine_settings=self._request.cell.cluster.settings,
+            tool_versions=self._findings.tool_versions,
             enter_group=group.enter,
             inputs=self._request.inputs,
             expected_answers=dict(self._request.expected_answers),
@@ -389,6 +388,9 @@ class Stand:
             (directory / "logs").mkdir(parents=True)
             self._findings.runs.append(directory.name)
             self._emit({"event": "run", "run": spec.name, "index": index, "of": len(specs)})
+            loads = is_load(spec) or fills(spec)
+            if loads:
+                without_load = ""
             with self._steps.step(f"run {spec.name}"):
                 try:
                     if rig.server is not None:
@@ -400,7 +402,7 @@ class Stand:
                         record = RunRecord(spec, Outcome.NOT_RUN, (without_load,))
                     else:
                         record = self._run(spec, rig, directory)
-            if is_load(spec) and record.outcome is not Outcome.COMPLETED:
+            if loads and record.outcome is not Outcome.COMPLETED:
                 without_load = f"the run before it that loads ({spec.name}) did not complete"
             codec.write(directory / "record.json", record)
             self._findings.run_problems += [f"{spec.name}: {reason}" for reason in record.reasons]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Account, Commands
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.levels import Scalar
+    from bedplate.model.levels import Levels, Scalar
     from bedplate.model.visit import RunRecord
     from bedplate.probe.protocol import Probe
 
@@ -39,7 +39,8 @@ class Rig:
     `probes` are those of the machine and the device; a workload adds its engine's and its client's.
     `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
     there and never to the scratch device. `inputs` are paths of what was made for the workloads before
-    the visit. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
+    the visit. `engine_settings` are the cell's, for an engine that the workload itself opens; into
+    `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
     later runs are held to. `make_cold` stops the server, mounts the file system anew and starts it again:
     nothing is cached afterwards, and every session is gone. `emit` tells the caller of the visit what happens now.
     """
@@ -56,6 +57,8 @@ class Rig:
     seed: int
     emit: Callable[[Mapping[str, Scalar]], None]
     server: Cluster | None
+    engine_settings: Levels
+    tool_versions: MutableMapping[str, str]
     enter_group: Callable[[], None]
     inputs: Mapping[str, str]
     expected_answers: MutableMapping[str, str]

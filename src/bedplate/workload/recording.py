@@ -50,22 +50,40 @@ class Recording:
     def sampled(self, probes: Sequence[Probe], *, first_phase: str) -> Iterator[None]:
         """The rig's probes and these beside the run, once a second and at the ends of its phases."""
         self._probes = [*self.rig.probes, *probes]
-        self._sampler = Sampler(self._probes, self.directory / "course.jsonl")
-        self._sampler.phase = first_phase
-        self._sampler.start()
+        self._start_sampling(first_phase)
         try:
             yield
         finally:
-            self._sampler.stop()
-            if self._sampler.problem is not None:
-                self.facts["course_problem"] = self._sampler.problem
+            self._stop_sampling()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No thread samples meanwhile: a child that runs Python before its program is forked in here."""
+        sampler = self._stop_sampling()
+        try:
+            yield
+        finally:
+            if sampler is not None:
+                self._start_sampling(sampler.phase)
+
+    def _start_sampling(self, phase: str) -> None:
+        self._sampler = Sampler(self._probes, self.directory / "course.jsonl")
+        self._sampler.phase = phase
+        self._sampler.start()
+
+    def _stop_sampling(self) -> Sampler | None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.stop()
+            if sampler.problem is not None:
+                self.facts.setdefault("course_problem", sampler.problem)
+        return sampler
 
     @contextlib.contextmanager
     def timed_phase(self, name: str, settle: Callable[[], None] = lambda: None) -> Iterator[None]:
         """One phase: its clocks, and the counters just before and after it; `settle` comes before the latter."""
-        assert self._sampler is not None  # noqa: S101 -- phases lie within `sampled`
         before = read_all(self._probes, phase=name)
-        self._sampler.phase = name
+        self.mark_samples(name)
         start_monotonic_s, start_wall_s = time.monotonic(), time.time()
         try:
             yield
@@ -74,10 +92,10 @@ class Recording:
         settle()
         self._counters.append(PhaseCounters(name, before, read_all(self._probes, phase=name)))
 
-    def between_phases(self, name: str) -> None:
-        """What is sampled from here on belongs to no phase that is measured, but to `name`."""
+    def mark_samples(self, phase: str) -> None:
+        """What is sampled from here on has that name."""
         if self._sampler is not None:
-            self._sampler.phase = name
+            self._sampler.phase = phase
 
     def add(self, item: TimedItem) -> None:
         """Something that was timed."""

@@ -1,0 +1,129 @@
+"""The class that a visit declares, by what its cell runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.levels import Levels
+from bedplate.model.visit import Comparison, Durability, FlushCount
+from bedplate.visit.declaration import declare, lmdb_settings
+
+FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
+SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwriting", 50, 0))
+
+
+def cell(engine: str, filesystem: str = "ext4", **settings: Any) -> Cell:
+    build = BuildLevels() if engine == "postgresql" else BuildLevels.without_postgresql(engine)
+    return Cell(
+        DeviceLevels(),
+        KernelLevels(),
+        FilesystemLevels(filesystem),
+        build,
+        ClusterLevels(settings=Levels(settings)),
+    )
+
+
+def declared(
+    of: Cell,
+    counts: tuple[FlushCount, ...] = FLUSHING,
+    *comparisons: Comparison,
+    server: dict[str, str] | None = None,
+    journal_in_memory: bool = False,
+) -> Durability:
+    return declare(
+        of,
+        TRAITS[of.filesystem.type],
+        comparisons,
+        counts,
+        server or {},
+        journal_in_memory=journal_in_memory,
+    )
+
+
+def in_force(name: str, value: str | bool) -> Comparison:
+    return Comparison(name, None, value, "mountinfo", matches=None)
+
+
+def classes(found: Durability) -> tuple[str, str]:
+    return found.volatile_cache, found.protected_cache
+
+
+def test_a_server_is_judged_by_its_own_settings() -> None:
+    assert ("durable", "durable") == classes(declared(cell("postgresql")))
+    assert ("unsafe", "unsafe") == classes(declared(cell("postgresql"), server={"fsync": "off"}))
+    # A setting of a server says nothing of an engine that has none.
+    assert ("durable", "durable") == classes(declared(cell("none"), server={}))
+
+
+@pytest.mark.parametrize(
+    ("sync", "writemap", "counts", "expected"),
+    [
+        ("full", False, FLUSHING, ("durable", "durable")),
+        ("full", True, FLUSHING, ("durable", "durable")),
+        ("full", False, SILENT, ("unsafe", "durable")),
+        ("nometasync", False, FLUSHING, ("bounded loss", "bounded loss")),
+        ("nosync", False, FLUSHING, ("unsafe", "unsafe")),
+        ("mapasync", True, FLUSHING, ("unsafe", "unsafe")),
+    ],
+)
+def test_lmdb_is_judged_by_its_sync_mode(
+    sync: str, writemap: bool, counts: tuple[FlushCount, ...], expected: tuple[str, str]
+) -> None:
+    assert expected == classes(declared(cell("lmdb", sync=sync, writemap=writemap), counts))
+
+
+@pytest.mark.parametrize("settings", [{}, {"sync": "by-test"}])
+def test_as_published_the_class_is_that_of_the_synchronous_tests_and_says_what_the_others_are(
+    settings: dict[str, str],
+) -> None:
+    found = declared(cell("lmdb", **settings))
+    assert ("durable", "durable") == classes(found)
+    assert (
+        "sync = by-test: this holds for the tests named sync; the others commit with nosync, and are unsafe "
+        "with a volatile cache, unsafe with a protected one"
+    ) == found.reasons[-1]
+    assert ("unsafe", "durable") == classes(declared(cell("lmdb", **settings), SILENT))
+
+
+def test_a_file_system_that_keeps_the_order_of_writes_bounds_the_loss_without_sync() -> None:
+    data = in_force("filesystem.data", "journal")
+    assert ("bounded loss", "bounded loss") == classes(declared(cell("lmdb", sync="nosync"), FLUSHING, data))
+    ordered = in_force("filesystem.data", "ordered")
+    assert ("unsafe", "unsafe") == classes(declared(cell("lmdb", sync="nosync"), FLUSHING, ordered))
+    assert ("bounded loss", "bounded loss") == classes(declared(cell("lmdb", "zfs", sync="nosync")))
+    assert "are bounded loss with a volatile cache" in declared(cell("lmdb", "zfs")).reasons[-1]
+
+
+def test_a_journal_in_memory_takes_lmdb_with_it() -> None:
+    found = declared(cell("lmdb"), journal_in_memory=True)
+    assert ("unsafe", "unsafe") == classes(found)
+    assert any("journal stands in memory" in reason for reason in found.reasons)
+
+
+def test_without_an_engine_only_what_was_fsynced_is_spoken_of() -> None:
+    found = declared(cell("none"))
+    assert ("durable", "durable") == classes(found)
+    assert "only written" in found.reasons[-1]
+    assert ("unsafe", "durable") == classes(declared(cell("none"), SILENT))
+    assert ("unknown", "unknown") == classes(declared(cell("none"), ()))
+
+
+def test_every_setting_of_the_environment_is_in_force_whether_asked_for_or_not() -> None:
+    found = {item.name: (item.asked, item.effective) for item in lmdb_settings(Levels(readahead=False))}
+    assert {
+        "lmdb.sync": (None, "by-test"),
+        "lmdb.writemap": (None, False),
+        "lmdb.readahead": (False, False),
+        "lmdb.preallocation": (None, "none"),
+    } == found
