@@ -9,16 +9,27 @@ import polars as pl
 
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.tpch import WORKLOAD
 from bedplate.report.overview import overview
+from bedplate.report.tpch_rows import (
+    DROPPED_COLUMNS,
+    PLAN_COLUMNS,
+    SCORE_COLUMNS,
+    dropped_rows,
+    plan_rows,
+    score_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from bedplate.model.figure import Figure
     from bedplate.report.overview import Measurement, Overview
 
 FORMATS = ("csv", "parquet", "json")
 TABLES = ("runs", "figures", "courses")
+TPCH_TABLES = ("scores", "plans", "dropped_queries")
 
 RUN_COLUMNS: Mapping[str, Any] = {
     "study": pl.String,
@@ -48,7 +59,7 @@ RUN_COLUMNS: Mapping[str, Any] = {
     "warmup_s": pl.Float64,
     "duration_s": pl.Float64,
 }
-# Whether the processors were emulated stands beside every figure, so it is in all three tables.
+# Whether the processors were emulated stands beside every figure, so it is in every table of runs.
 KEY_COLUMNS = ("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
 FIGURE_COLUMNS: Mapping[str, Any] = {
     **{name: RUN_COLUMNS[name] for name in KEY_COLUMNS},
@@ -69,7 +80,8 @@ FIGURE_COLUMNS: Mapping[str, Any] = {
 def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> tuple[Path, ...]:
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
-    An `output` that ends in .json takes all three tables; one that ends in .csv or .parquet takes the
+    A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too. An `output` that ends in .json takes
+    all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. PlanError for an unknown format.
     """
@@ -87,7 +99,7 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
         _write_file(found, output, suffix)
         return (output,)
     output.mkdir(parents=True, exist_ok=True)
-    tables = {name: make(found) for name, make in _MAKERS.items()}
+    tables = _tables(found)
     return tuple(
         _write(frame, output / f"{name}.{kind}", kind)
         for kind in formats or FORMATS
@@ -118,9 +130,16 @@ def figures_table(found: Overview) -> pl.DataFrame:
             "reason": figure.reason,
         }
         for m in found.measurements
-        for figure in (m.figures.figures if m.figures else ())
+        for figure in _figures(m)
     ]
     return pl.DataFrame(rows, schema=FIGURE_COLUMNS)
+
+
+def _figures(m: Measurement) -> tuple[Figure, ...]:
+    """The figures that are stored with a run, then those that take more than one run to make."""
+    stored = m.figures.figures if m.figures else ()
+    names = {figure.metric for figure in stored}
+    return (*stored, *(figure for figure in m.by_metric.values() if figure.metric not in names))
 
 
 def courses_table(found: Overview) -> pl.DataFrame:
@@ -141,11 +160,41 @@ def courses_table(found: Overview) -> pl.DataFrame:
     return courses.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
+def scores_table(found: Overview) -> pl.DataFrame:
+    """One row per cell, power run and score of TPC-H."""
+    return pl.DataFrame(score_rows(found), schema=SCORE_COLUMNS)
+
+
+def plans_table(found: Overview) -> pl.DataFrame:
+    """One row per query of every power run: the hash of its plan and what EXPLAIN said."""
+    keys = {name: RUN_COLUMNS[name] for name in KEY_COLUMNS}
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in plan_rows(found, m)]
+    return pl.DataFrame(rows, schema={**keys, **PLAN_COLUMNS})
+
+
+def dropped_queries_table(found: Overview) -> pl.DataFrame:
+    """One row per power run and query that the m-scores leave out."""
+    return pl.DataFrame(dropped_rows(found), schema=DROPPED_COLUMNS)
+
+
 _MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "runs": runs_table,
     "figures": figures_table,
     "courses": courses_table,
 }
+_TPCH_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
+    "scores": scores_table,
+    "plans": plans_table,
+    "dropped_queries": dropped_queries_table,
+}
+
+
+def _tables(found: Overview) -> dict[str, pl.DataFrame]:
+    """Every table of a study by name; those of TPC-H where the study has a run of it."""
+    specs = (found.spec(run) for run in found.runs)
+    warehouse = any(spec is not None and spec.workload == WORKLOAD for spec in specs)
+    makers = {**_MAKERS, **(_TPCH_MAKERS if warehouse else {})}
+    return {name: make(found) for name, make in makers.items()}
 
 
 def _key(found: Overview, m: Measurement) -> dict[str, Any]:
@@ -192,7 +241,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
 
 def _write_file(found: Overview, output: Path, kind: str) -> None:
     if kind == "json":
-        tables = {name: make(found).to_dicts() for name, make in _MAKERS.items()}
+        tables = {name: frame.to_dicts() for name, frame in _tables(found).items()}
         _write_text(output, json.dumps(tables, ensure_ascii=False, allow_nan=False))
         return
     runs = runs_table(found).drop("study")

@@ -30,6 +30,7 @@ _QUERIES = len(tpch.QUERY_NUMBERS)
 _RATES_IN_A_TABLE = 4
 # 28 hours: five digits, which is what a column of the load has room for.
 _WIDEST_S = 100_000.0
+_SMALLEST = 0.001
 # Heads of columns that would be wider than the times below them.
 _HEADS = {"indexes": "in-\ndexes", "analyze": "ana-\nlyze", "checkpoint": "check-\npoint"}
 _SCORE_WORDS = (
@@ -99,7 +100,9 @@ def _unit(values_s: Iterable[float | None]) -> tuple[str, float]:
 
 
 def _few(value: float | None, unit: float = 1.0) -> str:
-    """A number in as few columns as it takes: nothing stands between thousands."""
+    """A number in as few columns as it takes: nothing between thousands, no more than three decimals."""
+    if value is not None and 0 < value / unit < 1:
+        return f"{value / unit:.3f}" if value / unit >= _SMALLEST else "<.001"
     return number(None if value is None else value / unit).replace(",", "")
 
 
