@@ -41,6 +41,7 @@ from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.visit.server import ServerPlaces, start_server
 from bedplate.workload.protocol import Rig
 from bedplate.workload.registry import workload_for
+from bedplate.workload.server_loss import SCRATCH_DEVICE_FULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,8 +111,7 @@ class Stand:
             workload_for(self._request.dataset.workload).load(self._request.dataset, rig)
         self._run_all(rig)
         with self._steps.step("stop"):
-            if cluster is not None:
-                cluster.stop()
+            self._stop(cluster)
         with self._steps.step("collect"):
             self._measure_sizes()
         with self._steps.step("unmount"):
@@ -414,6 +414,16 @@ class Stand:
         except BedplateError as error:
             codec.write(directory / "record.json", RunRecord(spec, Outcome.FAILED, error.reasons))
             raise
+
+    def _stop(self, cluster: Cluster | None) -> None:
+        if cluster is None:
+            return
+        if any(SCRATCH_DEVICE_FULL in problem for problem in self._findings.run_problems):
+            # Without room a server can neither make its closing checkpoint nor end the recovery after a
+            # crash; PostgreSQL 18 was seen to wait there until it was killed.
+            cluster.kill()
+        else:
+            cluster.stop()
 
     def _measure_sizes(self) -> None:
         space = os.statvfs(self._mount_point)

@@ -10,7 +10,7 @@ from bedplate.engine.postgresql.cluster import ServerFailed
 if TYPE_CHECKING:
     from bedplate.workload.protocol import Rig
 
-_FULL = (
+SCRATCH_DEVICE_FULL = (
     "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
     "image_size gives it room"
 )
@@ -20,7 +20,7 @@ def why_the_server_is_gone(rig: Rig) -> list[str]:
     """The server's last words, and the full file system behind many of them; empty if all is well."""
     found: list[str] = []
     if "No space left on device" in rig.cluster.last_words(lines=40):
-        found.append(_FULL)
+        found.append(SCRATCH_DEVICE_FULL)
     try:
         rig.cluster.check_alive()
     except ServerFailed as error:
@@ -31,5 +31,5 @@ def why_the_server_is_gone(rig: Rig) -> list[str]:
         found.append(f"the file system at {rig.mount_point} does not answer: {error.strerror}")
         return list(dict.fromkeys(found))
     if space.f_bavail * space.f_frsize < 16 * 2**20:
-        found.append(_FULL)
+        found.append(SCRATCH_DEVICE_FULL)
     return list(dict.fromkeys(found))
