@@ -14,7 +14,7 @@ bedplate.scores = (() => {
   const figure = ([value, share, low, high, reasons]) => {
     if (value === null) return h("span", { class: "note" }, `none: ${reasons.join("; ")}`);
     const interval = low === null ? null : h("span", { class: "small" }, `95 %: ${number(low)}–${number(high)}`);
-    return h("div", {}, meter(share, number(value)), h("span", { class: "small" }, `${(share * 100).toFixed(1)} % of the ideal`), interval);
+    return h("div", {}, meter(share, number(value)), h("span", { class: "small" }, `${(share * 100).toFixed(1)} % of ideal`), interval);
   };
 
   const table = (view) => {

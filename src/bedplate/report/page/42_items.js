@@ -46,6 +46,9 @@ bedplate.items = (() => {
 
   const stopped = (entry) => entry.median === null && entry.limit !== null;
 
+  // One value has no range, not one of nothing.
+  const scattered = (entry) => entry.minimum !== null && entry.n + entry.censored > 1;
+
   const words = (entry, unit) => {
     if (stopped(entry)) return `stopped at its limit of ${bedplate.beyond(entry.limit).slice(2)}${unit}, not measured; ${entry.counted}`;
     const range = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
@@ -71,8 +74,8 @@ bedplate.items = (() => {
         text: measured.map((entry) => (entry?.basis === "suspect" ? "!" : "")),
         // Of repetitions some of which were stopped, the greatest is at least the limit.
         error_y: { type: "data", symmetric: false, color: charts.colour("--ink"), thickness: 1, width: 2,
-          array: measured.map((entry) => (entry && entry.maximum !== null ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null)),
-          arrayminus: measured.map((entry) => (entry && entry.minimum !== null ? entry.median - entry.minimum : null)) } },
+          array: measured.map((entry) => (entry && scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null)),
+          arrayminus: measured.map((entry) => (entry && scattered(entry) ? entry.median - entry.minimum : null)) } },
       { ...shared(beyond, beyond.map((entry) => entry?.limit ?? null)), text: beyond.map((entry) => (entry ? bedplate.beyond(entry.limit) : "")),
         marker: { color: tint, line: { width: 1, color: tint }, pattern: { shape: "/", fillmode: "replace", size: 6, solidity: 0.35 } } },
     ];
