@@ -157,7 +157,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
     for dataset, run in runs:
         title = f"{run} ({dataset})" if several else run
         unit = METRICS[metric].unit
-        head = Text(f"{shortened(title)}\n{metric}" + ("" if unit == "1/s" else f", {unit}"))
+        head = Text(f"{shortened(title)}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", overflow="fold", min_width=13)
