@@ -49,7 +49,9 @@ class BonnieStage(StrEnum):
     RAN_DEL = "ran_del"
 
 
-# What bonnie++ prints on its standard error as a stage begins; no newline follows until it ends.
+# What bonnie++ prints on its standard error as a stage begins, and as it ends; between stages it does other things:
+# before the seeks it sleeps for seconds. Each of the seekers says that it is done, so that the end of the seeks is
+# the beginning of what follows.
 _SAID: dict[bytes, BonnieStage] = {
     b"Writing a byte at a time...": BonnieStage.PUTC,
     b"Writing intelligently...": BonnieStage.PUT_BLOCK,
@@ -64,7 +66,8 @@ _SAID: dict[bytes, BonnieStage] = {
     b"Stat files in random order...": BonnieStage.RAN_STAT,
     b"Delete files in random order...": BonnieStage.RAN_DEL,
 }
-_ANY_SAID = re.compile(b"|".join(re.escape(words) for words in _SAID))
+_DONE = b"done"
+_ANY_SAID = re.compile(b"|".join(re.escape(words) for words in (*_SAID, _DONE)))
 _LONGEST_SAID = max(map(len, _SAID))
 
 
@@ -224,14 +227,21 @@ class BonnieProgress:
 
     def __init__(self) -> None:
         self._tail = b""
+        self._stage: BonnieStage | None = None
 
-    def feed(self, piece: bytes) -> list[BonnieStage]:
-        """The stages that have begun since the last call, in order."""
+    def feed(self, piece: bytes) -> list[BonnieStage | None]:
+        """The stages that have begun since the last call, in order; None where the one under way has ended."""
         text = self._tail + piece
-        begun, end = [], 0
+        steps: list[BonnieStage | None] = []
+        end = 0
         for found in _ANY_SAID.finditer(text):
-            begun.append(_SAID[found[0]])
             end = found.end()
+            if found[0] != _DONE:
+                self._stage = _SAID[found[0]]
+                steps.append(self._stage)
+            elif self._stage not in (None, BonnieStage.SEEKS):
+                self._stage = None
+                steps.append(None)
         # Words may be cut anywhere: what could still be a beginning is kept, what was counted is not.
         self._tail = text[max(end, len(text) - _LONGEST_SAID + 1) :]
-        return begun
+        return steps

@@ -107,7 +107,9 @@ def test_every_reason_is_given_at_once() -> None:
     ],
 )
 def test_progress_names_each_stage_as_it_begins(repository: Path, name: str, expected: list[str]) -> None:
-    assert expected == BonnieProgress().feed(golden(repository, name))
+    assert expected == [
+        stage for stage in BonnieProgress().feed(golden(repository, name)) if stage is not None
+    ]
 
 
 @settings(deadline=None)
@@ -121,7 +123,8 @@ def test_progress_is_the_same_however_the_text_is_cut(repository: Path, data: st
         for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)
         for stage in progress.feed(text[begin:end])
     ]
-    assert list(STAGES) == begun
+    assert list(STAGES) == [stage for stage in begun if stage is not None]
+    assert BonnieProgress().feed(text) == begun
 
 
 @settings(deadline=None)
@@ -129,4 +132,13 @@ def test_progress_is_the_same_however_the_text_is_cut(repository: Path, data: st
 def test_progress_takes_any_bytes(pieces: list[bytes]) -> None:
     progress = BonnieProgress()
     for piece in pieces:
-        assert all(stage in STAGES for stage in progress.feed(piece))
+        assert all(stage is None or stage in STAGES for stage in progress.feed(piece))
+
+
+def test_progress_tells_when_a_stage_has_ended(repository: Path) -> None:
+    steps = BonnieProgress().feed(golden(repository, "full.err"))
+    at = steps.index(BonnieStage.SEEKS)
+    # Before the seeks bonnie++ sleeps, and five seekers each say that they are done.
+    assert [BonnieStage.GET_BLOCK, None, BonnieStage.SEEKS, BonnieStage.SEQ_CREATE] == steps[at - 2 : at + 2]
+    assert steps[-1] is None
+    assert len(STAGES) - 1 == steps.count(None)

@@ -1,0 +1,73 @@
+"""A run of a tool on the file system itself: its place, what is left to write when it ends, why it failed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from bedplate.probe.kernel import ProcessProbe
+from bedplate.workload.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# What the kernel still holds when a tool has ended is written in a phase of its own: no figure of the tool hides it.
+SYNC_PHASE = "sync"
+
+# A disk that writes less than this is not slow but stuck.
+_SLOWEST_BYTES_PER_S = 1 << 20
+_LEAST_LIMIT_S = 900.0
+_FULL_BELOW_BYTES = 16 << 20
+_FULL = "the scratch device is full: no space left; a smaller file_size or size, or a larger image_size gives it room"
+
+
+class RawRecording(Recording):
+    """What a run has recorded so far."""
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[Path]:
+        """A directory of the tool's own on the scratch device, gone afterwards, whatever the tool left in it."""
+        path = self.rig.data_directory / "raw"
+        path.mkdir(mode=0o700)
+        shutil.chown(path, self.rig.account.uid, self.rig.account.gid)
+        try:
+            yield path
+        except BaseException:
+            # Before it goes: what fills the device tells why the tool failed.
+            self.note_full_device()
+            raise
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def watched(self, *, first_phase: str) -> Iterator[None]:
+        """Probes beside the tool; its CPU is that of the visit's group."""
+        with self.sampled([ProcessProbe("watching", lambda: (os.getpid(),))], first_phase=first_phase):
+            yield
+
+    def sync(self, place: Path, *, of_bytes: int) -> None:
+        """Write what is left, as a phase of its own; CommandFailed where the device refuses."""
+        with self.timed_phase(SYNC_PHASE):
+            self.rig.commands.run(
+                ["sync", "--file-system", str(place)], timeout_s=time_limit_s(of_bytes, times=1)
+            )
+
+    def note_full_device(self) -> None:
+        """One more reason where the scratch device has no room left."""
+        try:
+            space = os.statvfs(self.rig.mount_point)
+        except OSError as error:
+            self.reasons.append(
+                f"the file system at {self.rig.mount_point} does not answer: {error.strerror}"
+            )
+            return
+        if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES:
+            self.reasons.append(_FULL)
+
+
+def time_limit_s(moved_bytes: int, *, times: int, more_s: float = 0.0) -> float:
+    """How long a tool may take: bounded, not timed out by accident."""
+    return _LEAST_LIMIT_S + times * moved_bytes / _SLOWEST_BYTES_PER_S + more_s
