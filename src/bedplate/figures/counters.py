@@ -165,6 +165,11 @@ def steal_share(deltas: Deltas) -> float:
     return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), "no time passed")
 
 
+def busy_cpu_s(deltas: Deltas) -> float:
+    """Seconds in which processors were busy, whoever with: added up over all of them."""
+    return deltas.growths(*_BUSY)
+
+
 def _figures_of(
     formulas: Mapping[str, Callable[[], float]], *, phase: str = "measure", item: str = "", pass_: int = 1
 ) -> Iterator[Figure]:
@@ -299,7 +304,7 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
         return _divide(cpu_s, divisors.duration_s * divisors.client_threads, "no time passed")
 
     def busy_share() -> float:
-        return _divide(deltas.growths(*_BUSY), deltas.growths(*_PROCESSORS), "no time passed")
+        return _divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), "no time passed")
 
     return {
         "server_cpu_ms_per_transaction": lambda: _per_transaction(

@@ -76,3 +76,31 @@ class TpchEvidence(Evidence):
     database_bytes: int | None
     stopped: int
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a part of a run asked to read or write, and what the device gave or took meanwhile; None is not known."""
+
+    what: str
+    asked_bytes: float
+    device_bytes: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BonnieEvidence(Evidence):
+    """Of a run of bonnie++: `reads` are those of the stages that must read its file."""
+
+    canary: bool
+    file_bytes: int | None
+    memory_bytes: int | None
+    reads: tuple[Moved, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioEvidence(Evidence):
+    """Of a run of fio: `writes` are those through the page cache, `steady_state_missed` a criterion that was not met."""
+
+    reads: tuple[Moved, ...]
+    writes: tuple[Moved, ...]
+    steady_state_missed: str | None
