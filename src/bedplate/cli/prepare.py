@@ -54,7 +54,7 @@ def setup(
             prepare_guests(cells_of(found), display)
         prepare_drivers(workloads_of(found))
         builds = prepare_builds(cells_of(found), display, tarball=tarball)
-        inputs = prepare_inputs(datasets_of(found), display)
+        inputs = prepare_inputs(datasets_of(found), display, builds.values())
     for build in builds.values():
         print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
     for paths in inputs.values():

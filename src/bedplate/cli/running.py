@@ -377,12 +377,13 @@ def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudySt
     cells = cells_of(found)
     ensure_requirements(found, LineDisplay(), yes=leave.yes)
     with display_for_terminal() as display:
+        builds = prepare_builds(cells, display)
         grounds = Grounds(
             plan=found.plan,
             expansion=found.expansion,
-            builds=prepare_builds(cells, display),
+            builds=builds,
             native_drivers=prepare_drivers(workloads_of(found)),
-            inputs=prepare_inputs(datasets_of(found), display),
+            inputs=prepare_inputs(datasets_of(found), display, builds.values()),
             erase=leave.erase,
             erase_foreign=leave.erase_foreign,
         )

@@ -14,6 +14,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.requirement import Need, Requirement, look, missing
+from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.model.tpch import WORKLOAD as TPCH
 from bedplate.workload.registry import workload_for
 
@@ -105,10 +106,18 @@ def prepare_builds(
     return builds
 
 
-def prepare_inputs(datasets: Iterable[Dataset], display: Display) -> Mapping[Dataset, Mapping[str, str]]:
-    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it."""
+def prepare_inputs(
+    datasets: Iterable[Dataset], display: Display, builds: Iterable[EngineBuild] = ()
+) -> Mapping[Dataset, Mapping[str, str]]:
+    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it.
+
+    A dataset that asks for a program of PostgreSQL gets those of the first of `builds`.
+    """
     found: dict[Dataset, Mapping[str, str]] = {}
+    programs = next((str(Path(build.prefix) / "bin") for build in builds), None)
     for dataset in dict.fromkeys(datasets):
+        if dataset.levels.get(PG_TEST_FSYNC) is True and programs is not None:
+            found[dataset] = {PG_TEST_FSYNC: programs}
         scale_factor = dataset.levels.number("scale_factor")
         if dataset.workload != TPCH or scale_factor is None:
             continue

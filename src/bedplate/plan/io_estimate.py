@@ -5,6 +5,7 @@ from __future__ import annotations
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load
+from bedplate.model.raw import TEST_FSYNC_SECONDS, is_pg_test_fsync
 from bedplate.units import MIB, parse_duration_s, parse_size
 
 # What a local NVMe disk does through a file system, and one fsync on it.
@@ -12,7 +13,8 @@ _BYTES_PER_S = 400e6
 _FSYNC_S = 0.002
 _LMDB_OPERATIONS_PER_S = 300_000.0
 _SEEKS_S = 20.0
-_FILES_PER_S = 5000.0
+_FILES_PER_S = 30_000.0
+_TEST_FSYNC_MEASUREMENTS = 16
 
 _KEY_BYTES = 16
 _LARGE_VALUE_BYTES = 100_000
@@ -46,6 +48,8 @@ def _run_seconds(load: Load, run: RunSpec) -> float:
         file_s = 4 * (levels.integer("file_bytes") or 0) / _BYTES_PER_S
         return file_s + _SEEKS_S + 6 * (run.levels.integer("files") or 0) / _FILES_PER_S
     if run.workload == "fio":
+        if is_pg_test_fsync(run):
+            return _TEST_FSYNC_MEASUREMENTS * (run.levels.integer(TEST_FSYNC_SECONDS) or 1)
         if "runtime" in run.levels:
             return parse_duration_s(run.levels["runtime"])
         synced = bool(run.levels.get("fsync") or run.levels.get("fdatasync"))

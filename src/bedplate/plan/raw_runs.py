@@ -12,10 +12,13 @@ from typing import Any
 from bedplate.model.cell import RunSpec
 from bedplate.model.fio_options import fio_misfits, fio_words
 from bedplate.model.levels import Levels, Scalar
+from bedplate.model.raw import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 from bedplate.plan.fio_jobs import READY_FIO_JOBS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", re.ASCII)
 _MOST_JOBS = 1000
+# Sixteen measurements of this length. Its own 5 s would be 80 s in every cell.
+_TEST_FSYNC_S = 2
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,16 @@ def fio_jobs(value: object) -> tuple[FioRun, ...]:
     return tuple(runs)
 
 
-def fio_run_specs(jobs: Sequence[tuple[FioRun, ...]]) -> tuple[RunSpec, ...]:
-    """The runs of all jobs in order; ValueError where two have one name."""
-    runs = [run for job in jobs for run in job]
-    twice = sorted(name for name, count in Counter(run.name for run in runs).items() if count > 1)
+def fio_run_specs(jobs: Sequence[tuple[FioRun, ...]], *, pg_test_fsync: bool = False) -> tuple[RunSpec, ...]:
+    """The runs of all jobs in order, pg_test_fsync last; ValueError where two have one name."""
+    specs = [RunSpec(run.name, "fio", run.options) for job in jobs for run in job]
+    if pg_test_fsync:
+        levels = Levels({"tool": PG_TEST_FSYNC, TEST_FSYNC_SECONDS: _TEST_FSYNC_S})
+        specs.append(RunSpec(PG_TEST_FSYNC, "fio", levels))
+    twice = sorted(name for name, count in Counter(spec.name for spec in specs).items() if count > 1)
     if twice:
         raise ValueError(f"two jobs are called {', '.join(twice)}; give each a name")
-    return tuple(RunSpec(run.name, "fio", run.options) for run in runs)
+    return tuple(specs)
 
 
 def bonnie_runs(

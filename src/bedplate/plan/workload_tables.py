@@ -134,6 +134,7 @@ class FioTable(Table):
     job: Annotated[tuple[FioJobs, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[workload.job]] tables"
     )
+    pg_test_fsync: Flag = Field(default=False, description="true or false: pg_test_fsync after the jobs")
 
 
 AnyWorkload: TypeAlias = Annotated[

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
+from bedplate.model.engines import ENGINE_OF, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Workload
+from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.plan import runs
 from bedplate.plan.lmdb_runs import lmdb_runs
 from bedplate.plan.raw_runs import bonnie_runs, fio_run_specs
@@ -14,6 +16,7 @@ from bedplate.plan.tpch_runs import tpch_run_count, tpch_runs
 from bedplate.plan.workload_tables import (
     AnyWorkload,
     BonnieTable,
+    FioTable,
     LmdbWorkloadTable,
     PgbenchTable,
     TpchTable,
@@ -33,7 +36,7 @@ def run_count(table: AnyWorkload) -> int:
         return 2 * (1 + len(table.reads))
     if isinstance(table, BonnieTable):
         return len(table.direct) * len(table.chunk_size)
-    return sum(map(len, table.job))
+    return sum(map(len, table.job)) + table.pg_test_fsync
 
 
 def dataset_count(table: AnyWorkload) -> int:
@@ -50,7 +53,14 @@ def dataset_count(table: AnyWorkload) -> int:
 def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> tuple[Workload, ...]:
     """All of them, in the order of the plan; what speaks against one is added to `reasons`."""
     found: list[Workload] = []
+    tables = tuple(tables)
+    has_postgresql = any(ENGINE_OF[table.type] == POSTGRESQL for table in tables)
     for index, table in enumerate(tables):
+        if isinstance(table, FioTable) and table.pg_test_fsync and not has_postgresql:
+            reasons.append(
+                f"workload[{index}].pg_test_fsync: it is a program of PostgreSQL, and nothing here builds one; add a "
+                "workload of type pgbench or tpch, or take the key out"
+            )
         try:
             workload = _workload(table, seed)
         except ValueError as error:
@@ -82,7 +92,9 @@ def _workload(table: AnyWorkload, seed: int) -> Workload:
         )
         # A multiple of the memory becomes bytes where the memory of a cell is known.
         return Workload(table.type, (), specs, _datasets(file_size=table.file_size))
-    return Workload(table.type, (), fio_run_specs(table.job), (Levels(),))
+    specs = fio_run_specs(table.job, pg_test_fsync=table.pg_test_fsync)
+    # Its build is made ready for a dataset, before the visit.
+    return Workload(table.type, (), specs, (Levels({PG_TEST_FSYNC: True} if table.pg_test_fsync else {}),))
 
 
 def _datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:
