@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.figures.bonnie import BonnieFigures
+from bedplate.figures.fio import FioFigures
+from bedplate.figures.lmdb import LmdbFigures
 from bedplate.figures.pgbench import PgbenchFigures
 from bedplate.figures.tpch import TpchFigures
 
@@ -13,7 +16,13 @@ if TYPE_CHECKING:
 
     from bedplate.figures.protocol import FigureMaker
 
-MAKERS: Mapping[str, FigureMaker] = {"pgbench": PgbenchFigures(), "tpch": TpchFigures()}
+MAKERS: Mapping[str, FigureMaker] = {
+    "pgbench": PgbenchFigures(),
+    "tpch": TpchFigures(),
+    "lmdb": LmdbFigures(),
+    "bonnie": BonnieFigures(),
+    "fio": FioFigures(),
+}
 
 
 def maker_for(workload: str) -> FigureMaker:

@@ -25,6 +25,9 @@ BY_TEST = "by-test"
 # What commits a test that is called synchronous cannot do.
 ASYNCHRONOUS = ("nosync", "mapasync")
 
+# The phase under which the tests' figures stand, an item for each; in the course each test is a phase itself.
+TESTS = "tests"
+
 # How the environment is opened where a plan says nothing.
 _SETTINGS: Mapping[str, Scalar] = {
     "sync": BY_TEST,
@@ -47,6 +50,16 @@ def tests_of(spec: RunSpec) -> tuple[str, ...]:
 def settings_in_force(asked: Levels) -> Levels:
     """Every setting of the environment, asked for or not."""
     return Levels({**_SETTINGS, **asked})
+
+
+def is_fill(test: str) -> bool:
+    """Whether the test makes a new database."""
+    return test.startswith("fill")
+
+
+def writes(test: str) -> bool:
+    """Whether the test commits anything."""
+    return is_fill(test) or test in ("overwrite", "readwhilewriting")
 
 
 def is_synchronous(test: str) -> bool:

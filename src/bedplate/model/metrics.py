@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status
+from bedplate.model.lmdb_metrics import LMDB_METRICS
+from bedplate.model.raw_metrics import RAW_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,13 +18,19 @@ _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _RATIO, _PROPORTION, _COUNT, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.COUNT, Scale.SHARE
 
 _LATENCIES = (
-    Metric("latency_ms_mean", "ms", _RATIO, _LOWER, "mean latency of the transactions that were processed"),
+    Metric(
+        "latency_ms_mean",
+        "ms",
+        _RATIO,
+        _LOWER,
+        "mean latency of the transactions, or of the tool's operations, that were processed",
+    ),
     Metric("latency_ms_stddev", "ms", _RATIO, _LOWER, "standard deviation of the latency"),
     Metric("latency_ms_p50", "ms", _RATIO, _LOWER, "median latency"),
     Metric("latency_ms_p95", "ms", _RATIO, _LOWER, "95th percentile of the latency"),
     Metric("latency_ms_p99", "ms", _RATIO, _LOWER, "99th percentile of the latency"),
     Metric("latency_ms_p99_9", "ms", _RATIO, _LOWER, "99.9th percentile of the latency"),
-    Metric("latency_ms_max", "ms", _RATIO, _LOWER, "largest latency of one transaction"),
+    Metric("latency_ms_max", "ms", _RATIO, _LOWER, "largest latency of one transaction or operation"),
 )
 
 # Under a rate limit pgbench counts latency from the scheduled start; both readings are kept.
@@ -196,7 +204,9 @@ _VISIT = (
 
 _TPCH = (
     Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row"),
-    Metric("phase_s", "s", _RATIO, _LOWER, "time of one phase of the TPC-H load"),
+    Metric(
+        "phase_s", "s", _RATIO, _LOWER, "time of one phase of the TPC-H load, or of one stage of another run"
+    ),
     Metric("table_load_s", "s", _RATIO, _LOWER, "time to load one table, or to make one key or index"),
     Metric("load_total_s", "s", _RATIO, _LOWER, "all phases of the TPC-H load together"),
     Metric("queries_total_s", "s", _RATIO, _LOWER, "all queries of a pass; a timeout counts as its limit"),
@@ -254,6 +264,8 @@ METRICS: Mapping[str, Metric] = {
         *_VISIT,
         *_TPCH,
         *_TPCH_SCORES,
+        *LMDB_METRICS,
+        *RAW_METRICS,
     )
 }
 

@@ -83,7 +83,7 @@ class Recording:
     def timed_phase(self, name: str, settle: Callable[[], None] = lambda: None) -> Iterator[None]:
         """One phase: its clocks, and the counters just before and after it; `settle` comes before the latter."""
         before = read_all(self._probes, phase=name)
-        self.mark_samples(name)
+        self._name_samples(name)
         start_monotonic_s, start_wall_s = time.monotonic(), time.time()
         try:
             yield
@@ -92,8 +92,11 @@ class Recording:
         settle()
         self._counters.append(PhaseCounters(name, before, read_all(self._probes, phase=name)))
 
-    def mark_samples(self, phase: str) -> None:
-        """What is sampled from here on has that name."""
+    def between_phases(self, name: str) -> None:
+        """What is sampled from here on belongs to no phase that is measured, but to `name`."""
+        self._name_samples(name)
+
+    def _name_samples(self, phase: str) -> None:
         if self._sampler is not None:
             self._sampler.phase = phase
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
+from bedplate.workload.bonnie import Bonnie
+from bedplate.workload.fio import Fio
+from bedplate.workload.lmdb import Lmdb
 from bedplate.workload.pgbench import Pgbench
 from bedplate.workload.tpch.workload import Tpch
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     from bedplate.workload.protocol import Workload
 
-_ALL: tuple[Workload, ...] = (Pgbench(), Tpch())
+_ALL: tuple[Workload, ...] = (Pgbench(), Tpch(), Lmdb(), Bonnie(), Fio())
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _ALL}
 
 

@@ -7,13 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bedplate.figures.lmdb_validity import LMDB_RULES
 from bedplate.figures.pgbench_validity import PGBENCH_RULES
+from bedplate.figures.raw_validity import BONNIE_RULES, FIO_RULES
 from bedplate.figures.rule import Rule
 from bedplate.figures.tpch_validity import TPCH_RULES
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
 
-EVERY_RULE: Mapping[str, tuple[Rule[Any], ...]] = {"pgbench": PGBENCH_RULES, "TPC-H": TPCH_RULES}
+EVERY_RULE: Mapping[str, tuple[Rule[Any], ...]] = {
+    "pgbench": PGBENCH_RULES,
+    "TPC-H": TPCH_RULES,
+    "LMDB": LMDB_RULES,
+    "bonnie++": BONNIE_RULES,
+    "fio": FIO_RULES,
+}
 
 
 def section(repository: Path, title: str) -> str:

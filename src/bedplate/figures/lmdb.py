@@ -1,0 +1,117 @@
+"""The figures of a run of LMDB's tests: tests that write, or one pass of tests that read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.figures.counters import (
+    Absent,
+    Deltas,
+    gauge_figures,
+    machine_figures_without_server,
+    part_figures_without_server,
+)
+from bedplate.figures.facts import deltas_of, steal_share_of, step_figure, text
+from bedplate.figures.inputs import COURSE, read_inputs
+from bedplate.figures.lmdb_tests import missing_tests, read_documents, run_tests_figures, tests_done
+from bedplate.figures.lmdb_validity import LMDB_RULES, ColdRead, LmdbEvidence, must_read_bytes
+from bedplate.figures.phased import PhasedRun, phase_deltas
+from bedplate.figures.protocol import Made
+from bedplate.figures.rule import judge
+from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.unfinished import not_completed, unmeasured
+from bedplate.model.course import COURSE_FILE
+from bedplate.model.lmdb import COLD, TESTS, settings_in_force
+from bedplate.model.metrics import figure
+from bedplate.model.visit import Outcome
+from bedplate.units import KERNEL_SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.figures.lmdb_output import LmdbDocument
+    from bedplate.model.figure import Figure, RunFigures
+
+
+class LmdbFigures:
+    """Makes the figures of runs whose workload is `lmdb`; the driver's documents stay, as they are small."""
+
+    bulky: tuple[str, ...] = (COURSE,)
+
+    def make(self, visit_directory: Path, run_directory: Path) -> Made:
+        """Read the raw record of a run and make everything of it."""
+        inputs = read_inputs(visit_directory, run_directory)
+        if not inputs.record.phases:
+            return Made(unmeasured(inputs), {})
+        documents, problems = read_documents(inputs.record, run_directory)
+        return _Measured(inputs, documents, problems).made()
+
+
+@dataclass(frozen=True)
+class _Measured(PhasedRun):
+    """One run of which something was measured; `problems` say which documents cannot be read."""
+
+    documents: Mapping[str, LmdbDocument]
+    problems: tuple[str, ...]
+
+    def made(self) -> Made:
+        return Made(self._whole(), {COURSE_FILE: self.course(None)})
+
+    def _whole(self) -> RunFigures:
+        if self.inputs.record.outcome is Outcome.COMPLETED:
+            return self.run_figures(self._figures(), judge(self._evidence(), LMDB_RULES))
+        return self.run_figures((), not_completed(self.inputs))
+
+    def _figures(self) -> Iterator[Figure]:
+        record, pass_ = self.inputs.record, self._pass
+        sync = settings_in_force(self.inputs.visit.cell.cluster.settings).text("sync") or ""
+        yield from run_tests_figures(record, self.documents, sync=sync, pass_=pass_)
+        missing = missing_tests(record, self.documents)
+        seconds = [item.seconds or 0.0 for item in record.items if item.phase == TESTS]
+        yield figure(
+            "lmdb_tests_s", None if missing else sum(seconds), pass_=pass_, reason="; ".join(missing)
+        )
+        yield step_figure(self.inputs.visit, "mkfs_s")
+        # Without the two readings every counter is missing, and every figure says so.
+        deltas = deltas_of(record) or Deltas({}, {}, 0.0)
+        yield from part_figures_without_server(deltas, pass_=pass_)
+        yield from machine_figures_without_server(deltas, pass_=pass_)
+        samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
+        yield from gauge_figures(samples, pass_=pass_)
+
+    def _evidence(self) -> LmdbEvidence:
+        inputs, record = self.inputs, self.inputs.record
+        return LmdbEvidence(
+            duration_s=self.window.duration_s,
+            windows=(),
+            complaints=(),
+            kernel_messages=inputs.visit.kernel_messages,
+            clock_step_s=clock_step_s(inputs.samples),
+            steal_share=steal_share_of(record),
+            course_problem=text(record, "course_problem"),
+            problems=(*inputs.problems, *self.problems),
+            cold=record.spec.levels.text("pass") == COLD,
+            made_cold=record.facts.get("made_cold") is True,
+            reads=tuple(self._reads()),
+            missing=missing_tests(record, self.documents),
+        )
+
+    def _reads(self) -> Iterator[ColdRead]:
+        for test in tests_done(self.inputs.record):
+            document = self.documents.get(test)
+            if document is not None and document.tests:
+                must = must_read_bytes(document.tests[0], document.options)
+                yield ColdRead(test, must, self._device_bytes(test))
+
+    def _device_bytes(self, test: str) -> float | None:
+        try:
+            sectors = phase_deltas(self.inputs.record, test).growth("device.read_sectors")
+        except Absent:
+            return None
+        return sectors * KERNEL_SECTOR_BYTES
+
+    @property
+    def _pass(self) -> int:
+        return self.inputs.record.spec.levels.integer("pass_number") or 1
