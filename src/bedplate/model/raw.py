@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
 
+# The types of workloads.
+BONNIE = "bonnie"
+FIO = "fio"
+
 # The phases of a run of fio, or of pg_test_fsync; those of bonnie++ are its stages. A final sync follows.
 FIO_LAY_OUT = "lay out"
 FIO_JOB = "job"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bedplate.model.durability import worst
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
+from bedplate.model.raw import FIO
 from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 NOT_YET = "not run yet"
 # Of a workload the figure that every run has which measured anything; how many there are, so many
 # repetitions there are.
-_HEADLINES = ("tps", "queries_total_s", "streams_s", "load_total_s")
+_HEADLINES = ("tps", "queries_total_s", "streams_s", "load_total_s", "throughput_mib_per_s", "stages_total_s")
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
 
@@ -278,7 +279,10 @@ def _observations(
 
 def _kind(run: tuple[str, str], specs: Mapping[tuple[str, str], RunSpec]) -> tuple[str, str | None] | None:
     spec = specs.get(run)
-    return None if spec is None else (spec.workload, spec.levels.text("kind"))
+    if spec is None:
+        return None
+    # Jobs of fio are as unlike each other as a load and a query.
+    return (spec.workload, spec.name if spec.workload == FIO else spec.levels.text("kind"))
 
 
 def _cells(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.model.raw import BONNIE, FIO, PG_TEST_FSYNC, is_pg_test_fsync
 from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
 
 if TYPE_CHECKING:
@@ -33,19 +34,26 @@ _TPCH = {
     POWER: RunHead("queries_total_s", "queries s", "queries_completed", "queries completed", beneath=True),
     THROUGHPUT: RunHead("streams_s", "streams s", "queries_completed", "queries completed", beneath=True),
 }
+_RAW = {
+    BONNIE: RunHead("stages_total_s", "stages s", "tool_cpu_s", "CPU s of bonnie++", beneath=True),
+    FIO: RunHead("throughput_mib_per_s", "MiB/s", "cpu_s_per_gib", "CPU s/GiB", beneath=True),
+    PG_TEST_FSYNC: RunHead("operations_per_s", "fdatasync/s", "tool_cpu_s", "CPU s", beneath=True),
+}
 
 
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:
-    """The kind of a run of TPC-H, None for any other."""
+    """The kind of a run of TPC-H, the tool of a run of sequential I/O, None for any other."""
     spec = found.spec(run)
-    if spec is None or spec.workload != WORKLOAD:
+    if spec is None:
         return None
-    return spec.levels.text("kind")
+    if spec.workload in _RAW:
+        return PG_TEST_FSYNC if is_pg_test_fsync(spec) else spec.workload
+    return spec.levels.text("kind") if spec.workload == WORKLOAD else None
 
 
 def run_head(found: Overview, run: tuple[str, str]) -> RunHead:
     """The two figures of a run of a study."""
-    return _TPCH.get(run_kind(found, run) or "", _TRANSACTIONS)
+    return {**_TPCH, **_RAW}.get(run_kind(found, run) or "", _TRANSACTIONS)
 
 
 def has_transactions(overviews: Sequence[Overview]) -> bool:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MARKS = f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {FAILED_MARK} failed, {MISSING_MARK} incomplete."
 _STYLES = {VALID_MARK: "green", SUSPECT_MARK: "yellow", FAILED_MARK: "red", MISSING_MARK: "dim"}
 _NUMBERS_IN_A_LINE = 3
+BAR_CELLS = 7
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Notes:
@@ -38,6 +40,15 @@ class Notes:
         return [Text(f"{found} {sentence}", style="dim") for sentence, found in self._numbers.items()]
 
 
+def bar(value: float | None, largest: float, *, cells: int = BAR_CELLS) -> str:
+    """A bar of block characters, `cells` long for the largest value; empty without a value."""
+    if value is None or largest <= 0 or value <= 0:
+        return ""
+    eighths = max(1, round(value / largest * cells * 8))
+    whole, rest = divmod(min(eighths, cells * 8), 8)
+    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
 def plain_table() -> Table:
     """A table with a line below its head and nothing else."""
     return Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
@@ -49,9 +60,10 @@ def mark_lines(found: Overview) -> list[Text]:
 
 
 def block_words(cell: CellFacts) -> str:
-    """The block sizes of a cell in few columns: `fs 4k · db 8k`."""
+    """The block sizes of a cell in few columns: `fs 4k · db 8k`; an engine may have none."""
     label = cell.label
-    return f"fs {_size(label.filesystem_block_bytes)} · db {_size(label.database_block_bytes)}"
+    database = f" · db {_size(label.database_block_bytes)}" if label.database_block else ""
+    return f"fs {_size(label.filesystem_block_bytes)}{database}"
 
 
 def cell_name(found: Overview, cell: CellFacts, notes: Notes) -> Text:

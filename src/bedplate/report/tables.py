@@ -15,9 +15,13 @@ from bedplate.report.durability_table import durability_table
 from bedplate.report.overview import overview
 from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
+from bedplate.report.raw_tables import WORKLOADS as RAW
+from bedplate.report.raw_tables import raw_tables
 from bedplate.report.table_parts import (
+    BAR_CELLS,
     MARKS,
     Notes,
+    bar,
     cell_name,
     mark_lines,
     plain_table,
@@ -38,11 +42,10 @@ if TYPE_CHECKING:
     from bedplate.report.overview import CellFacts, Overview
 
 Run = tuple[str, str]
-_BAR_CELLS = 7
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 # Two runs fit beside each other in 80 columns.
 _RUNS_IN_A_TABLE = 2
 _TPS = "tps"
+_WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, *RAW)
 
 
 def show_tables(
@@ -95,15 +98,6 @@ def two_repetitions_sentence(study: Path) -> str:
     return repetitions_sentence(overview(study).repetitions, study=str(study))
 
 
-def bar(value: float | None, largest: float, *, cells: int = _BAR_CELLS) -> str:
-    """A bar of block characters, `cells` long for the largest value; empty without a value."""
-    if value is None or largest <= 0 or value <= 0:
-        return ""
-    eighths = max(1, round(value / largest * cells * 8))
-    whole, rest = divmod(min(eighths, cells * 8), 8)
-    return "█" * whole + (_EIGHTHS[rest] if rest else "")
-
-
 def _require_metric(metric: str | None) -> None:
     if metric is not None and metric not in METRICS:
         raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
@@ -121,8 +115,13 @@ def _type(found: Overview, run: Run) -> str | None:
 
 def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     warehouse = [run for run in runs if _type(found, run) == tpch.WORKLOAD]
-    others = [run for run in runs if run not in warehouse]
-    return [*_run_tables(found, others, _TPS), *(tpch_tables(found, warehouse) if warehouse else [])]
+    raw = [run for run in runs if _type(found, run) in RAW]
+    others = [run for run in runs if run not in warehouse and run not in raw]
+    return [
+        *_run_tables(found, others, _TPS),
+        *(tpch_tables(found, warehouse) if warehouse else []),
+        *raw_tables(found, raw),
+    ]
 
 
 def _metric_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[RenderableType]:
@@ -161,7 +160,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", overflow="fold", min_width=13)
-    table.add_column("", no_wrap=True, width=_BAR_CELLS)
+    table.add_column("", no_wrap=True, width=BAR_CELLS)
     if with_latency:
         table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
     table.add_column("n", no_wrap=True, min_width=5)
@@ -175,8 +174,8 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
 
 
 def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
-    """Queries of a data warehouse are no transactions; they have no percentiles."""
-    return any(_type(found, run) != tpch.WORKLOAD for run in runs)
+    """Queries of a data warehouse are no transactions, nor are stages of bonnie++; they have no percentiles."""
+    return any(_type(found, run) not in _WITHOUT_TRANSACTIONS for run in runs)
 
 
 def _row(
@@ -252,7 +251,7 @@ def _run_document(found: Overview, cell: CellFacts, run: Run, metric: str | None
         "mark": mark(found.of(cell.id, run)),
         "reasons": reasons_of(found.of(cell.id, run)),
     }
-    if _type(found, run) != tpch.WORKLOAD:
+    if _type(found, run) not in _WITHOUT_TRANSACTIONS:
         for name in dict.fromkeys((metric or _TPS, "latency_ms_p99")):
             document[name] = to_json(found.summary(cell.id, run, name))
         return document

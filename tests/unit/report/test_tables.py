@@ -10,7 +10,8 @@ from rich.console import Console
 from tests.synthetic_study import Recipe, write_study
 
 from bedplate.errors import PlanError
-from bedplate.report.tables import bar, show_document, show_tables, two_repetitions_sentence
+from bedplate.report.table_parts import bar
+from bedplate.report.tables import show_document, show_tables, two_repetitions_sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
