@@ -122,7 +122,9 @@ def _print_cells(found: Prospect) -> None:
         table.add_row(
             variant,
             _sizes(cell.filesystem.block_size_bytes for cell in cells),
-            _sizes(cell.build.block_size_bytes for cell in cells),
+            _sizes(size for cell in cells if (size := cell.build.database_block_bytes))
+            if any(cell.build.has_postgresql for cell in cells)
+            else "–",
             str(len(cells)),
         )
     Console(highlight=False, markup=False).print(table)

@@ -26,23 +26,20 @@ class Labels:
     """Names of the visits of one expansion."""
 
     def __init__(self, expansion: Expansion) -> None:
-        levels = [_all_levels(planned.cell) for planned in expansion.cells]
-        names = dict.fromkeys(name for found in levels for name in found)
-        self._varied = tuple(
-            name
-            for name in names
-            # A throttle is called by its name, not by its limits.
-            if (name in _SIZES or not name.startswith((_IN_VARIANT, "device.throttle.")))
-            and len({found.get(name) for found in levels}) > 1
-        )
-        self._several_loads = any(len(planned.loads) > 1 for planned in expansion.cells)
+        engines = dict.fromkeys(planned.cell.build.engine for planned in expansion.cells)
+        # What one engine is told says nothing of another's cells.
+        self._varied = {
+            engine: _varied([p.cell for p in expansion.cells if p.cell.build.engine == engine])
+            for engine in engines
+        }
+        self._several_loads = len(engines) > 1 or any(len(planned.loads) > 1 for planned in expansion.cells)
 
     def of(self, cell: Cell, load: Load, visit: ScheduledVisit) -> str:
         """`ext4 nobarrier · db block 4 kB · repetition 2`."""
         if visit.canary:
             return f"canary {visit.repetition}"
         levels = _all_levels(cell)
-        parts = [cell.variant, *(_level(name, levels.get(name)) for name in self._varied)]
+        parts = [cell.variant, *(_level(name, levels.get(name)) for name in self._varied[cell.build.engine])]
         if self._several_loads:
             parts.append(
                 " ".join([load.dataset.workload, *(f"{k} {v}" for k, v in load.dataset.levels.items())])
@@ -50,9 +47,23 @@ class Labels:
         return " · ".join([*parts, f"repetition {visit.repetition}"])
 
 
+def _varied(cells: list[Cell]) -> tuple[str, ...]:
+    levels = [_all_levels(cell) for cell in cells]
+    names = dict.fromkeys(name for found in levels for name in found)
+    return tuple(
+        name
+        for name in names
+        # A throttle is called by its name, not by its limits.
+        if (name in _SIZES or not name.startswith((_IN_VARIANT, "device.throttle.")))
+        and len({found.get(name) for found in levels}) > 1
+    )
+
+
 def _all_levels(cell: Cell) -> dict[str, Scalar]:
     """Asked levels, and the block sizes of the build, which are left out of `levels` where they are 8 kB."""
     build = cell.build
+    if not build.has_postgresql:
+        return dict(cell.levels)
     return {
         **cell.levels,
         "build.version": build.version,

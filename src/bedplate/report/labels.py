@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import KernelLevels
+from bedplate.model.engines import LMDB, NO_ENGINE, POSTGRESQL
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _SHOWN_ELSEWHERE = ("filesystem.", "build.block_size_bytes", "device.throttle.")
 _OWN_CONFIGURATION = "cluster.configuration"
 _KERNEL = "kernel.release"
+_ENGINES = {POSTGRESQL: "PostgreSQL", LMDB: "LMDB", NO_ENGINE: "no engine"}
 DEFAULT_BLOCK = "default"
 EMULATED_SENTENCE = (
     "emulated processors (QEMU's TCG): speeds measure the emulator, compare them with nothing; what a kernel "
@@ -30,20 +32,27 @@ EMULATED_SENTENCE = (
 class CellLabel:
     """`panel` is the heat map in which the cell is a square; the blocks are its row and column.
 
-    Block sizes in bytes stand beside their labels to be sorted by; None where it is not known.
+    Block sizes in bytes stand beside their labels to be sorted by; None where it is not known. A cell whose
+    engine has no blocks to choose has no database block: its label is empty.
     """
 
     panel: str
     filesystem_block: str
     filesystem_block_bytes: int | None
     database_block: str
-    database_block_bytes: int
+    database_block_bytes: int | None
     throttle: str | None
 
     @property
     def full(self) -> str:
         """The whole name on one line."""
-        return f"{self.panel} · fs {self.filesystem_block} · db {self.database_block}"
+        return f"{self.panel} · {self.blocks}"
+
+    @property
+    def blocks(self) -> str:
+        """`fs 4 KiB · db 8 KiB`; without a database block the first of them alone."""
+        database = f" · db {self.database_block}" if self.database_block else ""
+        return f"fs {self.filesystem_block}{database}"
 
 
 def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> dict[str, CellLabel]:
@@ -52,14 +61,22 @@ def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> d
     `effective_blocks` are file system block sizes by cell id, read back where none was asked for.
     """
     known = list(cells)
-    varying = _varying(known)
+    engines = dict.fromkeys(cell.build.engine for cell in known)
+    # What one engine is told says nothing of another's cells.
+    varying = {name: _varying([cell for cell in known if cell.build.engine == name]) for name in engines}
     return {
         cell.id: CellLabel(
-            panel=" ".join([cell.variant, *_other_levels(cell, varying)]),
+            panel=" ".join(
+                [
+                    cell.variant,
+                    *([_ENGINES[cell.build.engine]] if len(engines) > 1 else []),
+                    *_other_levels(cell, varying[cell.build.engine]),
+                ]
+            ),
             filesystem_block=_block_label(cell.filesystem.block_size_bytes, effective_blocks.get(cell.id)),
             filesystem_block_bytes=cell.filesystem.block_size_bytes or effective_blocks.get(cell.id),
-            database_block=format_size(cell.build.block_size_bytes),
-            database_block_bytes=cell.build.block_size_bytes,
+            database_block=format_size(size) if (size := cell.build.database_block_bytes) else "",
+            database_block_bytes=cell.build.database_block_bytes,
             throttle=cell.device.throttle.name if cell.device.throttle else None,
         )
         for cell in known

@@ -278,7 +278,7 @@ def _rows(found: Overview) -> list[Row]:
 def _row(
     found: Overview, cell: CellFacts, *, group: str, grouped: bool, largest: dict[tuple[str, str], float]
 ) -> Row:
-    blocks = f"fs {cell.label.filesystem_block} · db {cell.label.database_block}"
+    blocks = cell.label.blocks
     notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
     notes += cell.notes
     if cell.label.throttle:

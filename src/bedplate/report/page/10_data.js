@@ -48,9 +48,12 @@ bedplate.data = (() => {
   const several = page.studies.length > 1;
   // A speed of emulated processors is never named without saying so.
   const emulation = (cell) => (cell.emulated ? " · emulated" : "");
+  // An engine may have no blocks to choose.
+  const blocks = (row, column) => (column ? `fs ${row} · db ${column}` : `fs ${row}`);
   const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
   return {
     several,
+    blocks,
     metricOf,
     open,
     first,
@@ -66,7 +69,7 @@ bedplate.data = (() => {
     cellName: (index) => {
       const cell = page.cells[index];
       const study = several ? ` · ${page.studies[cell.study].title}` : "";
-      return `${cell.panel} · fs ${cell.row} · db ${cell.column}${study}${emulation(cell)}`;
+      return `${cell.panel} · ${blocks(cell.row, cell.column)}${study}${emulation(cell)}`;
     },
     runName: (index) => {
       if (index < 0) return "canary";

@@ -72,7 +72,7 @@ bedplate.heatMaps = (() => {
   const grid = (rows, columns, caption, make) => h("figure", { class: "map" },
     h("figcaption", {}, caption),
     h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "fs \\ db"), columns.map((column) => h("th", { scope: "col" }, column)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, columns.some(Boolean) ? "fs \\ db" : "fs"), columns.map((column) => h("th", { scope: "col" }, column || "–")))),
       h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, row), columns.map((column) => make(row, column)))))));
 
   const panel = (name, study, state, map, axes, onChoose) => {
@@ -85,7 +85,8 @@ bedplate.heatMaps = (() => {
       const cell = cells.find((one) => one.row === row && one.column === column);
       if (cell) return square(cell.index, state, map, onChoose);
       const gone = pruned.find((one) => one.row === row && one.column === column);
-      const text = gone ? `${name} · fs ${row} · db ${column}: pruned. ${gone.reasons.join("; ")}` : `${name} · fs ${row} · db ${column}: not in the plan`;
+      const where = `${name} · ${bedplate.data.blocks(row, column)}`;
+      const text = gone ? `${where}: pruned. ${gone.reasons.join("; ")}` : `${where}: not in the plan`;
       const show = () => { byId("heat-detail").textContent = text; };
       return h("td", { class: "empty", title: text, tabindex: "0", onfocus: show, onmouseenter: show }, gone ? "pruned" : "not planned");
     });
@@ -119,7 +120,9 @@ bedplate.heatMaps = (() => {
     legend.replaceChildren();
     page.studies.forEach((study, number_) => {
       const map = bedplate.data.heatMap(number_, state.run, state.metric, state.part);
-      const mine = page.cells.filter((cell) => cell.study === number_);
+      // A run belongs to the cells of its engine.
+      const due = new Set(page.measurements.cell.filter((_, i) => page.measurements.run[i] === state.run));
+      const mine = page.cells.filter((cell, index) => cell.study === number_ && (due.has(index) || due.size === 0));
       if (!map) {
         list.append(h("p", { class: "note" }, `${bedplate.data.several ? `${study.title}: ` : ""}no run of ${whose} has a value for ${metric.name}.`));
       }
