@@ -314,7 +314,7 @@ def _cells(
             identical_to=effective.others(cell_id),
             changing=cell_id in changing,
             emulated=any(record.emulated for record in visits.get(cell_id, ())),
-            incomparable=differences(map(_provenance, visits.get(cell_id, ()))),
+            incomparable=_differences(visits.get(cell_id, ())),
             flushes=flush_rates(visits.get(cell_id, ())),
         )
         for cell_id in due
@@ -332,6 +332,20 @@ def _configuration(record: VisitRecord) -> str | None:
     kernel = (record.provenance.get("kernel"), record.provenance.get("kernel_digest"))
     under = (record.executor, record.accelerator, *kernel)
     return " ".join(map(str, (record.effective_digest, *under)))
+
+
+def _differences(records: Sequence[VisitRecord]) -> tuple[str, ...]:
+    """In what surroundings visits of one workload differ; those of two need not be alike."""
+    workloads = dict.fromkeys(record.dataset.workload for record in records)
+    return tuple(
+        dict.fromkeys(
+            words
+            for workload in workloads
+            for words in differences(
+                _provenance(record) for record in records if record.dataset.workload == workload
+            )
+        )
+    )
 
 
 def _provenance(record: VisitRecord) -> Mapping[str, str]:

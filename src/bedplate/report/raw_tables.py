@@ -25,7 +25,8 @@ Run = tuple[str, str]
 
 WORKLOADS = (BONNIE, FIO)
 _MIB_PER_S, _OPERATIONS, _CPU = "throughput_mib_per_s", "operations_per_s", "cpu_s_per_gib"
-_BAR_CELLS = 8
+_BAR_CELLS = 7
+_RANGE_COLUMNS = 9
 
 
 class _Column(NamedTuple):
@@ -40,14 +41,14 @@ class _Column(NamedTuple):
 
 
 _FILE = (
+    _Column("putc\nMiB/s", _MIB_PER_S, "putc", beneath=_CPU, with_bar=True),
+    _Column("getc\nMiB/s", _MIB_PER_S, "getc", beneath=_CPU, with_bar=True),
     _Column("write\nMiB/s", _MIB_PER_S, "put_block", beneath=_CPU, with_bar=True),
     _Column("rewrite\nMiB/s", _MIB_PER_S, "rewrite", beneath=_CPU, with_bar=True),
     _Column("read\nMiB/s", _MIB_PER_S, "get_block", beneath=_CPU, with_bar=True),
     _Column("seeks\n1/s", _OPERATIONS, "seeks", with_bar=True),
 )
 _SMALL = (
-    _Column("putc\nMiB/s", _MIB_PER_S, "putc"),
-    _Column("getc\nMiB/s", _MIB_PER_S, "getc"),
     _Column("create\nin order", _OPERATIONS, "seq_create"),
     _Column("stat\nin order", _OPERATIONS, "seq_stat"),
     _Column("delete\nin order", _OPERATIONS, "seq_del"),
@@ -63,8 +64,8 @@ _JOB = (
     _Column("p99 of\na sync", "latency_ms_p99", FIO_JOB, "sync"),
 )
 _BONNIE_WORDS = (
-    f"Medians of n repetitions, range below; then CPU seconds per GiB: {METRICS[_CPU].definition}. "
-    f"– not measurable, or not run. {MARKS}"
+    "Medians of n repetitions, range below. The last line of a throughput is its CPU seconds per GiB: "
+    f"{METRICS[_CPU].definition}. – not measurable, or not run. {MARKS}"
 )
 _FIO_WORDS = f"Medians of n repetitions, range below. CPU: {METRICS[_CPU].definition}. {MARKS}"
 
@@ -79,7 +80,7 @@ def raw_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
             table = part_table(found, run, _OPERATIONS)
             shown += [] if table is None else [table]
         elif spec is not None and spec.workload == BONNIE:
-            shown += [_table(found, run, _FILE, "its file"), _table(found, run, _SMALL, "bytes and files")]
+            shown += [_table(found, run, _FILE, "its file"), _table(found, run, _SMALL, "files, 1/s")]
             said[_BONNIE_WORDS] = None
         else:
             shown.append(_table(found, run, _JOB, "fio"))
@@ -106,7 +107,8 @@ def _table(found: Overview, run: Run, asked: Sequence[_Column], words: str) -> R
         ]
         state = state_text([max(counts, default=0)], measurements, notes)
         table.add_row(cell_name(found, cell, notes), *texts, state)
-    title = Text(f"{run[1]}: {words}", style="bold")
+    several = sum(name == run[1] for _, name in found.runs) > 1
+    title = Text(f"{run[1]}{f' ({run[0]})' if several else ''}: {words}", style="bold")
     return Group(Text(), title, table, *notes.lines())
 
 
@@ -115,10 +117,13 @@ def _text(found: Overview, cell: CellFacts, run: Run, column: _Column) -> Text:
     text = Text(number(summary.median))
     if column.with_bar:
         text.append(f"\n{bar(summary.median, _largest(found, run, column) or 0.0, cells=_BAR_CELLS)}", "cyan")
-    text.append(f"\n{span(summary)}" if span(summary) else "", style="dim")
+    range_ = span(summary)
+    if range_:
+        broken = range_ if len(range_) <= _RANGE_COLUMNS else range_.replace("–", "–\n")
+        text.append(f"\n{broken}", style="dim")
     if column.beneath is not None:
         cpu = found.summary(cell.id, run, column.beneath, column.phase, column.item)
-        text.append(f"\n{number(cpu.median)} s/GiB" if cpu.median is not None else "")
+        text.append("" if cpu.median is None else f"\n{number(cpu.median)}", style="yellow")
     return text
 
 
