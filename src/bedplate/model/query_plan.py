@@ -1,15 +1,17 @@
 """What makes two plans of a query the same plan: a hash of the structure that EXPLAIN (FORMAT JSON) shows.
 
 Costs, rows, widths and everything that was counted while the query ran differ between two runs of one and
-the same plan, and filters are printed in an order that follows their cost, so they are left out. Read
-from PostgreSQL 18's explain.c; a hash is compared within one version of PostgreSQL, as subplans are named
-differently in others.
+the same plan, and filters are printed in an order that follows their cost, so they are left out.
+
+Read from PostgreSQL 18's explain.c. Versions before 17 say behind an InitPlan's name which parameters it
+returns; that is left out too, so that a plan which two versions share has one hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +34,8 @@ _STRUCTURE = (
     "Workers Planned",
 )
 _CHILDREN = "Plans"
+_SUBPLAN = "Subplan Name"
+_RETURNS = re.compile(r" \(returns \$\d+(?:,\$\d+)*\)$")
 _TOOL = "EXPLAIN (FORMAT JSON)"
 PLANS_FILE = "plans.json"
 
@@ -88,6 +92,8 @@ def _node(node: object) -> dict[str, Any]:
 
 def _kept(node: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: node[key] for key in _STRUCTURE if key in node}
+    if isinstance(name := kept.get(_SUBPLAN), str):
+        kept[_SUBPLAN] = _RETURNS.sub("", name)
     # False stands at every node even where parallel query is off.
     if node.get("Parallel Aware") is True:
         kept["Parallel Aware"] = True
