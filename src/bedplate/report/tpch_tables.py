@@ -15,7 +15,7 @@ from bedplate.report.tpch_view import SCORES, plan_letters
 from bedplate.report.wording import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
     from rich.table import Table
@@ -175,22 +175,28 @@ def dropped_lines(scores: Scores) -> list[str]:
 
 
 def _rate_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
-    """Power of every pass, throughput, and the composite of the two."""
-    columns = [(run, "tpch_power", f"power\n{run[1]}") for run in runs if _kind(found, run) == tpch.POWER]
+    """Power of every pass, throughput, and the composite of the two; no table mixes scale factors."""
+    tables = []
+    for dataset in dict.fromkeys(run[0] for run in runs):
+        columns = list(_rate_columns(found, [run for run in runs if run[0] == dataset]))
+        tables += [
+            _rate_table(found, columns[start : start + _RATES_IN_A_TABLE])
+            for start in range(0, len(columns), _RATES_IN_A_TABLE)
+        ]
+    words = f"{_sentence(rate_notes(found, runs))} Median of n repetitions, range below it. {MARKS}"
+    return [*tables, Text(words, style="dim")]
+
+
+def _rate_columns(found: Overview, runs: Sequence[Run]) -> Iterator[tuple[Run, str, str]]:
+    """Run, metric and head of every column, power before throughput."""
+    for run in runs:
+        if _kind(found, run) == tpch.POWER:
+            yield run, "tpch_power", f"power\n{run[1]}"
     for run in runs:
         spec = found.spec(run)
         if spec is not None and _kind(found, run) == tpch.THROUGHPUT:
-            streams = spec.levels.integer("streams")
-            columns.append((run, "tpch_throughput", f"throughput\n{streams} streams"))
-            columns.append((run, "tpch_composite", "composite\n"))
-    words = f"{_sentence(rate_notes(found, runs))} Median of n repetitions, range below it. {MARKS}"
-    return [
-        *(
-            _rate_table(found, columns[start : start + _RATES_IN_A_TABLE])
-            for start in range(0, len(columns), _RATES_IN_A_TABLE)
-        ),
-        Text(words, style="dim"),
-    ]
+            yield run, "tpch_throughput", f"throughput\n{spec.levels.integer('streams')} streams"
+            yield run, "tpch_composite", "composite\n"
 
 
 def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> RenderableType:

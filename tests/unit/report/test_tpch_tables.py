@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_cells
 from tests.unit.report.test_tables import printed
 
 from bedplate.errors import PlanError, StudyError
+from bedplate.model import codec
 from bedplate.report.export import TABLES, TPCH_TABLES, export
 from bedplate.report.overview import overview
 from bedplate.report.tables import show_document, show_tables
 from bedplate.report.tpch_rows import DROPPED_COLUMNS, PLAN_COLUMNS, SCORE_COLUMNS
+from bedplate.study.records import StudySchedule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,6 +157,35 @@ def test_many_passes_make_several_tables_of_power(tmp_path: Path) -> None:
     text = printed(show_tables([synthetic_tpch_study(tmp_path / "study", recipe)]))
     assert 2 == text.count("Power and throughput, QphH@SF")
     assert {"warm-2", "warm-3", "composite"} <= set(text.split())
+
+
+def with_another_scale(directory: Path, scale_factor: float) -> Path:
+    """One study of two scale factors; runs of the same name on both."""
+    study = synthetic_tpch_study(directory / "study", ONE)
+    other = synthetic_tpch_study(directory / "other", replace(ONE, scale_factor=scale_factor))
+    schedule, more = (codec.read(StudySchedule, place / "schedule.json") for place in (study, other))
+    visits = (*schedule.visits, *(replace(visit, index=1) for visit in more.visits))
+    both = replace(
+        schedule,
+        datasets={**schedule.datasets, **more.datasets},
+        runs={**schedule.runs, **more.runs},
+        visits=visits,
+    )
+    codec.write(study / "schedule.json", both)
+    shutil.copytree(other / "visits", study / "visits", dirs_exist_ok=True)
+    return study
+
+
+def test_power_of_two_scale_factors_stands_in_two_tables(tmp_path: Path) -> None:
+    text = printed(show_tables([with_another_scale(tmp_path, 0.2)]))
+    titles = [
+        "Power and throughput, QphH@SF, scale factor 0.1",
+        "Power and throughput, QphH@SF, scale factor 0.2",
+    ]
+    places = [text.index(title) for title in titles]
+    for start, end in zip(places, (places[1], text.index("Not an audited")), strict=True):
+        heads = text[start:end].split()
+        assert [1, 1, 1, 1] == [heads.count(head) for head in ("cold", "warm", "throughput", "composite")]
 
 
 def test_many_cells_are_summed_up(tmp_path: Path) -> None:
