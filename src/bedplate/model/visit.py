@@ -216,13 +216,15 @@ class Durability:
     """What survives a power cut, for a volatile and for a protected device cache.
 
     Classes: `durable`, `bounded loss`, `unsafe`, `unknown`. `basis` is `declared` (flushes counted
-    and settings read) or `measured` (power cuts).
+    and settings read) or `measured` (power cuts). `without_waiting` is there where a visit also commits
+    without waiting for the medium (LMDB, `sync = "by-test"`): the class of those commits, as a record of its own.
     """
 
     volatile_cache: str
     protected_cache: str
     basis: str
     reasons: tuple[str, ...] = ()
+    without_waiting: Durability | None = None
 
 
 @dataclass(frozen=True)

@@ -354,11 +354,13 @@ def _provenance(record: VisitRecord) -> Mapping[str, str]:
 
 def _worse(first: Durability, second: Durability) -> Durability:
     """Where visits disagree, the cell promises only what all of them do."""
+    others = [found.without_waiting for found in (first, second) if found.without_waiting is not None]
     return Durability(
         volatile_cache=worst(first.volatile_cache, second.volatile_cache),
         protected_cache=worst(first.protected_cache, second.protected_cache),
         basis=first.basis if first.basis == second.basis else "declared",
         reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
+        without_waiting=_worse(others[0], others[-1]) if others else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.engine import lmdb_durability
@@ -50,7 +51,7 @@ def declare(
         return _of_lmdb(cell.cluster.settings, flush_counts, promises, keeps_write_order=keeps_order)
     found = declared(flush_counts, {}, **promises)
     only = "no engine: this holds for what was fsynced, and for nothing that was only written"
-    return Durability(found.volatile_cache, found.protected_cache, found.basis, (*found.reasons, only))
+    return replace(found, reasons=(*found.reasons, only))
 
 
 def lmdb_settings(asked: Levels) -> list[Comparison]:
@@ -92,9 +93,4 @@ def _of_lmdb(
         f"sync = {BY_TEST}: this holds for the tests named sync; the others commit with nosync, and are "
         f"{others.volatile_cache} with a volatile cache, {others.protected_cache} with a protected one"
     )
-    return Durability(
-        synchronous.volatile_cache,
-        synchronous.protected_cache,
-        synchronous.basis,
-        (*synchronous.reasons, words),
-    )
+    return replace(synchronous, reasons=(*synchronous.reasons, words), without_waiting=others)

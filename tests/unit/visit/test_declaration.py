@@ -94,6 +94,8 @@ def test_as_published_the_class_is_that_of_the_synchronous_tests_and_says_what_t
         "with a volatile cache, unsafe with a protected one"
     ) == found.reasons[-1]
     assert ("unsafe", "durable") == classes(declared(cell("lmdb", **settings), SILENT))
+    assert found.without_waiting is not None
+    assert ("unsafe", "unsafe") == classes(found.without_waiting)
 
 
 def test_a_file_system_that_keeps_the_order_of_writes_bounds_the_loss_without_sync() -> None:
