@@ -68,6 +68,7 @@ _WITHIN = ("device_read_mib", "device_written_mib", "device_flushes", "server_cp
 _MACHINE_SHARES = (
     "device_busy_share",
     "machine_cpu_share",
+    "others_cpu_share",
     "steal_share",
     "watching_cpu_share",
     "pressure_cpu_some_share",

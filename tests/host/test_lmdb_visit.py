@@ -118,7 +118,11 @@ def test_a_visit_writes_reads_cold_and_warm_and_tells_of_every_test(
         assert {(record.spec.name, test) for test in tests} <= told
         figures = make_figures(bench.directory, bench.directory / "runs" / visit.runs[number])
         # A machine that is busy otherwise takes time of its processors.
-        assert [] == [reason for reason in figures.validity_reasons if not reason.startswith("a hypervisor")]
+        assert [] == [
+            reason
+            for reason in figures.validity_reasons
+            if not reason.startswith(("a hypervisor", "other programs"))
+        ]
         speeds = {row.item: row.value for row in figures.figures if row.metric == "lmdb_operations_per_s"}
         assert set(tests) == set(speeds)
         assert all(speed is not None and speed > 0 for speed in speeds.values())

@@ -15,7 +15,15 @@ from bedplate.figures.counters import (
     part_figures_without_server,
 )
 from bedplate.figures.evidence import BonnieEvidence, Moved
-from bedplate.figures.facts import deltas_of, integer, number, steal_share_of, step_figure, text
+from bedplate.figures.facts import (
+    deltas_of,
+    integer,
+    number,
+    others_cpu_share_of,
+    steal_share_of,
+    step_figure,
+    text,
+)
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas, phase_seconds
 from bedplate.figures.protocol import Made
@@ -123,6 +131,7 @@ class _Measured(PhasedRun):
             kernel_messages=inputs.visit.kernel_messages,
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
             problems=inputs.problems,
             canary=canary,

@@ -35,6 +35,7 @@ _MACHINE = frozenset(
         "journal_device_busy_share",
         "watching_cpu_share",
         "machine_cpu_share",
+        "others_cpu_share",
         "steal_share",
         *_PRESSURE,
     }
@@ -163,6 +164,24 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
 def steal_share(deltas: Deltas) -> float:
     """Time that a hypervisor took / time of all processors."""
     return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), "no time passed")
+
+
+def others_cpu_share(deltas: Deltas) -> float:
+    """The least that programs beside the run used of all processors' time.
+
+    Their user time alone: what the kernel does for the file system runs in threads of its own, and is part of
+    what is measured. All CPU time of the run's processes is taken off it, their share of the kernel too, so
+    that the truth is never less. Absent where the run's own processes were not counted.
+    """
+    own = sum(
+        deltas.growth(name)
+        for name in ("server.cpu_s", "client.cpu_s", "watching.cpu_s")
+        if name in deltas.after
+    )
+    if "server.cpu_s" not in deltas.after:
+        raise Absent("the CPU time of the run's own processes was not counted")
+    others_s = max(0.0, deltas.growth("cpu.user_s") - own)
+    return _divide(others_s, deltas.growths(*_PROCESSORS), "no time passed")
 
 
 def busy_cpu_s(deltas: Deltas) -> float:
@@ -313,6 +332,7 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
         "client_cpu_share": client_share,
         "watching_cpu_share": lambda: _per_second(deltas.growth("watching.cpu_s"), deltas),
         "machine_cpu_share": busy_share,
+        "others_cpu_share": lambda: others_cpu_share(deltas),
         "steal_share": lambda: steal_share(deltas),
         **{metric: partial(_pressure_share, deltas, name) for metric, name in _PRESSURE.items()},
     }

@@ -16,7 +16,7 @@ class Evidence:
 
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
     server's log could not be read. `course_problem` says why the samples end early. `problems` are inputs
-    that could not be read at all.
+    that could not be read at all. `others_cpu_share` is the least that other programs used of all processors.
     """
 
     duration_s: float
@@ -27,6 +27,7 @@ class Evidence:
     steal_share: float | None
     course_problem: str | None
     problems: tuple[str, ...]
+    others_cpu_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from bedplate.figures.counters import (
     part_figures_without_server,
 )
 from bedplate.figures.evidence import FioEvidence, Moved
-from bedplate.figures.facts import number, steal_share_of, step_figure, text
+from bedplate.figures.facts import number, others_cpu_share_of, steal_share_of, step_figure, text
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas
 from bedplate.figures.protocol import Made
@@ -111,6 +111,7 @@ class _Measured(PhasedRun):
             kernel_messages=inputs.visit.kernel_messages,
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
             problems=inputs.problems,
             reads=() if job is None else tuple(self._moved(job.read, "read_sectors")),

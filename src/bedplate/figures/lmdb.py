@@ -12,7 +12,7 @@ from bedplate.figures.counters import (
     machine_figures_without_server,
     part_figures_without_server,
 )
-from bedplate.figures.facts import deltas_of, steal_share_of, step_figure, text
+from bedplate.figures.facts import deltas_of, others_cpu_share_of, steal_share_of, step_figure, text
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.lmdb_tests import missing_tests, read_documents, run_tests_figures, tests_done
 from bedplate.figures.lmdb_validity import LMDB_RULES, ColdRead, LmdbEvidence, must_read_bytes
@@ -90,6 +90,7 @@ class _Measured(PhasedRun):
             kernel_messages=inputs.visit.kernel_messages,
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
             problems=(*inputs.problems, *self.problems),
             cold=record.spec.levels.text("pass") == COLD,

@@ -12,6 +12,7 @@ from bedplate.figures.validity import (
     COURSE_INCOMPLETE,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
+    OTHERS_AT_WORK,
     THROTTLED_MACHINE,
 )
 from bedplate.units import format_size
@@ -93,6 +94,7 @@ LMDB_RULES: tuple[Rule[LmdbEvidence], ...] = (
     KERNEL_WARNING,
     CLOCK_STEPPED,
     THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
 )

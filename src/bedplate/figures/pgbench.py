@@ -12,7 +12,16 @@ from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_w
 from bedplate.figures.counters import Deltas, Divisors, counter_figures, gauge_figures
 from bedplate.figures.courses import Stretch, make_course, make_latencies
 from bedplate.figures.evidence import PgbenchEvidence
-from bedplate.figures.facts import deltas_of, integer, number, size_figures, steal_share_of, step_figure, text
+from bedplate.figures.facts import (
+    deltas_of,
+    integer,
+    number,
+    others_cpu_share_of,
+    size_figures,
+    steal_share_of,
+    step_figure,
+    text,
+)
 from bedplate.figures.inputs import BULKY, RunInputs, read_inputs
 from bedplate.figures.pgbench_validity import PGBENCH_RULES
 from bedplate.figures.protocol import Made
@@ -165,6 +174,7 @@ class _Measured:
             pgbench_s=_pgbench_s(inputs),
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(inputs.record),
+            others_cpu_share=others_cpu_share_of(inputs.record),
             course_problem=text(inputs.record, "course_problem"),
             problems=inputs.problems,
         )

@@ -12,6 +12,7 @@ from bedplate.figures.validity import (
     COURSE_INCOMPLETE,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
+    OTHERS_AT_WORK,
     SERVER_BROKE,
     THROTTLED_MACHINE,
 )
@@ -226,6 +227,7 @@ PGBENCH_RULES: tuple[Rule[PgbenchEvidence], ...] = (
         _outside_window,
     ),
     THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
     Rule(
         "window too short",
         f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",

@@ -10,6 +10,7 @@ from bedplate.figures.validity import (
     COURSE_INCOMPLETE,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
+    OTHERS_AT_WORK,
     THROTTLED_MACHINE,
 )
 from bedplate.units import format_size
@@ -88,6 +89,7 @@ BONNIE_RULES: tuple[Rule[BonnieEvidence], ...] = (
     KERNEL_WARNING,
     CLOCK_STEPPED,
     THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
 )
@@ -110,6 +112,7 @@ FIO_RULES: tuple[Rule[FioEvidence], ...] = (
     KERNEL_WARNING,
     CLOCK_STEPPED,
     THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.figures.checkpoint_windows import checkpoint_windows, complaints_between
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
 from bedplate.figures.evidence import TpchEvidence
-from bedplate.figures.facts import deltas_of, integer, steal_share_of, text
+from bedplate.figures.facts import deltas_of, integer, others_cpu_share_of, steal_share_of, text
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun
 from bedplate.figures.protocol import Made
@@ -82,6 +82,7 @@ class _Measured(PhasedRun):
             kernel_messages=inputs.visit.kernel_messages,
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
             problems=inputs.problems,
             cold=record.spec.levels.text("pass") == COLD,

@@ -11,6 +11,7 @@ from bedplate.figures.validity import (
     COURSE_INCOMPLETE,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
+    OTHERS_AT_WORK,
     SERVER_BROKE,
     THROTTLED_MACHINE,
 )
@@ -67,6 +68,7 @@ TPCH_RULES: tuple[Rule[TpchEvidence], ...] = (
     SERVER_BROKE,
     CLOCK_STEPPED,
     THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
     CHECKPOINTS_UNKNOWN,

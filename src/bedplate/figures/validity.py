@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bedplate.figures.evidence import Evidence
 
 STEAL_SHARE_MAX = 0.05
+OTHERS_SHARE_MAX = 0.10
 _MESSAGES_SHOWN = 3
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
@@ -65,6 +66,16 @@ def _throttled(evidence: Evidence) -> str | None:
     return f"a hypervisor took {share:.1%} of the processors' time (limit {STEAL_SHARE_MAX:.0%})"
 
 
+def _others_at_work(evidence: Evidence) -> str | None:
+    share = evidence.others_cpu_share
+    if share is None or share <= OTHERS_SHARE_MAX:
+        return None
+    return (
+        f"other programs used {share:.0%} of the processors' time or more (limit {OTHERS_SHARE_MAX:.0%}): "
+        "the run did not have the machine to itself"
+    )
+
+
 def _unreadable(evidence: Evidence) -> str | None:
     return "; ".join(evidence.problems) or None
 
@@ -104,6 +115,12 @@ THROTTLED_MACHINE: Rule[Evidence] = Rule(
     f"steal above {STEAL_SHARE_MAX:.0%} of the time of all processors",
     "proc(5), /proc/stat; the limit is a convention of bedplate",
     _throttled,
+)
+OTHERS_AT_WORK: Rule[Evidence] = Rule(
+    "others at work",
+    f"user time of programs beside the run above {OTHERS_SHARE_MAX:.0%} of the time of all processors",
+    "proc(5), /proc/stat, less the run's own processes; the limit is a convention of bedplate",
+    _others_at_work,
 )
 INPUT_UNREADABLE: Rule[Evidence] = Rule(
     "input unreadable",

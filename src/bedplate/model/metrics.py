@@ -186,6 +186,13 @@ _SERVER = (
     Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)"),
     Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time"),
     Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time"),
+    Metric(
+        "others_cpu_share",
+        "share",
+        _PROPORTION,
+        _LOWER,
+        "user time of other programs, at least / time of all CPUs",
+    ),
     Metric("steal_share", "share", _PROPORTION, _LOWER, "time that a hypervisor took / time of all CPUs"),
     Metric("pressure_cpu_some_share", "share", _PROPORTION, _LOWER, "PSI cpu `some` / time"),
     Metric("pressure_io_some_share", "share", _PROPORTION, _LOWER, "PSI io `some` / time"),

@@ -63,6 +63,7 @@ def test_figures_are_what_the_counters_and_the_log_say(tmp_path: Path) -> None:
         "client_cpu_share": 0.2,
         "watching_cpu_share": 0.01,
         "machine_cpu_share": 0.5,
+        "others_cpu_share": 0.045,
         "steal_share": 0.0,
         "pressure_io_some_share": 0.25,
         "mkfs_s": 0.5,

@@ -75,6 +75,10 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     "step": (replace(SOUND, clock_step_s=3600.0), "stepped by +3600.000 s"),
     "outside": (replace(SOUND, transactions_outside_window=5), "5 transactions of the log lie outside"),
     "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0%"),
+    "others": (
+        replace(SOUND, others_cpu_share=0.34),
+        "other programs used 34% of the processors' time or more",
+    ),
     "short": (replace(SOUND, pgbench_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
 }
 UNKNOWN: dict[str, tuple[PgbenchEvidence, str]] = {
@@ -90,7 +94,10 @@ FINE: dict[str, PgbenchEvidence] = {
     "a canary is too short for a checkpoint": replace(SOUND, canary=True, windows=()),
     "climb without reads": replace(SOUND, tps_trend=0.5, device_reads_per_s=0.9),
     "climb with steady reads": replace(SOUND, tps_trend=0.5, reads_per_transaction_trend=-0.1),
-    "limits are not over the limit": replace(SOUND, client_cpu_s=960.0, steal_share=0.05, tps_trend=0.10),
+    "limits are not over the limit": replace(
+        SOUND, client_cpu_s=960.0, steal_share=0.05, others_cpu_share=0.10, tps_trend=0.10
+    ),
+    "others are not known": replace(SOUND, others_cpu_share=None),
     "the cache may hold it where the plan says so": replace(SOUND, asked_times_memory=0.5, database_bytes=1),
     "a scale in units says nothing of memory": replace(SOUND, asked_times_memory=None, database_bytes=1),
     "an error is a failed transaction and no broken server": replace(
