@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.model.lmdb import READ, WRITE
+from bedplate.model.lmdb import WORKLOAD as LMDB
 from bedplate.model.raw import BONNIE, FIO, PG_TEST_FSYNC, is_pg_test_fsync
 from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
 
@@ -41,22 +43,33 @@ _RAW = {
 }
 
 
+_LMDB = {
+    WRITE: RunHead("lmdb_tests_s", "tests s", "device_written_mib", "MiB written", beneath=True),
+    READ: RunHead("lmdb_tests_s", "tests s", "device_read_mib", "MiB read", beneath=True),
+}
+
+
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:
-    """The kind of a run of TPC-H, the tool of a run of sequential I/O, None for any other."""
+    """The kind of a run of TPC-H or of LMDB, the tool of a run of sequential I/O, None for any other."""
     spec = found.spec(run)
     if spec is None:
         return None
     if spec.workload in _RAW:
         return PG_TEST_FSYNC if is_pg_test_fsync(spec) else spec.workload
-    return spec.levels.text("kind") if spec.workload == WORKLOAD else None
+    return spec.levels.text("kind") if spec.workload in (WORKLOAD, LMDB) else None
 
 
 def run_head(found: Overview, run: tuple[str, str]) -> RunHead:
     """The two figures of a run of a study."""
-    return {**_TPCH, **_RAW}.get(run_kind(found, run) or "", _TRANSACTIONS)
+    return {**_TPCH, **_RAW, **_LMDB}.get(run_kind(found, run) or "", _TRANSACTIONS)
 
 
 def has_transactions(overviews: Sequence[Overview]) -> bool:
     """Whether any run makes transactions; without any run the page is that of transactions."""
     kinds = [run_kind(found, run) for found in overviews for run in found.runs]
     return not kinds or None in kinds
+
+
+def has_raw(overviews: Sequence[Overview]) -> bool:
+    """Whether any run is one of bonnie++ or of a job of fio."""
+    return any(run_kind(found, run) in (BONNIE, FIO) for found in overviews for run in found.runs)

@@ -9,7 +9,7 @@ from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.flush_rates import COUNTED, rate_text
-from bedplate.report.run_heads import has_transactions, run_head
+from bedplate.report.run_heads import has_raw, has_transactions, run_head
 from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -39,6 +39,7 @@ SECTIONS = (
     ("heat-maps", "Block sizes"),
     ("scores", "TPC-H scores"),
     ("courses", "Courses"),
+    ("raw", "Sequential I/O"),
     ("items", "Queries and phases"),
     ("plans", "Query plans"),
     ("latency", "Latency over time"),
@@ -55,6 +56,7 @@ SECTIONS = (
 _OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
 _OF_PARTS = ("items",)
 _OF_TPCH = ("scores", "plans")
+_OF_RAW = ("raw",)
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -159,6 +161,8 @@ def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
         without.update(_OF_TRANSACTIONS)
     if not any(found.tpch for found in overviews):
         without.update(_OF_TPCH)
+    if not has_raw(overviews):
+        without.update(_OF_RAW)
     if not any(m.parts for found in overviews for m in found.measurements):
         without.update(_OF_PARTS)
     return tuple(section for section in SECTIONS if section[0] not in without)

@@ -51,6 +51,7 @@
       box.disabled = !box.checked && state.cells.length >= MOST_CELLS;
     });
     bedplate.items.draw(state);
+    bedplate.raw.draw(state);
     return Promise.all([bedplate.courses.draw(state), bedplate.courses.drawLatency(state), bedplate.courses.drawDistribution(state)]);
   };
 
