@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 NOT_YET = "not run yet"
 # Of a workload the figure that every run has which measured anything; how many there are, so many
 # repetitions there are.
-_HEADLINES = ("tps", "queries_total_s", "streams_s", "load_total_s", "throughput_mib_per_s", "stages_total_s")
+_HEADLINES = (
+    "tps",
+    "queries_total_s",
+    "streams_s",
+    "load_total_s",
+    "throughput_mib_per_s",
+    "stages_total_s",
+    "lmdb_tests_s",
+)
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
 

@@ -16,13 +16,14 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.model import tpch
+from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
 from bedplate.report.parts import WHOLE
 from bedplate.report.table_parts import block_words, plain_table
 from bedplate.report.wording import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -63,7 +64,8 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
     known = METRICS[metric]
     title = Text(f"{run[1]}: {metric}, {known.unit}", style="bold")
     words = f"Medians over the repetitions. {_MARKS}\n{metric}: {known.definition}."
-    return Group(Text(), title, *entry_tables(found, rows, head="part"), Text(words, style="dim"))
+    tables = entry_tables(found, rows, head="part", higher=known.better is Better.HIGHER)
+    return Group(Text(), title, *tables, Text(words, style="dim"))
 
 
 def _label(phase: str, item: str) -> str:
@@ -96,13 +98,17 @@ def _entry(summary: Summary, limit: float | None) -> Entry | None:
 
 
 def entry_tables(
-    found: Overview, rows: Mapping[str, Mapping[str, Entry]], *, head: str
+    found: Overview, rows: Mapping[str, Mapping[str, Entry]], *, head: str, higher: bool = False
 ) -> list[RenderableType]:
-    """Tables of a few cells beside each other, or one of the extremes where there are too many cells."""
+    """Tables of a few cells beside each other, or one of the extremes where there are too many cells.
+
+    The best of each row stands out: the least, or with `higher` the greatest.
+    """
     cells = [cell for cell in found.cells if any(cell in entries for entries in rows.values())]
     if len(cells) > CELLS_SHOWN:
         return [_extremes(found, rows, head=head, cells=len(cells))]
-    return [_table(found, rows, beside, head=head) for beside in _beside(found, rows, cells, head)]
+    best = max if higher else min
+    return [_table(found, rows, beside, head=head, best=best) for beside in _beside(found, rows, cells, head)]
 
 
 def _beside(
@@ -138,7 +144,12 @@ def _width(found: Overview, cell: str, entries: Sequence[Entry]) -> int:
 
 
 def _table(
-    found: Overview, rows: Mapping[str, Mapping[str, Entry]], cells: Sequence[str], *, head: str
+    found: Overview,
+    rows: Mapping[str, Mapping[str, Entry]],
+    cells: Sequence[str],
+    *,
+    head: str,
+    best: Callable[[Iterable[float]], float],
 ) -> RenderableType:
     table = plain_table()
     table.add_column(head, overflow="fold", max_width=20)
@@ -148,12 +159,13 @@ def _table(
         name.append(block_words(facts).replace(" · ", "\n"), style="dim")
         table.add_column(name, justify="right", overflow="fold", max_width=_HEAD_COLUMNS)
     for label, entries in rows.items():
-        least = min((e.value for e in entries.values() if not e.over), default=None)
+        ended = [entry.value for entry in entries.values() if not entry.over]
+        standing_out = best(ended) if ended else None
         texts = []
         for cell in cells:
             entry = entries.get(cell)
             text = Text("–") if entry is None else entry.text.copy()
-            if entry is not None and not entry.over and entry.value == least:
+            if entry is not None and not entry.over and entry.value == standing_out:
                 text.stylize("bold")
             texts.append(text)
         table.add_row(label, *texts)

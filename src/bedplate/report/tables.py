@@ -10,13 +10,16 @@ from rich.text import Text
 from bedplate.errors import PlanError
 from bedplate.model import tpch
 from bedplate.model.codec import to_json
+from bedplate.model.lmdb import WORKLOAD as LMDB
 from bedplate.model.metrics import METRICS
 from bedplate.report.durability_table import durability_table
+from bedplate.report.lmdb_tables import lmdb_tables
 from bedplate.report.overview import overview
 from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
 from bedplate.report.raw_tables import WORKLOADS as RAW
 from bedplate.report.raw_tables import raw_tables
+from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import (
     BAR_CELLS,
     MARKS,
@@ -45,7 +48,7 @@ Run = tuple[str, str]
 # Two runs fit beside each other in 80 columns.
 _RUNS_IN_A_TABLE = 2
 _TPS = "tps"
-_WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, *RAW)
+_WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, LMDB, *RAW)
 
 
 def show_tables(
@@ -55,7 +58,8 @@ def show_tables(
 
     `workload` is the name of a run or a type of workload. Without a `metric` each type shows what it is about:
     tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
-    the parts of each run. The last of a study's tables is that of its durability. PlanError where no study has
+    the parts of each run. The last of a study's tables is that of its durability; below it stands what time did to
+    the study. PlanError where no study has
     the run or nothing knows the metric.
     """
     _require_metric(metric)
@@ -73,6 +77,9 @@ def show_tables(
         durability = durability_table(found)
         if durability is not None:
             shown.append(durability)
+        health = study_health(found).sentences(runs)
+        if health:
+            shown.append(Text("\n".join(("", *health))))
     if workload is not None and not shown:
         raise PlanError(
             f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
@@ -116,10 +123,12 @@ def _type(found: Overview, run: Run) -> str | None:
 def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     warehouse = [run for run in runs if _type(found, run) == tpch.WORKLOAD]
     raw = [run for run in runs if _type(found, run) in RAW]
-    others = [run for run in runs if run not in warehouse and run not in raw]
+    lmdb = [run for run in runs if _type(found, run) == LMDB]
+    others = [run for run in runs if run not in (*warehouse, *raw, *lmdb)]
     return [
         *_run_tables(found, others, _TPS),
         *(tpch_tables(found, warehouse) if warehouse else []),
+        *lmdb_tables(found, lmdb),
         *raw_tables(found, raw),
     ]
 
@@ -221,6 +230,7 @@ def _study_document(
         "marks": list(found.marks),
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions, study=path),
+        "health": list(study_health(found).sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
         **({"tpch": [tpch_document(view) for view in views]} if views else {}),
     }

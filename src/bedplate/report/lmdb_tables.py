@@ -1,0 +1,78 @@
+"""Tables of LMDB's tests for the terminal: a row for each test, a column for each cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.lmdb import TESTS
+from bedplate.model.metrics import METRICS
+from bedplate.report.lmdb_view import ONLY_READS, SPEED, promise, run_tests
+from bedplate.report.part_tables import Entry, entry_tables
+from bedplate.report.table_parts import reasons_of
+from bedplate.report.wording import number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.report.overview import CellFacts, Overview
+
+Run = tuple[str, str]
+
+# Reasons with numbers in them are hardly ever the same; the first ones tell what it is.
+_DOUBTS_SHOWN = 3
+_LETTERS = {DURABLE: "D", BOUNDED_LOSS: "B", UNSAFE: "U", UNKNOWN: "?"}
+_STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
+_WORDS = (
+    f"Medians over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
+    "volatile / protected device cache: D durable, B bounded loss, U unsafe, ? unknown; nothing behind a test that only "
+    "reads. – no figure. Latency, CPU and space of each test: --metric lmdb_latency_us_p99, "
+    "lmdb_cpu_us_per_operation, lmdb_space_mib, …"
+)
+
+
+def lmdb_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """The speed of every test of these runs, and what is to be said of the runs."""
+    shown: list[RenderableType] = []
+    for run in runs:
+        rows = {
+            test: {
+                cell.id: entry for cell in found.cells.values() if (entry := _entry(found, cell, run, test))
+            }
+            for test in run_tests(found, run)
+        }
+        several = sum(name == run[1] for _, name in found.runs) > 1
+        title = Text(f"{run[1]}{f' ({run[0]})' if several else ''}: operations a second", style="bold")
+        shown.append(
+            Group(Text(), title, *entry_tables(found, rows, head="test", higher=True), *_doubts(found, run))
+        )
+    return [*shown, *([Text(_WORDS, style="dim")] if shown else [])]
+
+
+def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> Entry | None:
+    summary = found.summary(cell.id, run, SPEED, TESTS, test)
+    if summary.median is None:
+        return None
+    text = Text(number(summary.median))
+    words = promise(cell, test)
+    if words != ONLY_READS:
+        letters = [_LETTERS[word] for word in words.split(" / ")]
+        text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])
+    return Entry(summary.median, False, text)
+
+
+def _doubts(found: Overview, run: Run) -> list[Text]:
+    """A line for each thing that is to be said of the runs, with the cells that it is said of; of many the first."""
+    cells: dict[str, list[str]] = {}
+    for cell in found.cells.values():
+        for reason in reasons_of(found.of(cell.id, run)):
+            cells.setdefault(reason, []).append(cell.label.full)
+    lines = [f"{reason} ({'; '.join(names)})" for reason, names in cells.items()]
+    if len(lines) > _DOUBTS_SHOWN:
+        lines[_DOUBTS_SHOWN:] = [f"… and {len(lines) - _DOUBTS_SHOWN} more; --json has them all"]
+    return [Text(line, style="yellow") for line in lines]

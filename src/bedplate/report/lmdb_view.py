@@ -1,0 +1,61 @@
+"""What an LMDB test promises in a cell: its class of durability, which stands beside every speed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bedplate.model.lmdb import TESTS, WORKLOAD, is_synchronous, tests_of, writes
+from bedplate.report.wording import durability_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.report.overview import CellFacts, Overview
+
+Run = tuple[str, str]
+
+SPEED = "lmdb_operations_per_s"
+ONLY_READS = "reads only"
+
+
+def is_lmdb(found: Overview, run: Run) -> bool:
+    """Whether a run is one of LMDB's tests."""
+    spec = found.spec(run)
+    return spec is not None and spec.workload == WORKLOAD
+
+
+def run_tests(found: Overview, run: Run) -> tuple[str, ...]:
+    """The tests of a run in their order."""
+    spec = found.spec(run)
+    return () if spec is None else tests_of(spec)
+
+
+def promise(cell: CellFacts, test: str) -> str:
+    """What survives a power cut of what this test commits there, volatile / protected cache."""
+    if not writes(test):
+        return ONLY_READS
+    durability = cell.durability
+    if durability is not None and durability.without_waiting is not None and not is_synchronous(test):
+        durability = durability.without_waiting
+    return durability_words(durability)
+
+
+def lmdb_document(overviews: Sequence[Overview], runs: Sequence[Run]) -> dict[str, Any] | None:
+    """The tests of every run by its index on a page, and what each promises in each cell; None without any.
+
+    `promises` has an entry for each test, with one for each cell of the page in it.
+    """
+    tests: dict[int, list[str]] = {}
+    for found in overviews:
+        for run in found.runs:
+            if is_lmdb(found, run):
+                tests[runs.index(run)] = list(run_tests(found, run))
+    if not tests:
+        return None
+    cells = [cell for found in overviews for cell in found.cells.values()]
+    names = dict.fromkeys(name for named in tests.values() for name in named)
+    return {
+        "phase": TESTS,
+        "runs": [[run, named] for run, named in sorted(tests.items())],
+        "promises": {name: [promise(cell, name) for cell in cells] for name in names},
+    }
