@@ -195,7 +195,8 @@ def _rate_columns(found: Overview, runs: Sequence[Run]) -> Iterator[tuple[Run, s
     for run in runs:
         spec = found.spec(run)
         if spec is not None and _kind(found, run) == tpch.THROUGHPUT:
-            yield run, "tpch_throughput", f"throughput\n{spec.levels.integer('streams')} streams"
+            streams = spec.levels.integer("streams")
+            yield run, "tpch_throughput", f"throughput\n{streams} stream{'' if streams == 1 else 's'}"
             yield run, "tpch_composite", "composite\n"
 
 

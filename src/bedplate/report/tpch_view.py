@@ -158,13 +158,15 @@ def with_composites(
         spec = specs.get((m.dataset, m.run))
         if _is_kind(spec, tpch.POWER):
             powers[visit] = m
-        if _is_kind(spec, tpch.THROUGHPUT) and m.figures is not None and visit in powers:
-            yield replace(m, by_metric={**m.by_metric, _COMPOSITE: _composite(powers[visit], m)})
+        if _is_kind(spec, tpch.THROUGHPUT) and m.figures is not None:
+            yield replace(m, by_metric={**m.by_metric, _COMPOSITE: _composite(powers.get(visit), m)})
         else:
             yield m
 
 
-def _composite(power: Measurement, throughput: Measurement) -> Figure:
+def _composite(power: Measurement | None, throughput: Measurement) -> Figure:
+    if power is None:
+        return figure(_COMPOSITE, None, reason="no power run came before it in its visit")
     if power.outcome is not Outcome.COMPLETED:
         return figure(_COMPOSITE, None, reason=f"its power run {power.run!r} did not complete")
     if power.validity is Validity.SUSPECT and throughput.validity is not Validity.SUSPECT:

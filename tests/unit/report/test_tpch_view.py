@@ -156,6 +156,15 @@ def test_a_composite_without_its_power_says_why(
     assert reason in (composite.reason or "")
 
 
+def test_streams_without_a_pass_have_no_composite_and_say_so(tmp_path: Path) -> None:
+    recipe = replace(RECIPE, repetitions=1, passes=(), timeouts=(), failed=())
+    found = overview(synthetic_tpch_study(tmp_path / "study", recipe))
+    (m,) = found.of(EXT4, found.runs[1])
+    assert m.value("tpch_throughput") is not None
+    assert None is m.value("tpch_composite")
+    assert "no power run came before it in its visit" == m.by_metric["tpch_composite"].reason
+
+
 def test_two_suspect_halves_make_a_suspect_composite(tmp_path: Path) -> None:
     recipe = replace(RECIPE, repetitions=1, suspect=((0, 1, "warm"), (0, 1, "throughput")))
     found = overview(synthetic_tpch_study(tmp_path / "study", recipe))
