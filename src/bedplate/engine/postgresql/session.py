@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FIELD = "\x1f"
 _END = "\x1e bedplate end of answer \x1e"
+_STATEMENT_SHOWN = 120
 
 
 class SessionFailed(BedplateError):
@@ -67,14 +68,14 @@ class Session:
         lines = self._ask(statement, timeout_s)
         errors = [line for line in lines if line.startswith(("ERROR:", "FATAL:", "PANIC:", "psql:"))]
         if errors:
-            raise SessionFailed(f"{statement.strip():.120}: {'; '.join(errors)}")
+            raise SessionFailed(f"{_shown(statement)}: {'; '.join(errors)}")
         return [[None if cell == "\x1a" else cell for cell in line.split(_FIELD)] for line in lines]
 
     def value(self, statement: str, *, timeout_s: float = 60.0) -> str:
         """The single value of a statement's single row."""
         rows = self.rows(statement, timeout_s=timeout_s)
         if len(rows) != 1 or len(rows[0]) != 1 or rows[0][0] is None:
-            raise SessionFailed(f"{statement.strip():.120}: expected one value, found {rows!r:.200}")
+            raise SessionFailed(f"{_shown(statement)}: expected one value, found {rows!r:.200}")
         return rows[0][0]
 
     def execute(self, statement: str, *, timeout_s: float = 3600.0) -> None:
@@ -128,7 +129,7 @@ class Session:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 self._process.kill()
-                raise SessionFailed(f"{statement.strip():.120}: no answer in time; the session was ended")
+                raise SessionFailed(f"{_shown(statement)}: no answer in time; the session was ended")
             chunk = os.read(self._process.stdout.fileno(), 65536)
             if not chunk:
                 said = self._rest.decode(errors="replace").strip()
@@ -142,3 +143,9 @@ class Session:
         if self._process.stdout is None or self._process.poll() is None:
             return ()
         return self._process.stdout.read().decode(errors="replace").split("\n")
+
+
+def _shown(statement: str) -> str:
+    """The beginning of a statement, for an error."""
+    text = statement.strip()
+    return text if len(text) <= _STATEMENT_SHOWN else f"{text[:_STATEMENT_SHOWN]}…"
