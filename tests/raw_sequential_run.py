@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.synthetic_study import MACHINE, START_WALL_S, comparisons_of, durability_of, facts_of
@@ -254,10 +254,12 @@ def _bonnie_runs(kind: str, repetition: int) -> tuple[RawSequential, ...]:
 
 
 def _fio_runs(kind: str, repetition: int) -> tuple[RawSequential, ...]:
-    where = {"filesystem": kind, "repetition": repetition}
+    jobs = (
+        fio_run(RANDREAD, "fio/randread.json", lays_out=True),
+        fio_run(WAL, "fio/ready-wal-append.json"),
+    )
     return (
-        fio_run(RANDREAD, "fio/randread.json", lays_out=True, **where),
-        fio_run(WAL, "fio/ready-wal-append.json", **where),
+        *(replace(job, filesystem=kind, repetition=repetition) for job in jobs),
         RawSequential(
             spec=TEST_FSYNC,
             golden={f"{PG_TEST_FSYNC}.out": "test_fsync/pg18-ext4.txt"},

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from typing import TYPE_CHECKING
 
+from bedplate.errors import BedplateError, VisitFailed
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.workload.recording import Recording
 
@@ -21,6 +23,7 @@ SYNC_PHASE = "sync"
 _SLOWEST_BYTES_PER_S = 1 << 20
 _LEAST_LIMIT_S = 900.0
 _FULL_BELOW_BYTES = 16 << 20
+_NO_SPACE = os.strerror(errno.ENOSPC)
 _FULL = "the scratch device is full: no space left; a smaller file_size or size, or a larger image_size gives it room"
 
 
@@ -35,10 +38,11 @@ class RawRecording(Recording):
         shutil.chown(path, self.rig.account.uid, self.rig.account.gid)
         try:
             yield path
-        except BaseException:
-            # Before it goes: what fills the device tells why the tool failed.
-            self.note_full_device()
+        except VisitFailed:
             raise
+        except BedplateError as error:
+            # Before it goes: what fills the device tells why the tool failed.
+            raise BedplateError(*error.reasons, *self._why_no_room(error)) from error
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -55,17 +59,15 @@ class RawRecording(Recording):
                 ["sync", "--file-system", str(place)], timeout_s=time_limit_s(of_bytes, times=1)
             )
 
-    def note_full_device(self) -> None:
-        """One more reason where the scratch device has no room left."""
+    def _why_no_room(self, error: BedplateError) -> tuple[str, ...]:
+        """One more reason where the scratch device has no room left; some tools delete their files as they give up."""
+        if any(_NO_SPACE in reason for reason in error.reasons):
+            return (_FULL,)
         try:
             space = os.statvfs(self.rig.mount_point)
-        except OSError as error:
-            self.reasons.append(
-                f"the file system at {self.rig.mount_point} does not answer: {error.strerror}"
-            )
-            return
-        if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES:
-            self.reasons.append(_FULL)
+        except OSError as no_answer:
+            return (f"the file system at {self.rig.mount_point} does not answer: {no_answer.strerror}",)
+        return (_FULL,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
 
 
 def time_limit_s(moved_bytes: int, *, times: int, more_s: float = 0.0) -> float:
