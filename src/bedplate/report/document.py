@@ -15,6 +15,7 @@ from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
 from bedplate.report.courses import packed, packed_course, packed_latencies, rounded
 from bedplate.report.effective import effective_document
+from bedplate.report.lmdb_view import lmdb_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
 from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.tpch_document import tpch_document
@@ -83,6 +84,7 @@ def page_document(overviews: Sequence[Overview]) -> dict[str, Any]:
         "measurements": _measurements(overviews, indices),
         "effective": [effective_document(found) for found in overviews],
         "tpch": tpch_document(overviews, indices.runs),
+        "lmdb": lmdb_document(overviews, indices.runs),
     }
 
 

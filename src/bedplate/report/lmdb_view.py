@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.lmdb import TESTS, WORKLOAD, is_synchronous, tests_of, writes
@@ -35,9 +36,11 @@ def promise(cell: CellFacts, test: str) -> str:
     if not writes(test):
         return ONLY_READS
     durability = cell.durability
-    if durability is not None and durability.without_waiting is not None and not is_synchronous(test):
-        durability = durability.without_waiting
-    return durability_words(durability)
+    if durability is None or durability.without_waiting is None:
+        return durability_words(durability)
+    if is_synchronous(test):
+        return durability_words(replace(durability, without_waiting=None))
+    return durability_words(durability.without_waiting)
 
 
 def lmdb_document(overviews: Sequence[Overview], runs: Sequence[Run]) -> dict[str, Any] | None:

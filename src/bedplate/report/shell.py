@@ -9,6 +9,7 @@ from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.flush_rates import COUNTED, rate_text
+from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.run_heads import has_raw, has_transactions, run_head
 from bedplate.report.wording import (
     FAILED_MARK,
@@ -16,6 +17,7 @@ from bedplate.report.wording import (
     SUSPECT_MARK,
     VALID_MARK,
     counted,
+    durability_class,
     durability_words,
     mark,
     number,
@@ -39,6 +41,7 @@ SECTIONS = (
     ("heat-maps", "Block sizes"),
     ("scores", "TPC-H scores"),
     ("courses", "Courses"),
+    ("lmdb", "LMDB"),
     ("raw", "Sequential I/O"),
     ("items", "Queries and phases"),
     ("plans", "Query plans"),
@@ -57,6 +60,9 @@ _OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
 _OF_PARTS = ("items",)
 _OF_TPCH = ("scores", "plans")
 _OF_RAW = ("raw",)
+_OF_LMDB = ("lmdb",)
+_OF_CACHES = ("caches",)
+_CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -161,8 +167,13 @@ def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
         without.update(_OF_TRANSACTIONS)
     if not any(found.tpch for found in overviews):
         without.update(_OF_TPCH)
+    if not any(is_lmdb(found, run) for found in overviews for run in found.runs):
+        without.update(_OF_LMDB)
     if not has_raw(overviews):
         without.update(_OF_RAW)
+    ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
+    if not ratios and not has_transactions(overviews):
+        without.update(_OF_CACHES)
     if not any(m.parts for found in overviews for m in found.measurements):
         without.update(_OF_PARTS)
     return tuple(section for section in SECTIONS if section[0] not in without)
@@ -218,7 +229,7 @@ def _flush_row(cell: CellFacts) -> FlushRow:
         cell=cell.label.full,
         rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
         durability=words,
-        durability_class=words.split(maxsplit=1)[0],
+        durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
         reasons=cell.durability.reasons if cell.durability else (),
     )
 
@@ -296,7 +307,7 @@ def _row(
         blocks="" if grouped else blocks,
         notes=tuple(notes),
         durability=words,
-        durability_class=words.split(maxsplit=1)[0],
+        durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
         durability_reasons="; ".join(cell.durability.reasons) if cell.durability else "",
         runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
         mark_class=_MARK_WORDS[sign],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from bedplate.model.durability import UNKNOWN, worst
 from bedplate.report.overview import Trouble
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT
 
@@ -45,12 +46,25 @@ def span(summary: Summary) -> str:
 
 
 def durability_words(durability: Durability | None) -> str:
-    """What survives a power cut: one word where both caches agree, else volatile / protected."""
+    """What survives a power cut: one word where both caches agree, else volatile / protected.
+
+    Where commits that do not wait promise something else, that is said behind it.
+    """
     if durability is None:
-        return "unknown"
-    if durability.volatile_cache == durability.protected_cache:
-        return durability.volatile_cache
-    return f"{durability.volatile_cache} / {durability.protected_cache}"
+        return UNKNOWN
+    words = durability.volatile_cache
+    if durability.volatile_cache != durability.protected_cache:
+        words = f"{words} / {durability.protected_cache}"
+    others = durability_words(durability.without_waiting) if durability.without_waiting else words
+    return words if others == words else f"{words}; without sync {others}"
+
+
+def durability_class(durability: Durability | None) -> str:
+    """The class that a cell is coloured by: with a volatile cache, of the commits that promise least."""
+    if durability is None:
+        return UNKNOWN
+    others = durability.without_waiting
+    return worst(durability.volatile_cache, others.volatile_cache) if others else durability.volatile_cache
 
 
 def mark(measurements: Sequence[Measurement]) -> str:

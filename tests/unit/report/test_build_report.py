@@ -86,7 +86,7 @@ def test_every_section_is_in_the_contents(hostile: str) -> None:
     found = elements(hostile)
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
-    assert {name for name, _ in SECTIONS} - {"scores", "items", "plans"} == ids
+    assert {name for name, _ in SECTIONS} - {"scores", "items", "plans", "raw", "lmdb"} == ids
     assert {f"#{name}" for name in ids} <= links
 
 
@@ -95,7 +95,7 @@ def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) ->
     build_report([study], tmp_path / "report.html")
     found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
-    assert {name for name, _ in SECTIONS} - {"latency", "distribution", "checkpoints"} == ids
+    assert {name for name, _ in SECTIONS} - {"latency", "distribution", "checkpoints", "raw", "lmdb"} == ids
     data = json.loads(found.scripts[0])
     assert "tps" not in [metric["name"] for metric in data["metrics"]]
     firsts = [data["metrics"][run["first"]]["name"] for run in data["runs"]]

@@ -22,6 +22,7 @@ bedplate.tables = (() => {
   };
 
   const drawCaches = (run) => {
+    if (!byId("caches-table")) return;
     const offered = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
     const known = offered.length ? offered : CACHES;
     byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [

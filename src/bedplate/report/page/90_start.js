@@ -69,6 +69,7 @@
     bedplate.tables.drawCheckpoints(state.run);
     bedplate.order.draw(state);
     bedplate.scores.draw(state);
+    bedplate.lmdb.draw(state);
     return Promise.all([drawRuns(), bedplate.plans.draw(state)]);
   };
 
