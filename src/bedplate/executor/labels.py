@@ -41,9 +41,8 @@ class Labels:
         levels = _all_levels(cell)
         parts = [cell.variant, *(_level(name, levels.get(name)) for name in self._varied[cell.build.engine])]
         if self._several_loads:
-            parts.append(
-                " ".join([load.dataset.workload, *(f"{k} {v}" for k, v in load.dataset.levels.items())])
-            )
+            told = (_dataset_level(name, level) for name, level in load.dataset.levels.items())
+            parts.append(" ".join([load.dataset.workload, *(words for words in told if words)]))
         return " · ".join([*parts, f"repetition {visit.repetition}"])
 
 
@@ -77,3 +76,12 @@ def _level(name: str, value: Scalar | None) -> str:
     if value is None:
         return f"default {short}"
     return f"{short} {format_size(int(value)) if name in _SIZES else value}"
+
+
+def _dataset_level(name: str, value: Scalar) -> str:
+    """`file 2 GiB`; nothing of what was asked for where what it came to stands beside it."""
+    if name.endswith("_asked"):
+        return ""
+    if name.endswith("_bytes"):
+        return f"{name.removesuffix('_bytes')} {format_size(int(value))}"
+    return name if value is True else f"{name} {value}"

@@ -20,10 +20,12 @@ from bedplate.model.cell import (
     BuildLevels,
     Cell,
     ClusterLevels,
+    Dataset,
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
 )
+from bedplate.model.levels import Levels
 
 BISON = Requirement("bison", "bison", "generates the parser", found=False)
 
@@ -248,3 +250,11 @@ def test_a_package_tool_that_fails_is_heard(installer: Installer, display: Displ
 def test_root_is_who_has_its_rights_now(monkeypatch: pytest.MonkeyPatch, uid: int, expected: bool) -> None:
     monkeypatch.setattr("os.geteuid", lambda: uid)
     assert expected is preparation.is_root()
+
+
+def test_pg_test_fsync_is_that_of_the_first_build() -> None:
+    asks, does_not = Dataset("fio", Levels(pg_test_fsync=True)), Dataset("fio", Levels())
+    builds = [SimpleNamespace(prefix="/builds/one"), SimpleNamespace(prefix="/builds/two")]
+    found = preparation.prepare_inputs([asks, does_not], Display(), builds)  # type: ignore[arg-type]
+    assert {asks: {"pg_test_fsync": "/builds/one/bin"}} == found
+    assert {} == preparation.prepare_inputs([asks], Display())

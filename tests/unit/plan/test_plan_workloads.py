@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import PlanError
+from bedplate.model.cell import Dataset
 from bedplate.model.codec import dumps, loads
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Plan
+from bedplate.model.plan import Load, Plan
+from bedplate.model.raw import is_pg_test_fsync
 from bedplate.plan.differences import differences
 from bedplate.plan.estimate import Estimate, estimate
 from bedplate.plan.expand import expand
+from bedplate.plan.io_estimate import io_bytes, io_seconds
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import LOCAL, QEMU, Platform
@@ -297,3 +300,31 @@ def test_mapasync_without_its_map_is_pruned() -> None:
     expansion = expand(plan, None)
     assert [True] == [planned.cell.cluster.settings["writemap"] for planned in expansion.cells]
     assert ("sync = mapasync changes nothing without writemap = true",) == expansion.pruned[0].reasons
+
+
+def test_pg_test_fsync_runs_last_beside_the_build_of_another_workload() -> None:
+    fio = '[[workload]]\ntype = "fio"\npg_test_fsync = true\njob = [{ job = "wal-append", size = "64 MB" }]\n'
+    plan = plan_of(
+        '[[workload]]\ntype = "pgbench"\nscale = 1\n[[workload.run]]\nscript = "read-only"\nduration = 5\n'
+        + fio
+    )
+    (workload,) = [each for each in plan.workloads if each.type == "fio"]
+    assert ["wal-append", "pg_test_fsync"] == [run.name for run in workload.runs]
+    assert is_pg_test_fsync(workload.runs[-1])
+    assert not is_pg_test_fsync(workload.runs[0])
+    assert (Levels(pg_test_fsync=True),) == workload.datasets
+    # Sixteen measurements of 2 s, beside 8192 commits.
+    load = Load(Dataset("fio", workload.datasets[0]), workload.runs[-1:])
+    assert (32, 0) == (io_seconds(load), io_bytes(load))
+
+
+def test_pg_test_fsync_without_postgresql_is_refused_with_the_way_out() -> None:
+    said = refused(
+        '[[workload]]\ntype = "fio"\npg_test_fsync = true\njob = [{ job = "wal-append", size = "64 MB" }]\n'
+    )
+    assert "workload[0].pg_test_fsync: it is a program of PostgreSQL, and nothing here builds one" in said
+
+
+def test_without_pg_test_fsync_the_dataset_of_fio_stays_what_it_was() -> None:
+    plan = plan_of('[[workload]]\ntype = "fio"\njob = [{ job = "wal-append", size = "64 MB" }]\n')
+    assert (Levels(),) == plan.workloads[0].datasets
