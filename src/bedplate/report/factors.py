@@ -1,0 +1,96 @@
+"""The levels of cells as factors: defaults written out, so that two cells are told apart by every one.
+
+A level that was not asked for is a level where a cell of the same kind was asked for one: `default`, unless the
+model knows what it is. A factor that a cell cannot have (ext4's `data` on XFS) is none of its levels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Scalar
+
+DEFAULT = "default"
+TYPE = "filesystem.type"
+_ENGINE = "build.engine"
+_BLOCK = "filesystem.block_size_bytes"
+_SETTING = "cluster.settings."
+_CONFIGURATION = "cluster.configuration"
+# Layers whose factors only exist for one file system type, or for one engine.
+_WITHIN = {"filesystem": TYPE, "build": _ENGINE, "cluster": _ENGINE}
+# Defaults that are values and no word: those of a build, and switches that are off.
+_KNOWN: Mapping[str, Scalar] = {
+    f"{layer}.{entry.name}": entry.default
+    for layer, record in (("build", BuildLevels), ("cluster", ClusterLevels))
+    for entry in fields(record)
+    if isinstance(entry.default, str | int | bool)
+}
+
+
+def factor_levels(cells: Iterable[tuple[Cell, int | None]]) -> tuple[dict[str, Scalar], ...]:
+    """The levels of each cell by the factor's dotted name, in the order of the cells.
+
+    Beside each cell stands its file system's block size as it was read back, None where it is not known: a
+    default block of 4 KiB is one of 4 KiB.
+    """
+    found = [_own(cell, block) for cell, block in cells]
+    names = dict.fromkeys(name for levels in found for name in levels)
+    having: dict[str, set[Scalar | None]] = {
+        name: {_kind(name, levels) for levels in found if name in levels} for name in names
+    }
+    return tuple(
+        {
+            name: levels[name] if name in levels else _KNOWN.get(name, DEFAULT)
+            for name in names
+            if name in levels or _kind(name, levels) in having[name]
+        }
+        for levels in found
+    )
+
+
+def short_name(name: str) -> str:
+    """A factor in few letters, as a sentence has it: `barrier`, `fs block`, `db block`, `shared_buffers`."""
+    blocks = {_BLOCK: "fs block", "build.block_size_bytes": "db block", TYPE: "file system"}
+    if name in blocks:
+        return blocks[name]
+    if name == "kernel.release":
+        return "kernel"
+    if name.startswith(_SETTING):
+        return name.removeprefix(_SETTING)
+    return name.partition(".")[2] or name
+
+
+def level_text(name: str, level: Scalar) -> str:
+    """A level as a person reads it: `4 KiB`, `yes`, `512MB`."""
+    if isinstance(level, bool):
+        return "yes" if level else "no"
+    if name.endswith("_bytes") and isinstance(level, int):
+        return format_size(level)
+    return str(level)
+
+
+def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:
+    levels = dict(cell.levels)
+    if cell.build.has_postgresql:
+        levels |= {name: level for name, level in _KNOWN.items() if name.startswith("build.")} | levels
+    if block is not None:
+        levels[_BLOCK] = block
+    if cell.cluster.configuration is not None:
+        content = hashlib.sha256(cell.cluster.configuration.encode()).hexdigest()[:8]
+        levels[_CONFIGURATION] = f"own postgresql.conf {content}"
+    return levels
+
+
+def _kind(name: str, levels: Mapping[str, Scalar]) -> Scalar | None:
+    """Among which cells a factor exists: those of one type or engine, or all."""
+    within = _WITHIN.get(name.partition(".")[0])
+    return None if within is None else levels.get(within)
