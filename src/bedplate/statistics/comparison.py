@@ -269,12 +269,13 @@ def _verdict(found: Comparison) -> Verdict:
         return Verdict.CANNOT_TELL
     equal = 1.0 if found.kind is Kind.RATIO else 0.0
     larger = low is not None and low > equal
-    if not _is_speed(found.metric):
+    if not is_speed(found.metric):
         return Verdict.HIGHER if larger else Verdict.LOWER
     return Verdict.FASTER if larger == (found.metric.better is Better.HIGHER) else Verdict.SLOWER
 
 
-def _is_speed(metric: Metric) -> bool:
+def is_speed(metric: Metric) -> bool:
+    """Whether less of it, or more of it, is `faster`: a time or a rate with a better direction."""
     speeds = metric.unit in _SPEED_UNITS or metric.unit.endswith("/s")
     return metric.better is not Better.NEITHER and speeds and metric.scale is Scale.RATIO
 

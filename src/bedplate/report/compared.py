@@ -1,0 +1,289 @@
+"""Baselines and contenders of some studies, held against each other: ratios, intervals, verdicts.
+
+Every pair of matched cells is compared in every run and metric that was asked for; all of these together are one
+question, and its verdicts hold together (`statistics/false_discovery.py`). Without a verdict, side by side, stand
+pairs in surroundings that no factor explains. Cells that are the same in force are said to be, and not compared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from bedplate.errors import PlanError
+from bedplate.model.metrics import METRICS
+from bedplate.report.default_metric import default_metric
+from bedplate.report.factors import DEFAULT, TYPE, factor_levels
+from bedplate.report.matching import Matched, matched
+from bedplate.report.parts import WHOLE
+from bedplate.report.selection import STUDY, Candidate, Selection, select
+from bedplate.report.surroundings import Surroundings
+from bedplate.report.tpch_view import SCORES
+from bedplate.report.wording import durability_words
+from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Verdict, compare
+from bedplate.statistics.false_discovery import judged_together
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.report.matching import Pair
+    from bedplate.report.overview import Overview
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.summary import Observation
+
+Run = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to compare. `metrics` are names, none for what each run is about.
+
+    `margin` is what `same` means, as a share. `factors` are surroundings that differ between studies on purpose
+    (keys of `statistics.comparable.NAMES`).
+    """
+
+    baseline: str
+    contender: str
+    workload: str | None = None
+    metrics: tuple[str, ...] = ()
+    margin: float = MARGIN
+    factors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One metric of one run, of the whole of it or of a part."""
+
+    run: Run
+    metric: str
+    phase: str = WHOLE
+    item: str = ""
+
+    @property
+    def part(self) -> str:
+        """The part's name, empty for the whole run."""
+        whole = (self.phase, self.item) == (WHOLE, "")
+        return "" if whole else f"{self.phase} {self.item}".strip()
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A contender beside its baseline in one metric of one run.
+
+    `medians` are the baseline's and the contender's. `identical` pairs are the same in force, `incomparable` says why
+    a pair stands side by side; neither has an interval or a verdict. `notes` stand beside whatever is said.
+    """
+
+    pair: Pair
+    asked: Asked
+    comparison: Comparison
+    medians: tuple[float | None, float | None]
+    identical: bool = False
+    incomparable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All comparisons of a question; `selections` are the baseline's and the contender's."""
+
+    question: Question
+    overviews: tuple[Overview, ...]
+    selections: tuple[Selection, Selection]
+    matched: Matched
+    compared: tuple[Compared, ...]
+
+    @cached_property
+    def judged(self) -> tuple[Compared, ...]:
+        """Those with an interval: the family whose verdicts hold together."""
+        return tuple(found for found in self.compared if found.comparison.basis is not None)
+
+    @property
+    def confidence(self) -> float:
+        """Of every interval."""
+        return self.judged[0].comparison.confidence if self.judged else CONFIDENCE
+
+    @property
+    def verdicts(self) -> int:
+        """How many can tell."""
+        return sum(found.comparison.verdict is not Verdict.CANNOT_TELL for found in self.judged)
+
+
+def answer(overviews: Sequence[Overview], question: Question) -> Answer:
+    """Compare what the question names; PlanError where it names nothing that is there, or no two cells match."""
+    candidates = candidates_of(overviews)
+    baseline, contender = (select(text, candidates) for text in (question.baseline, question.contender))
+    found = matched(baseline, contender)
+    if not found.pairs:
+        raise PlanError(_no_pair(baseline, contender, found))
+    asked = asked_of(overviews, question.workload, question.metrics)
+    surroundings = Surroundings(overviews, question.factors)
+    compared = [
+        _compared(overviews, pair, each, surroundings=surroundings, margin=question.margin)
+        for each in asked
+        for pair in found.pairs
+        if all(overviews[side.study].of(side.cell, each.run) for side in (pair.baseline, pair.contender))
+    ]
+    if not compared:
+        raise PlanError("no run was due in both cells of any pair; these studies have no workload in common")
+    together = judged_together([each.comparison for each in compared])
+    return Answer(
+        question=question,
+        overviews=tuple(overviews),
+        selections=(baseline, contender),
+        matched=found,
+        compared=tuple(
+            replace(each, comparison=judged) for each, judged in zip(compared, together, strict=True)
+        ),
+    )
+
+
+def candidates_of(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
+    """Every cell of the studies, with its factors and the name of its study's directory."""
+    places = [(number, cell) for number, found in enumerate(overviews) for cell in found.cells]
+    facts = [overviews[number].cells[cell] for number, cell in places]
+    cells = [overviews[number].study.schedule.cells[cell] for number, cell in places]
+    blocks = [each.label.filesystem_block_bytes for each in facts]
+    levels = factor_levels(zip(cells, blocks, strict=True))
+    names = study_names(overviews)
+    return tuple(
+        Candidate(
+            study=number,
+            cell=cell,
+            labels=(cell, fact.label.full, fact.label.panel),
+            # The type first: it is what examples and lists begin with.
+            levels={TYPE: found[TYPE], **found, **({STUDY: names[number]} if len(overviews) > 1 else {})},
+            unasked=frozenset(name for name in found if name not in asked or found[name] == DEFAULT),
+        )
+        for (number, cell), fact, found, asked in zip(
+            places, facts, levels, [each.levels for each in cells], strict=True
+        )
+    )
+
+
+def study_names(overviews: Sequence[Overview]) -> tuple[str, ...]:
+    """What each study is called in filters and tables: its directory, with the one above where two are called alike."""
+    paths = [found.study.directory.resolve() for found in overviews]
+    short = [path.name for path in paths]
+    return tuple(
+        name if short.count(name) == 1 else f"{path.parent.name}/{name}"
+        for path, name in zip(paths, short, strict=True)
+    )
+
+
+def asked_of(
+    overviews: Sequence[Overview], workload: str | None, metrics: Sequence[str]
+) -> tuple[Asked, ...]:
+    """The runs and metrics that are meant, of whole runs where they have the metric, else of every part.
+
+    PlanError for a workload or a metric that there is not.
+    """
+    unknown = [name for name in metrics if name not in METRICS]
+    if unknown:
+        raise PlanError(f"metric {unknown[0]!r} is not known; known are {', '.join(sorted(METRICS))}")
+    names = dict.fromkeys(run[1] for found in overviews for run in found.runs)
+    chosen: dict[Run, Overview] = {}
+    for found in overviews:
+        for run in found.runs:
+            spec = found.spec(run)
+            if workload in (None, run[1], None if spec is None else spec.workload):
+                chosen.setdefault(run, found)
+    if not chosen:
+        raise PlanError(f"no run is called {workload!r}; there are {', '.join(names) or 'none'}")
+    having = {run: _having(overviews, run) for run in chosen}
+    asked = [
+        Asked(run, metric, phase, item)
+        for run, found in chosen.items()
+        for metric in (metrics or _default(found, run, having[run]))
+        for phase, item in _places(having[run].get(metric, {}))
+    ]
+    if asked:
+        return tuple(asked)
+    there = sorted({metric for found in having.values() for metric in found})
+    raise PlanError(
+        f"no run has a value of {', '.join(metrics) or 'any metric'}; they have {', '.join(there) or 'none yet'}"
+    )
+
+
+def _having(overviews: Sequence[Overview], run: Run) -> Mapping[str, dict[tuple[str, str], None]]:
+    """In which parts a run has which metric; scores over a selection are no figures of a run."""
+    places: defaultdict[str, dict[tuple[str, str], None]] = defaultdict(dict)
+    for found in overviews:
+        for cell in found.cells:
+            for key in found.summaries_of(cell, run):
+                if key.metric not in SCORES and (found.summaries[key].n or found.summaries[key].censored):
+                    places[key.metric][key.phase, key.item] = None
+    return places
+
+
+def _default(found: Overview, run: Run, having: Mapping[str, object]) -> tuple[str, ...]:
+    name = default_metric(found, run, having.keys())
+    return () if name is None else (name,)
+
+
+def _places(places: Mapping[tuple[str, str], None]) -> Iterable[tuple[str, str]]:
+    """Parts repeat what the whole run says."""
+    return ((WHOLE, ""),) if (WHOLE, "") in places else places
+
+
+def _compared(
+    overviews: Sequence[Overview], pair: Pair, asked: Asked, *, surroundings: Surroundings, margin: float
+) -> Compared:
+    sides = (pair.baseline, pair.contender)
+    facts = [overviews[side.study].cells[side.cell] for side in sides]
+    identical = pair.is_within_a_study and pair.contender.cell in facts[0].identical_to
+    incomparable = surroundings.of_pair(pair, asked.run)
+    found = compare(
+        _observations(overviews, pair.baseline, asked),
+        _observations(overviews, pair.contender, asked),
+        METRICS[asked.metric],
+        margin=margin,
+        shares_repetitions=pair.is_within_a_study,
+    )
+    if identical or incomparable:
+        # Its estimate is kept as a description; without a basis it is in no family.
+        found = replace(
+            found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None, more_repetitions=None
+        )
+    medians = [
+        overviews[side.study].summary(side.cell, asked.run, asked.metric, asked.phase, asked.item).median
+        for side in sides
+    ]
+    notes = [note for fact in facts for note in fact.notes if "not comparable" not in note]
+    promises = [durability_words(fact.durability) for fact in facts]
+    if promises[0] != promises[1]:
+        notes.append(
+            f"what survives a power cut differs: {promises[0]} beside {promises[1]}; the two are not ranked by speed alone"
+        )
+    return Compared(
+        pair=pair,
+        asked=asked,
+        comparison=found,
+        medians=(medians[0], medians[1]),
+        identical=identical,
+        incomparable=incomparable,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _observations(overviews: Sequence[Overview], side: Candidate, asked: Asked) -> Mapping[int, Observation]:
+    return {
+        m.repetition: m.observation(asked.metric, asked.phase, asked.item)
+        for m in overviews[side.study].of(side.cell, asked.run)
+    }
+
+
+def _no_pair(baseline: Selection, contender: Selection, found: Matched) -> str:
+    named = ", ".join(sorted(baseline.names | contender.names))
+    sides = f"{baseline.text!r} ({len(baseline.cells)} cells) and {contender.text!r} ({len(contender.cells)} cells)"
+    if found.hindering:
+        words = ", ".join(found.hindering)
+        return (
+            f"no cell of {sides} differs from one of the other in nothing but {named}: they have no level of "
+            f"{words} in common; name it in the filters too"
+        )
+    if {(c.study, c.cell) for c in baseline.cells} == {(c.study, c.cell) for c in contender.cells}:
+        return f"{sides} mean the same cells; a contender differs from its baseline"
+    return f"no cell of {sides} differs from one of the other in nothing but {named}; name what else differs"

@@ -1,0 +1,191 @@
+"""What a study says of itself over time: drift in the order of its visits and on its canary, outliers, suspect runs.
+
+Nothing is left out or corrected for it: it stands beside the figures (`statistics/drift.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bedplate.model.visit import Outcome, Validity
+from bedplate.report.default_metric import default_metric
+from bedplate.statistics.drift import OUTLIER_LEVEL, Drift, Outlier, Visited, drift, outliers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.report.overview import Measurement, Overview
+
+Run = tuple[str, str]
+# Shared by all series of a study, each of which is looked at for a trend and for a step.
+_LEVEL = 0.05
+_OUTLIERS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Series:
+    """One run's figure over the visits of a study, or the canary's. `name` stands in sentences.
+
+    A change is told where the p-value of a trend or of a step is at most `level`.
+    """
+
+    run: Run
+    name: str
+    is_canary: bool
+    drift: Drift
+    outliers: tuple[Outlier, ...]
+    level: float
+
+    @property
+    def changed(self) -> bool:
+        """Whether time mattered beyond chance."""
+        parts = (self.drift.trend, self.drift.step)
+        return any(part is not None and part.p_value <= self.level for part in parts)
+
+
+@dataclass(frozen=True)
+class StudyHealth:
+    """`completed` counts runs, `suspect` those of them that a rule speaks against; `visits` those that were made."""
+
+    series: tuple[Series, ...]
+    completed: int
+    suspect: int
+    visits: int
+
+    def sentences(self, runs: Iterable[Run] | None = None) -> tuple[str, ...]:
+        """What is to be told beside the figures of these runs, of all where none are named; empty where all is well."""
+        named = None if runs is None else set(runs)
+        chosen = [one for one in self.series if named is None or one.is_canary or one.run in named]
+        found = [self._changed(one) for one in chosen if one.changed]
+        if found and not any(one.is_canary and one.changed for one in chosen):
+            canaries = [one.drift.values for one in chosen if one.is_canary]
+            seen = (
+                f"The canary's {canaries[0]} visits do not show it beyond chance"
+                if canaries and canaries[0]
+                else "No canary was there to show it"
+            )
+            found.append(f"{seen}.")
+        if found:
+            found.append("Repetitions are blocks, so this takes no side between cells; it widens intervals.")
+        found += [words for one in chosen if (words := _outlier_words(one)) is not None]
+        if self.suspect:
+            found.append(
+                f"{self.suspect} of {self.completed} completed runs are suspect: marked wherever they stand, and no "
+                "part of a verdict."
+            )
+        return tuple(found)
+
+    def _changed(self, one: Series) -> str:
+        """A step looks like a trend too, and a trend like a step: both are told where both are beyond chance."""
+        words = []
+        trend, step = one.drift.trend, one.drift.step
+        if step is not None and step.p_value <= one.level:
+            words.append(
+                f"{step.ratio:.2f} times from visit {step.position:.0f} of {self.visits} on, as a step"
+            )
+        if trend is not None and trend.p_value <= one.level:
+            bounds = "" if trend.low is None or trend.high is None else f" ({trend.low:.2f}–{trend.high:.2f})"
+            words.append(f"{trend.ratio:.2f} times{bounds} from the beginning to the end, as a trend")
+        return f"{one.name} changed with time, within cells: {'; '.join(words)}."
+
+
+def study_health(found: Overview) -> StudyHealth:
+    """Look at every run's own figure, and at the canary's."""
+    places = _places(found.measurements)
+    series: list[tuple[Run, bool, str, list[Visited]]] = []
+    for canary in (False, True):
+        runs = dict.fromkeys((m.dataset, m.run) for m in found.measurements if m.canary is canary)
+        for run in runs:
+            measured = [m for m in found.measurements if (m.canary, m.dataset, m.run) == (canary, *run)]
+            metric = default_metric(found, run, _having(measured))
+            if metric is not None:
+                series.append((run, canary, metric, list(_visited(found, measured, metric, places))))
+    level = _LEVEL / (2 * max(1, len(series)))
+    completed = [m for m in found.measurements if not m.canary and m.outcome is Outcome.COMPLETED]
+    return StudyHealth(
+        series=tuple(
+            _series(run, metric, visited, canary=canary, level=level)
+            for run, canary, metric, visited in series
+        ),
+        completed=len(completed),
+        suspect=sum(m.validity is Validity.SUSPECT for m in completed),
+        visits=len(places),
+    )
+
+
+def _series(run: Run, metric: str, visited: Sequence[Visited], *, canary: bool, level: float) -> Series:
+    name = f"The canary's {metric}" if canary else f"{metric} of {run[1]}"
+    return Series(
+        run=run,
+        name=name,
+        is_canary=canary,
+        drift=drift(visited),
+        outliers=outliers(visited),
+        level=level,
+    )
+
+
+def _having(measured: Iterable[Measurement]) -> set[str]:
+    return {name for m in measured for name in (*m.by_metric, *(metric for *_, metric in m.parts))}
+
+
+def _visited(
+    found: Overview, measured: Iterable[Measurement], metric: str, places: Mapping[tuple[object, ...], int]
+) -> Iterable[Visited]:
+    """One value for each run: that of the whole, or the geometric mean over its parts, which share their visit."""
+    for m in measured:
+        # What the canary says of the machine, a doubt about the canary's run does not take away.
+        if m.outcome is not Outcome.COMPLETED or (m.validity is Validity.SUSPECT and not m.canary):
+            continue
+        whole = m.value(metric)
+        values = {"": whole} if whole is not None else _parts(m, metric)
+        usable = {part: value for part, value in values.items() if 0 < value < math.inf}
+        if usable and _visit(m) in places:
+            value = math.exp(fmean(map(math.log, usable.values())))
+            cell = found.cells.get(m.cell)
+            # Means over other parts are other figures; the line break keeps them out of sentences.
+            group = "\n".join((cell.label.full if cell else m.cell, *sorted(usable)))
+            yield Visited(group, places[_visit(m)], value)
+
+
+def _parts(m: Measurement, metric: str) -> dict[str, float]:
+    return {
+        f"{phase} {item}": value
+        for phase, item, name in m.parts
+        if name == metric and (value := m.value(metric, phase, item)) is not None
+    }
+
+
+def _places(measurements: Iterable[Measurement]) -> dict[tuple[object, ...], int]:
+    """The number of each visit in the order in which they were made, from 1: a retry comes after what it was made after."""
+    started: dict[tuple[object, ...], tuple[float, int]] = {}
+    for m in measurements:
+        if m.started_wall_s is not None:
+            first = started.get(_visit(m), (math.inf, m.order))
+            started[_visit(m)] = min(first, (m.started_wall_s, m.order))
+    return {
+        visit: place for place, visit in enumerate(sorted(started, key=lambda visit: started[visit]), start=1)
+    }
+
+
+def _visit(m: Measurement) -> tuple[object, ...]:
+    return m.cell, m.dataset, m.repetition, m.attempt, m.canary
+
+
+def _outlier_words(one: Series) -> str | None:
+    if not one.outliers:
+        return None
+    shown = [
+        f"{outlier.group.partition(chr(10))[0]} at visit {outlier.position:.0f} ({outlier.ratio:.2f} times its others)"
+        for outlier in sorted(one.outliers, key=lambda each: -abs(math.log(each.ratio)))[:_OUTLIERS_SHOWN]
+    ]
+    more = len(one.outliers) - len(shown)
+    rest = f" and {more} more" if more else ""
+    chance = one.drift.groups * OUTLIER_LEVEL
+    return (
+        f"Outliers in {one.name}: {'; '.join(shown)}{rest}. Chance alone gives about {chance:.2g} in {one.drift.groups} "
+        "cells; none is left out for it."
+    )

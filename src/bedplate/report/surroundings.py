@@ -1,0 +1,82 @@
+"""In what two cells were measured, and in what their surroundings differ that no factor explains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from bedplate.model.visit import Outcome
+from bedplate.report.factors import DEFAULT
+from bedplate.statistics.comparable import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from bedplate.model.visit import VisitRecord
+    from bedplate.report.matching import Pair
+    from bedplate.report.overview import Overview
+    from bedplate.report.selection import Candidate
+
+# Which surroundings follow from a factor, by the start of its name.
+_FOLLOWING = {"kernel.": ("kernel",), "build.": ("build",), "build.engine": ("tools",)}
+
+
+class Surroundings:
+    """Of all completed visits of some studies. `declared` are surroundings that differ on purpose."""
+
+    def __init__(self, overviews: Sequence[Overview], declared: Sequence[str]) -> None:
+        self._overviews = overviews
+        self._declared = declared
+        self._found: dict[tuple[int, str], list[Mapping[str, str]]] = defaultdict(list)
+        for number, found in enumerate(overviews):
+            for visit in found.study.visits:
+                record = visit.record
+                if not record.key.canary and record.outcome is Outcome.COMPLETED:
+                    self._found[number, record.key.cell].append(surroundings_of(record))
+
+    def of_pair(self, pair: Pair, run: tuple[str, str]) -> tuple[str, ...]:
+        """What keeps a pair from being compared in a run; empty where nothing does."""
+        sides = (pair.baseline, pair.contender)
+        return (*self.of_cells(sides), *self._of_runs(sides, run))
+
+    def of_cells(self, cells: Sequence[Candidate]) -> tuple[str, ...]:
+        """In what the visits of some cells differ beside their factors; empty where they may be compared."""
+        own = [
+            f"visits of {cell.labels[1]} differ: {words}"
+            for cell in cells
+            for words in self._overviews[cell.study].cells[cell.cell].incomparable
+        ]
+        known = [each for cell in cells for each in self._found[cell.study, cell.cell]]
+        explained = {*self._declared, *_explained([cell.levels for cell in cells])}
+        return (*dict.fromkeys(own), *differences(known, declared=explained))
+
+    def _of_runs(self, cells: Sequence[Candidate], run: tuple[str, str]) -> Iterator[str]:
+        """Two plans may call two ways of measuring alike."""
+        specs = [self._overviews[cell.study].spec(run) for cell in cells]
+        levels = [{} if spec is None else dict(spec.levels) for spec in specs]
+        for name in sorted({*levels[0], *levels[1]}):
+            asked = [str(found.get(name, DEFAULT)) for found in levels]
+            if asked[0] != asked[1]:
+                yield f"{name} of the run {run[1]}: {', '.join(asked)}"
+
+
+def surroundings_of(record: VisitRecord) -> Mapping[str, str]:
+    """What a visit says of where it was lived, with its device where the executor did not say it."""
+    device = [
+        str(record.device_facts[name]) for name in ("kind", "vendor", "model") if name in record.device_facts
+    ]
+    stack = {"disk": " ".join(device)} if device else {}
+    return {**stack, "executor": record.executor, **record.provenance}
+
+
+def _explained(levels: Sequence[Mapping[str, object]]) -> frozenset[str]:
+    """The surroundings that differ because some factor does."""
+    names = {name for found in levels for name in found}
+    varying = [name for name in names if len({repr(found.get(name)) for found in levels}) > 1]
+    return frozenset(
+        key
+        for start, keys in _FOLLOWING.items()
+        for name in varying
+        if name.startswith(start)
+        for key in keys
+    )

@@ -1,0 +1,148 @@
+"""Effects over whole studies of which the truth is known."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from tests.known_study import Place, change_records, known_study, with_provenance
+from tests.synthetic_study import Recipe
+
+from bedplate.errors import PlanError
+from bedplate.model.metrics import METRICS
+from bedplate.report.effects_tables import effects_document, effects_tables, interaction_sentences
+from bedplate.report.factor_effects import StudyEffects, study_effects
+from bedplate.report.overview import overview
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DESIGN = Recipe(
+    filesystem_blocks=(1024, 4096),
+    database_blocks=(2048, 8192),
+    runs=("read-write",),
+    repetitions=5,
+    course_s=2,
+)
+
+
+def tps(place: Place) -> float:
+    """Small database blocks help by a half without barriers and not at all with them; XFS is twice as fast."""
+    noise = random.Random(f"{place.cell.id} {place.repetition} {place.canary}").gauss(0, 0.01)
+    filesystem = place.cell.filesystem
+    small = place.cell.build.block_size_bytes == 2048
+    base = 1000.0 * {"ext4": 1.0, "xfs": 2.0, "btrfs": 1.0}[filesystem.type]
+    base *= 1.5 if small and filesystem.barrier is False else 1.0
+    return base * math.exp(noise)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return known_study(tmp_path_factory.mktemp("effects") / "study", tps, DESIGN)
+
+
+@pytest.fixture(scope="module")
+def found(study: Path) -> StudyEffects:
+    return study_effects(overview(study))
+
+
+def printed(found: StudyEffects) -> str:
+    text = StringIO()
+    console = Console(file=text, width=80, color_system=None)
+    for table in effects_tables(found):
+        console.print(table)
+    return text.getvalue()
+
+
+def test_effects_are_those_of_the_truth(found: StudyEffects) -> None:
+    (one,) = found.found
+    whole = one.parts[0]
+    ratios = {(e.factor, e.level, e.baseline): e.judged for e in whole.effects}
+    filesystem = ratios["filesystem.type", "xfs", "ext4"]
+    assert filesystem.low is not None
+    assert filesystem.high is not None
+    assert filesystem.low < 2 / math.sqrt(math.sqrt(1.5)) < filesystem.high
+    assert not ratios["filesystem.block_size_bytes", 4096, 1024].real
+
+
+def test_an_interaction_that_is_real_is_a_sentence(found: StudyEffects) -> None:
+    (one,) = found.found
+    (within,) = [part for part in one.parts if part.within == ("filesystem.type", "ext4")]
+    (sentence,) = interaction_sentences(within, METRICS["tps"])
+    assert "db block 8 KiB beside 2 KiB" in sentence or "barrier" in sentence
+    assert "matters little" in sentence
+    assert "hurts" in sentence
+    assert "(0.67)" in sentence
+
+
+def test_the_tables_fit_into_80_columns_and_name_everything(found: StudyEffects) -> None:
+    text = printed(found)
+    assert max(map(len, text.splitlines())) <= 80
+    for word in (
+        "share of the",
+        "file system",
+        "db block",
+        "Within file system ext4",
+        "Interactions",
+        "xfs / ext4",
+        "5 repetitions",
+    ):
+        assert word in text
+
+
+def test_the_document_is_json_and_has_every_pair(found: StudyEffects) -> None:
+    document = json.loads(json.dumps(effects_document(found), allow_nan=False))
+    (one,) = document["effects"]
+    whole = one["parts"][0]
+    assert 3 == sum(each["factor"] == "filesystem.type" for each in whole["effects"])
+    assert 0 <= whole["variation"]["shares"][0]["share"] <= 1
+    assert one["parts"][1]["sentences"]
+
+
+def test_suspect_runs_are_no_part_of_effects(tmp_path: Path) -> None:
+    recipe = replace(DESIGN, suspect=((0, 1), (1, 1)))
+    lying = known_study(
+        tmp_path / "study",
+        lambda place: tps(place) * (0.01 if place.repetition == 1 and not place.canary else 1),
+        recipe,
+    )
+    (one,) = study_effects(overview(lying)).found
+    assert 2 == one.suspect
+    assert "Left out: 2 suspect runs" in printed(study_effects(overview(lying)))
+
+
+def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", tps, replace(DESIGN, repetitions=2))
+    found = study_effects(overview(study))
+    assert not any(effect.judged.real for part in found.found[0].parts for effect in part.effects)
+    assert "Descriptions only" in printed(found)
+    assert "Interactions" not in printed(found)
+
+
+def test_cells_that_are_not_comparable_have_no_effects(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", tps, DESIGN)
+    change_records(
+        study, lambda record: with_provenance(record, {"accelerator": record.cell.filesystem.type})
+    )
+    found = study_effects(overview(study))
+    assert () == found.found[0].parts
+    assert "accelerator: btrfs, ext4, xfs" in " ".join(printed(found).split())
+
+
+def test_what_has_no_logarithm_is_refused(study: Path) -> None:
+    with pytest.raises(PlanError, match="tps_cv is a share"):
+        study_effects(overview(study), metrics=("tps_cv",))
+    with pytest.raises(PlanError, match="there are read-write"):
+        study_effects(overview(study), workload="tpch")
+
+
+def test_a_study_without_a_figure_says_so(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", lambda place: None, DESIGN)
+    with pytest.raises(PlanError, match="no run has a value"):
+        study_effects(overview(study))
