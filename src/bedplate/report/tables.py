@@ -19,6 +19,7 @@ from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
 from bedplate.report.raw_tables import WORKLOADS as RAW
 from bedplate.report.raw_tables import raw_tables
+from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import (
     BAR_CELLS,
     MARKS,
@@ -57,8 +58,8 @@ def show_tables(
 
     `workload` is the name of a run or a type of workload. Without a `metric` each type shows what it is about:
     tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
-    the parts of each run. The last of a study's tables is that of its durability. PlanError where no study has
-    the run or nothing knows the metric.
+    the parts of each run. The last of a study's tables is that of its durability; below it stands what time did
+    to the study. PlanError where no study has the run or nothing knows the metric.
     """
     _require_metric(metric)
     shown: list[RenderableType] = []
@@ -75,6 +76,9 @@ def show_tables(
         durability = durability_table(found)
         if durability is not None:
             shown.append(durability)
+        health = study_health(found).sentences(runs)
+        if health:
+            shown.append(Text("\n".join(("", *health))))
     if workload is not None and not shown:
         raise PlanError(
             f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
@@ -225,6 +229,7 @@ def _study_document(
         "marks": list(found.marks),
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions, study=path),
+        "health": list(study_health(found).sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
         **({"tpch": [tpch_document(view) for view in views]} if views else {}),
     }

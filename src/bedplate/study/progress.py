@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
+from bedplate.model.visit import Outcome, RunRecord, Timing, Validity, VisitRecord
 from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.writer import writer_of
@@ -34,7 +35,7 @@ class Progress:
     `measured_s` is the time inside the phases of finished visits that figures are made of: all but the warm-up.
     `visits_s` is the wall time of those visits, with boots, hand-over and figures; their ratio says how well a
     study uses its time. `steps` are means per visit, the longest first, without the runs themselves.
-    `emulated`: some visit had emulated processors.
+    `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last attempts.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Progress:
     steps: tuple[Timing, ...]
     failures: tuple[Failure, ...]
     history: tuple[HistoryEntry, ...]
+    suspect: int = 0
 
 
 def read_progress(directory: Path) -> Progress:
@@ -90,7 +92,14 @@ def read_progress(directory: Path) -> Progress:
             _failure(path, record) for path, record in done if record.outcome is not Outcome.COMPLETED
         ),
         history=facts.history,
+        suspect=sum(_suspect_runs(path) for path, record in done if not record.key.canary),
     )
+
+
+def _suspect_runs(path: Path) -> int:
+    """Read without its hundred figures: `status` may be asked every minute."""
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in path.glob("runs/*/run.json")]
+    return sum(run.get("validity") == Validity.SUSPECT for run in found)
 
 
 def _measured_seconds(path: Path, record: VisitRecord) -> float:
