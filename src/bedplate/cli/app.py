@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _EPILOG = (
     "Exit codes: 0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing; "
-    "130 interrupted. A study that was interrupted goes on when the same command is given again."
+    "130 interrupted; `compare --fail-if` has its own. A study that was interrupted goes on when the same command is given again."
 )
 _PATH = click.Path(path_type=Path)
 
@@ -44,6 +44,16 @@ _executor = click.option(
     "--executor",
     type=click.Choice(["local", "qemu", "auto"]),
     help="who lives the visits, in place of the plan's own: this machine, a guest, or what fits",
+)
+_workload = click.option(
+    "--workload", metavar="NAME", help="only this run, or the runs of this type: pgbench, tpch"
+)
+_metrics = click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
 )
 _retry_failed = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")
 
@@ -216,7 +226,7 @@ def status(study: Path, *, as_json: bool) -> None:
 
 @program.command()
 @_study_directories
-@click.option("--workload", metavar="NAME", help="only this run, or the runs of this type: pgbench, tpch")
+@_workload
 @click.option(
     "--metric", metavar="NAME", help="one metric (docs/METHOD.md), in place of what each workload is about"
 )
@@ -230,6 +240,82 @@ def show(studies: tuple[Path, ...], *, workload: str | None, metric: str | None,
         print_json(tables.show_document(studies, workload=workload, metric=metric))
         return
     print_tables(tables.show_tables(studies, workload=workload, metric=metric))
+
+
+@program.command()
+@_study_directories
+@click.option(
+    "--baseline", metavar="FILTER", required=True, help="what to compare with: `type=ext4 barrier=yes`"
+)
+@click.option(
+    "--contender", metavar="FILTER", required=True, help="what is compared with it: `type=xfs,btrfs`"
+)
+@_workload
+@_metrics
+@click.option("--margin", metavar="SHARE", default="5%", help="what counts as the same, either way")
+@click.option(
+    "--factor",
+    "factors",
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(["kernel", "build", "tools", "zfs", "qemu", "host_kernel", "machine", "disk"]),
+    help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk",
+)
+@click.option(
+    "--fail-if",
+    metavar="CONDITION",
+    help="'slower 5%': exit with 1 where it holds, with 125 where it cannot be told",
+)
+@_as_json
+def compare(
+    studies: tuple[Path, ...],
+    *,
+    baseline: str,
+    contender: str,
+    workload: str | None,
+    metrics: tuple[str, ...],
+    margin: str,
+    factors: tuple[str, ...],
+    fail_if: str | None,
+    as_json: bool,
+) -> int:
+    """Compare cells that differ only in what two filters name: ratio, interval, verdict.
+
+    A FILTER is one or more name=level, several levels with commas, or a cell's id or label: `filesystem.type=ext4
+    barrier=no`, `block_size=4k,8k`. A factor may be named by its end where that is one factor. `study=DIRECTORY`
+    chooses among several studies, and pairs them; they get a verdict where they are comparable.
+
+    CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
+    with it: 0 it does not hold, 1 it holds of a comparison, 125 it cannot be told, 2 the call is wrong. `git bisect
+    run` takes 125 for a commit that cannot be tested, and 2 for a bad one: try the call by hand first.
+    """
+    require_studies(studies)
+    from bedplate.cli.comparing import compare as hold_against  # noqa: PLC0415
+
+    return hold_against(
+        studies,
+        baseline=baseline,
+        contender=contender,
+        workload=workload,
+        metrics=metrics,
+        margin=margin,
+        factors=factors,
+        fail_if=fail_if,
+        as_json=as_json,
+    )
+
+
+@program.command()
+@_study_directory
+@_workload
+@_metrics
+@_as_json
+def effects(study: Path, *, workload: str | None, metrics: tuple[str, ...], as_json: bool) -> None:
+    """What each factor of a study matters: its share of the variation, ratios of its levels, interactions."""
+    require_studies([study])
+    from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
+
+    tell(study, workload=workload, metrics=metrics, as_json=as_json)
 
 
 @program.command()

@@ -1,0 +1,63 @@
+"""`bedplate compare` and `bedplate effects`: from the words of a call to tables or a document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.errors import EXIT_DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def compare(
+    studies: Sequence[Path],
+    *,
+    baseline: str,
+    contender: str,
+    workload: str | None,
+    metrics: Sequence[str],
+    margin: str,
+    factors: Sequence[str],
+    fail_if: str | None,
+    as_json: bool,
+) -> int:
+    """Print the comparisons; the exit code is that of the condition `fail_if`, 0 without one.
+
+    PlanError for a filter, a metric, a margin or a condition that is not understood: before a study is read
+    where that can be told.
+    """
+    from bedplate.report.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
+
+    share = parse_share(margin)
+    condition = None if fail_if is None else parse_condition(fail_if, margin=share)
+
+    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+    from bedplate.report.compare_tables import compare_document, compare_tables  # noqa: PLC0415
+    from bedplate.report.compared import Question, answer  # noqa: PLC0415
+    from bedplate.report.overview import overview  # noqa: PLC0415
+
+    question = Question(baseline, contender, workload, tuple(metrics), share, tuple(factors))
+    found = answer([overview(path) for path in studies], question)
+    if as_json:
+        print_json(compare_document(found, condition))
+    else:
+        print_tables(compare_tables(found, condition))
+    if condition is None:
+        return EXIT_DONE
+    return exit_status(truth(condition, each) for each in found.compared)
+
+
+def effects(study: Path, *, workload: str | None, metrics: Sequence[str], as_json: bool) -> None:
+    """Print what each factor does. PlanError where there is no such run or metric."""
+    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+    from bedplate.report.effects_tables import effects_document, effects_tables  # noqa: PLC0415
+    from bedplate.report.factor_effects import study_effects  # noqa: PLC0415
+    from bedplate.report.overview import overview  # noqa: PLC0415
+
+    found = study_effects(overview(study), workload=workload, metrics=metrics)
+    if as_json:
+        print_json(effects_document(found))
+    else:
+        print_tables(effects_tables(found))

@@ -1,0 +1,162 @@
+"""`compare` and `effects` as commands: exit codes that bisecting understands, documents, wrong calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.known_study import KNOWN, Place, known_study
+
+SLOWER = 0.7
+FAST, UNCLEAR, SLOW = "type=xfs build.block_size=8k", "type=ext4", "type=btrfs"
+
+
+def tps(place: Place) -> float:
+    """Btrfs is slower by three tenths than XFS, and ext4 scatters wildly."""
+    random_ = random.Random(f"{place.cell.id} {place.repetition}")
+    if place.cell.filesystem.type == "ext4":
+        return 1000.0 * random_.choice((0.3, 1.0, 3.0))
+    return {"xfs": 1000.0, "btrfs": 1000.0 * SLOWER}[place.cell.filesystem.type] * random_.gauss(1, 0.005)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return known_study(tmp_path_factory.mktemp("compare") / "study", tps, KNOWN)
+
+
+def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bedplate", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), "COLUMNS": "80"},
+    )
+
+
+def compare(study: Path, baseline: str, contender: str, *more: str) -> subprocess.CompletedProcess[str]:
+    return call("compare", study, "--baseline", baseline, "--contender", contender, *more)
+
+
+@pytest.mark.parametrize(
+    ("contender", "condition", "status"),
+    [
+        ("btrfs nodatacow", "slower 5%", 1),
+        ("btrfs nodatacow", "slower", 1),
+        ("btrfs nodatacow", "slower 60%", 0),
+        ("btrfs nodatacow", "faster 5%", 0),
+        ("type=ext4", "slower 5%", 125),
+    ],
+)
+def test_the_exit_code_is_that_of_the_condition(
+    study: Path, contender: str, condition: str, status: int
+) -> None:
+    done = compare(study, "type=xfs", contender, "--fail-if", condition)
+    assert status == done.returncode, done.stderr
+    assert f"exit code {status}" in done.stdout
+
+
+def test_without_a_condition_a_verdict_is_no_failure(study: Path) -> None:
+    done = compare(study, "type=xfs", "btrfs nodatacow")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "slower" in done.stdout
+    assert "exit code" not in done.stdout
+
+
+def test_the_document_says_what_the_table_says(study: Path) -> None:
+    done = compare(
+        study,
+        "type=xfs",
+        "btrfs nodatacow",
+        "--json",
+        "--metric",
+        "tps",
+        "--metric",
+        "tps_cv",
+        "--fail-if",
+        "worse 5%",
+    )
+    assert 1 == done.returncode
+    found = json.loads(done.stdout)
+    assert ["tps"] * 4 + ["tps_cv"] * 4 == [each["metric"] for each in found["comparisons"]]
+    assert ["slower"] * 4 == [each["verdict"] for each in found["comparisons"][:4]]
+    assert 1 == found["condition"]["exit_status"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--margin", "5"), "'5' is no share"),
+        (("--fail-if", "slowish 5%"), "write one of slower"),
+        (("--metric", "speed"), "metric 'speed' is not known"),
+        (("--metric", "tps_cv", "--fail-if", "slower"), "tps_cv is no speed"),
+        (("--workload", "tpch"), "there are read-write"),
+        (("--factor", "weather"), "weather"),
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_prints_no_table(study: Path, more: tuple[str, ...], words: str) -> None:
+    done = compare(study, "type=xfs", "btrfs nodatacow", *more)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_filter_that_selects_nothing_is_a_wrong_call(study: Path) -> None:
+    done = compare(study, "type=zfs", "type=xfs")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "filesystem.type is nowhere 'zfs'; there are ext4, xfs, btrfs" in done.stderr
+
+
+def test_effects_are_told_and_refused(study: Path) -> None:
+    done = call("effects", study)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "share of the" in done.stdout
+    assert json.loads(call("effects", study, "--json").stdout)["effects"]
+    assert 2 == call("effects", study, "--metric", "tps_cv").returncode
+
+
+def test_git_bisect_finds_the_commit_that_made_it_slow(study: Path, tmp_path: Path) -> None:
+    """The commits of a small repository name what was measured; XFS is the past, Btrfs the future."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words],
+            cwd=repository,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
+                "GIT_CONFIG_GLOBAL": os.devnull,
+            },
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    commits = []
+    for number, contender in enumerate((FAST, FAST, UNCLEAR, FAST, SLOW, SLOW)):
+        (repository / "contender").write_text(f"{contender}\n{number}")
+        git("add", "contender")
+        git("commit", "-q", "-m", f"commit {number}")
+        commits.append(git("rev-parse", "HEAD"))
+    script = tmp_path / "judge.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        f"exec '{sys.executable}' -m bedplate compare '{study}' --baseline 'type=xfs build.block_size=2k' "
+        "--contender \"$(head -n 1 contender)\" --fail-if 'slower 5%'\n"
+    )
+    git("bisect", "start", commits[-1], commits[0])
+    git("bisect", "run", "sh", str(script))
+    log = git("bisect", "log")
+    assert f"# first bad commit: [{commits[4]}]" in log
+    assert f"# skip: [{commits[2]}]" in log
