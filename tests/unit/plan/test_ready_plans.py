@@ -199,3 +199,29 @@ def test_every_throttle_is_documented() -> None:
 def test_every_ready_plan_is_documented() -> None:
     text = (ROOT / "docs" / "PLANS.md").read_text(encoding="utf-8")
     assert [path.stem for path in PLANS if f"`{path.stem}`" not in text] == []
+
+
+def test_the_lmdb_study_has_its_file_systems_with_journals_inside_and_in_ram() -> None:
+    plan = read("chu-2012")
+    expansion = expand(plan, None)
+    found = Counter(
+        (planned.cell.filesystem.type, planned.cell.filesystem.journal) for planned in expansion.cells
+    )
+    internal = ("ext3", "ext4", "jfs", "reiserfs", "xfs")
+    expected = {(kind, where): 1 for kind in internal for where in ("internal", "external")}
+    expected |= {(kind, None): 1 for kind in ("btrfs", "ext2", "ntfs3", "ntfs-3g", "zfs")}
+    assert expected == found
+    assert {"ram", None} == {planned.cell.filesystem.journal_device for planned in expansion.cells}
+    (cluster,) = plan.clusters
+    assert {"sync": "by-test", "writemap": True, "preallocation": "none"} == dict(cluster.settings)
+    (load,) = {load for planned in expansion.cells for load in planned.loads}
+    assert (1_000_000, 100) == (load.dataset.levels["entries"], load.dataset.levels["value_bytes"])
+    published = "fillrandsync,fillrandom,fillrandbatch,fillseqsync,fillseq,fillseqbatch,overwrite"
+    assert published == load.runs[0].levels["tests"]
+
+
+def test_the_quick_lmdb_plan_takes_minutes(machine: MakeMachine) -> None:
+    plan = read("lmdb-quick")
+    expansion = expand(plan, machine())
+    assert {"ext4": 2, "xfs": 2, "btrfs": 2} == _types(expansion)
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 10 * 60
