@@ -9,6 +9,7 @@
         course.jsonl        one Sample a second
         transactions.bin    the transaction log, condensed (see drivers/pgbench_log.c)
         plans.json          the plans of its queries (model/query_plan.py)
+        lmdb/<test>.json    what LMDB's driver says of a test (drivers/lmdb_bench.c)
         logs/               what the workload's tool printed
 
 Figures are made from it afterwards, on the host (room `figures`).
