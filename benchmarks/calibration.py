@@ -3,9 +3,9 @@
     ./benchmarks/run calibration [--studies 20000] [--seed 1]
 
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
-judged by the lines that judge a real study. Printed as the tables of docs/METHOD.md: how often the 95 %
-interval holds the truth, how often a verdict is false or has the wrong sign, what many comparisons do,
-and how large a difference must be to be found.
+judged by the lines that judge a real study. Printed as the tables of docs/METHOD.md and docs/BENCHMARKS.md:
+how often the 95 % interval holds the truth, how often a verdict is false or has the wrong sign, what many
+comparisons do, and how large a difference must be to be found.
 """
 
 from __future__ import annotations
