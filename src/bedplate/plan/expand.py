@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import ceil
 
 from bedplate.errors import PlanError
@@ -16,6 +16,9 @@ from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
 from bedplate.plan.rules import Surroundings, reasons
 from bedplate.plan.scale import scale_units
 from bedplate.units import GIB, MIB, format_size
+
+# As bonnie++ itself demands.
+_TIMES_MEMORY_MIN = 2
 
 
 def expand(
@@ -55,8 +58,27 @@ def expand(
         cells=tuple(kept),
         pruned=tuple(pruned),
         canary=canary(plan, [planned.cell for planned in kept], in_guests=platform.has_guests),
-        warnings=(*plan.warnings, *_warnings(plan, kept, pruned)),
+        warnings=(
+            *plan.warnings,
+            *_warnings(plan, kept, pruned),
+            *_small_files(kept, lambda cell: _memory_bytes(plan, cell, machine, platform)),
+        ),
     )
+
+
+def _small_files(kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]) -> tuple[str, ...]:
+    """Files of bonnie++ that the cache may answer, one sentence for each size and memory."""
+    found: dict[str, None] = {}
+    for planned in kept:
+        memory = memory_of(planned.cell)
+        for load in planned.loads:
+            file = load.dataset.levels.integer("file_bytes")
+            if memory is not None and file and file < _TIMES_MEMORY_MIN * memory:
+                found[
+                    f"workload.file_size: {format_size(file)} is less than {_TIMES_MEMORY_MIN} x the memory of "
+                    f"{format_size(memory)}, so the cache may answer: its runs will be suspect"
+                ] = None
+    return tuple(found)
 
 
 def _loads(workloads: Iterable[Workload], known_memory_bytes: int | None) -> tuple[Load, ...]:

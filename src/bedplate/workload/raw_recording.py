@@ -34,8 +34,12 @@ class RawRecording(Recording):
     def place(self) -> Iterator[Path]:
         """A directory of the tool's own on the scratch device, gone afterwards, whatever the tool left in it."""
         path = self.rig.data_directory / "raw"
-        path.mkdir(mode=0o700)
-        shutil.chown(path, self.rig.account.uid, self.rig.account.gid)
+        try:
+            path.mkdir(mode=0o700)
+            shutil.chown(path, self.rig.account.uid, self.rig.account.gid)
+        except OSError as error:
+            # A file system that has seen an error may be read-only by now.
+            raise BedplateError(f"{path} cannot be made: {error.strerror}") from error
         try:
             yield path
         except VisitFailed:

@@ -328,3 +328,11 @@ def test_pg_test_fsync_without_postgresql_is_refused_with_the_way_out() -> None:
 def test_without_pg_test_fsync_the_dataset_of_fio_stays_what_it_was() -> None:
     plan = plan_of('[[workload]]\ntype = "fio"\njob = [{ job = "wal-append", size = "64 MB" }]\n')
     assert (Levels(),) == plan.workloads[0].datasets
+
+
+def test_a_file_that_the_memory_could_hold_is_warned_of(machine: MakeMachine) -> None:
+    text = '[machine]\nmemory = "256 MB"\n[[workload]]\ntype = "bonnie"\nfile_size = { vary = ["511 MB", "512 MB"] }\n'
+    warned = [each for each in expand(plan_of(text), machine()).warnings if "file_size" in each]
+    assert ["workload.file_size: 511 MiB is less than 2 x the memory of 256 MiB"] == [
+        each[:66] for each in warned
+    ]
