@@ -342,10 +342,10 @@ def report(studies: tuple[Path, ...], *, output: Path) -> None:
     metavar="PATH",
     type=_PATH,
     required=True,
-    help="a directory, or a .csv, .parquet or .json file",
+    help="a directory, or a .ods, .xlsx, .csv, .parquet or .json file",
 )
 def export(study: Path, *, output: Path) -> None:
-    """Write a study's figures as CSV, Parquet or JSON."""
+    """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
     require_studies([study])
     from bedplate.report.export import export as write  # noqa: PLC0415
 

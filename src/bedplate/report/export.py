@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bedplate.report.overview import Measurement, Overview
 
 FORMATS = ("csv", "parquet", "json")
+SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
 TPCH_TABLES = ("scores", "plans", "dropped_queries")
 
@@ -82,7 +83,7 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
 
     A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the
-    figures with the columns of their runs. Anything else is a directory, which gets one file per table
+    figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. PlanError for an unknown format.
     """
     suffix = output.suffix.removeprefix(".")
@@ -91,9 +92,17 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
         raise PlanError(
             *(f"format {name!r} is not known; known are {', '.join(FORMATS)}" for name in unknown)
         )
-    if suffix in FORMATS and not output.is_dir() and formats not in (None, (), [], [suffix], (suffix,)):
+    is_file = suffix in (*FORMATS, *SPREADSHEETS) and not output.is_dir()
+    if is_file and formats not in (None, (), [], [suffix], (suffix,)):
         raise PlanError(f"{output} is one file; --format {', '.join(formats or ())} needs a directory")
     found = overview(study)
+    if suffix in SPREADSHEETS and not output.is_dir():
+        # Its sheets are made of these tables, and a table needs no spreadsheet.
+        from bedplate.report.spreadsheet import write_spreadsheet  # noqa: PLC0415
+
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_spreadsheet(found, output)
+        return (output,)
     if suffix in FORMATS and not output.is_dir():
         output.parent.mkdir(parents=True, exist_ok=True)
         _write_file(found, output, suffix)
@@ -221,7 +230,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "filesystem_block_size_bytes": (
             facts.label.filesystem_block_bytes if facts else cell.filesystem.block_size_bytes
         ),
-        "block_size_bytes": cell.build.block_size_bytes,
+        "block_size_bytes": cell.build.database_block_bytes,
         "throttle": cell.device.throttle.name if cell.device.throttle else None,
         "order": m.order,
         "executor": m.where.executor if m.where else None,
