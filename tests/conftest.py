@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import time
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,27 @@ _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 def _find_chromium() -> Path | None:
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     return Path(found) if found else None
+
+
+@dataclass(frozen=True)
+class Office:
+    """LibreOffice, and a Python that has its module `uno`."""
+
+    program: str
+    python: str
+
+
+@cache
+def find_office() -> Office | None:
+    """LibreOffice of this machine; None where it or its Python is not there."""
+    program = shutil.which("soffice")
+    # The distribution's own Python has the module, not the environment that the tests run in.
+    for python in ("/usr/bin/python3", "/usr/lib/libreoffice/program/python"):
+        if program and os.access(python, os.X_OK):
+            tried = subprocess.run([python, "-c", "import uno"], capture_output=True, check=False)
+            if tried.returncode == 0:
+                return Office(program, python)
+    return None
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +61,7 @@ def chromium() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Host tests need root, browser tests a browser; a skip names what is missing."""
+    """Host tests need root, browser tests a browser, office tests LibreOffice; a skip names what is missing."""
     if os.geteuid() != 0:
         needs_root = pytest.mark.skip(reason="needs root: it makes loop devices, mounts and starts servers")
         for item in items:
@@ -48,6 +72,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("browser"):
                 item.add_marker(needs_browser)
+    office = [item for item in items if item.get_closest_marker("office")]
+    if office and find_office() is None:
+        needs_office = pytest.mark.skip(reason="needs LibreOffice: soffice in PATH and a Python with its uno")
+        for item in office:
+            item.add_marker(needs_office)
 
 
 def pytest_configure() -> None:

@@ -92,7 +92,8 @@ def bench(repository: Path, tmp_path: Path) -> Bench:
     (environment / "complete").write_text("/usr/bin/python3\n", encoding="utf-8")
     made = Bench(root, tools)
     made.tool("id", "echo 1000")
-    made.tool("chromium")
+    for name in ("chromium", "soffice", "libsclo.so", "pyuno.so"):
+        made.tool(name)
     return made
 
 
@@ -118,6 +119,7 @@ def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
         "unit, golden and meta tests": "passed",
         "host tests": "skipped",
         "browser tests": "passed",
+        "office tests": "passed",
     }
     assert ended.returncode == 0
 
@@ -130,7 +132,7 @@ def test_steps_run_after_a_failed_one(bench: Bench) -> None:
     assert ended.returncode == 1
 
 
-@pytest.mark.parametrize("word", ["format", "lint-imports", "mypy", "not", "browser"])
+@pytest.mark.parametrize("word", ["format", "lint-imports", "mypy", "not", "browser", "office"])
 def test_any_failing_step_fails_the_check(bench: Bench, word: str) -> None:
     # lint-imports is called by its own name; every other step through python.
     called = "imports" if word == "lint-imports" else word
@@ -175,7 +177,24 @@ def test_missing_packages_are_named_and_exit_3(bench: Bench) -> None:
     )
     assert _table(ended.stdout)["browser tests"][0] == "not run"
     assert "the browser tests need system packages that are missing: chromium" in ended.stderr
+    assert _table(ended.stdout)["office tests"] == ("passed", "")
     assert ended.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("gone", "package"), [("libsclo.so", "libreoffice-calc-nogui"), ("pyuno.so", "python3-uno")]
+)
+def test_a_part_of_libreoffice_that_is_missing_is_named(bench: Bench, gone: str, package: str) -> None:
+    (bench.tools / gone).unlink()
+    ended = bench.check()
+    assert _table(ended.stdout)["office tests"][0] == "not run"
+    assert f"the office tests need system packages that are missing: {package}\n" in ended.stderr
+    assert ended.returncode == 3
+
+
+def test_without_libreoffice_both_of_its_packages_are_named(bench: Bench) -> None:
+    (bench.tools / "soffice").unlink()
+    assert "missing: libreoffice-calc-nogui python3-uno\n" in bench.check().stderr
 
 
 def test_a_failure_weighs_more_than_a_missing_package(bench: Bench) -> None:
@@ -245,17 +264,18 @@ def test_nothing_is_installed_without_consent(bench: Bench) -> None:
     assert "this installs them:  apt-get update && apt-get install" in ended.stderr
 
 
-def test_fast_leaves_host_and_browser_tests_out(bench: Bench) -> None:
+def test_fast_leaves_host_browser_and_office_tests_out(bench: Bench) -> None:
     bench.tool("id", "echo 0")
     ended = bench.check("--fast")
     assert _table(ended.stdout)["host tests"] == ("skipped", "--fast")
     assert _table(ended.stdout)["browser tests"] == ("skipped", "--fast")
+    assert _table(ended.stdout)["office tests"] == ("skipped", "--fast")
     assert ended.returncode == 0
 
 
 def test_arguments_after_two_dashes_go_to_pytest(bench: Bench) -> None:
     ended = bench.check("--fast", "--", "-k", "a b*c", "--lf")
-    assert "-m not host and not browser -k a b*c --lf" in ended.stdout
+    assert "-m not host and not browser and not office -k a b*c --lf" in ended.stdout
     assert "mypy -k" not in ended.stdout
 
 

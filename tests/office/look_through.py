@@ -1,0 +1,159 @@
+"""Opens a spreadsheet in LibreOffice as a person would, and tells what stands in it. Run by LibreOffice's Python.
+
+`python3 look_through.py SOFFICE FILE PROFILE [STEP...]`: each step is `choose TEXT` for the cell with the list,
+or `sort` for the sheet Results by its median, downwards. One JSON document on standard output: the names of
+the sheets, what the list offers, what the chart draws at the end, and after the opening and after each step the
+cells of `Look`, each a number, a text, or {"error": code}.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import uno
+
+_TRIES = 300
+_CHOSEN = (0, 1)
+# What the program gives for a square without a value: the smallest of all doubles.
+_NOTHING = 1e-300
+
+
+def main(soffice: str, file: str, profile: str, *steps: str) -> None:
+    """See the module."""
+    pipe = f"bedplate-{os.getpid()}"
+    office = subprocess.Popen(
+        [
+            soffice,
+            "--headless",
+            "--norestore",
+            "--nologo",
+            "--nodefault",
+            f"-env:UserInstallation={Path(profile).as_uri()}",
+            f"--accept=pipe,name={pipe};urp;",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        desktop = _desktop(office, pipe)
+        hidden = uno.createUnoStruct("com.sun.star.beans.PropertyValue")
+        hidden.Name, hidden.Value = "Hidden", True
+        document = desktop.loadComponentFromURL(Path(file).as_uri(), "_blank", 0, (hidden,))
+        print(json.dumps(_look_through(document, steps)))
+        document.close(True)
+    finally:
+        office.terminate()
+        office.wait(timeout=60)
+
+
+def _desktop(office: subprocess.Popen[bytes], pipe: str) -> Any:
+    """The program's desktop, as soon as it answers."""
+    here = uno.getComponentContext()
+    resolver = here.ServiceManager.createInstanceWithContext("com.sun.star.bridge.UnoUrlResolver", here)
+    for _ in range(_TRIES):
+        try:
+            there = resolver.resolve(f"uno:pipe,name={pipe};urp;StarOffice.ComponentContext")
+        except uno.getClass("com.sun.star.connection.NoConnectException"):
+            try:
+                status = office.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                continue
+            sys.exit(f"soffice ended with status {status} before it answered")
+        return there.ServiceManager.createInstanceWithContext("com.sun.star.frame.Desktop", there)
+    sys.exit("soffice did not answer within a minute")
+
+
+def _look_through(document: Any, steps: tuple[str, ...]) -> dict[str, Any]:
+    look = document.Sheets.getByName("Look")
+    seen = [_cells(look)]
+    for step in steps:
+        if step == "sort":
+            _sort(document.Sheets.getByName("Results"))
+        else:
+            look.getCellByPosition(*_CHOSEN).String = step.removeprefix("choose ")
+        seen.append(_cells(look))
+    validation = look.getCellByPosition(*_CHOSEN).Validation
+    return {
+        "sheets": list(document.Sheets.ElementNames),
+        "validation": {
+            "kind": validation.Type.value,
+            "formula": validation.getFormula1(),
+            "shown": validation.ShowList,
+        },
+        "choices": [row[0] for row in _cells(document.Sheets.getByName("Choices"))[1:]],
+        "bars": [_bars(look.Charts.getByIndex(place)) for place in range(look.Charts.Count)],
+        "errors": _errors(document),
+        "seen": seen,
+    }
+
+
+def _cells(sheet: Any) -> list[list[Any]]:
+    cursor = sheet.createCursor()
+    cursor.gotoEndOfUsedArea(False)
+    end = cursor.RangeAddress
+    return [
+        [_cell(sheet.getCellByPosition(column, row)) for column in range(end.EndColumn + 1)]
+        for row in range(end.EndRow + 1)
+    ]
+
+
+def _cell(cell: Any) -> Any:
+    if cell.getError():
+        return {"error": cell.getError()}
+    kind = (
+        cell.FormulaResultType2
+        if cell.Type.value == "FORMULA"
+        else {"VALUE": 1, "TEXT": 4}.get(cell.Type.value)
+    )
+    return cell.Value if kind == 1 else cell.String
+
+
+def _bars(chart: Any) -> dict[str, Any]:
+    """What the chart draws now: labels, colours by name, and a row of values for each label; NaN is None."""
+    data = chart.EmbeddedObject.Data
+    return {
+        "labels": list(data.RowDescriptions),
+        "colours": list(data.ColumnDescriptions),
+        "values": [
+            [None if 0 < value < _NOTHING or math.isnan(value) else value for value in row]
+            for row in data.Data
+        ],
+    }
+
+
+def _errors(document: Any) -> list[str]:
+    """The places of all formulas that come to an error, in every sheet."""
+    # Of the kinds of results (com.sun.star.sheet.FormulaResult) 4 is an error.
+    return [
+        f"{sheet.Name}: row {one.StartRow}, column {one.StartColumn}"
+        for sheet in document.Sheets
+        for one in sheet.queryFormulaCells(4).RangeAddresses
+    ]
+
+
+def _sort(sheet: Any) -> None:
+    cursor = sheet.createCursor()
+    cursor.gotoEndOfUsedArea(False)
+    end = cursor.RangeAddress
+    heads = [sheet.getCellByPosition(column, 0).String for column in range(end.EndColumn + 1)]
+    key = uno.createUnoStruct("com.sun.star.table.TableSortField")
+    key.Field, key.IsAscending = heads.index("median"), False
+    descriptor = []
+    for name, value in (
+        ("SortFields", uno.Any("[]com.sun.star.table.TableSortField", (key,))),
+        ("ContainsHeader", True),
+    ):
+        one = uno.createUnoStruct("com.sun.star.beans.PropertyValue")
+        one.Name, one.Value = name, value
+        descriptor.append(one)
+    sheet.getCellRangeByPosition(0, 0, end.EndColumn, end.EndRow).sort(tuple(descriptor))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
