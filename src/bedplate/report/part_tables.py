@@ -157,7 +157,10 @@ def _table(
         facts = found.cells[cell]
         name = Text(f"{facts.label.panel}\n")
         name.append(block_words(facts).replace(" · ", "\n"), style="dim")
-        table.add_column(name, justify="right", overflow="fold", max_width=_HEAD_COLUMNS)
+        # Heads may be folded, figures not.
+        longest = max((cell_len(row[cell].text.plain) for row in rows.values() if cell in row), default=0)
+        widest = max(_HEAD_COLUMNS, longest)
+        table.add_column(name, justify="right", overflow="fold", max_width=widest)
     for label, entries in rows.items():
         ended = [entry.value for entry in entries.values() if not entry.over]
         standing_out = best(ended) if ended else None

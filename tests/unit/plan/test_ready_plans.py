@@ -208,7 +208,9 @@ def test_the_lmdb_study_has_its_file_systems_with_journals_inside_and_in_ram() -
         (planned.cell.filesystem.type, planned.cell.filesystem.journal) for planned in expansion.cells
     )
     internal = ("ext3", "ext4", "jfs", "reiserfs", "xfs")
-    expected = {(kind, where): 1 for kind in internal for where in ("internal", "external")}
+    expected: dict[tuple[str, str | None], int] = {
+        (kind, where): 1 for kind in internal for where in ("internal", "external")
+    }
     expected |= {(kind, None): 1 for kind in ("btrfs", "ext2", "ntfs3", "ntfs-3g", "zfs")}
     assert expected == found
     assert {"ram", None} == {planned.cell.filesystem.journal_device for planned in expansion.cells}

@@ -1,0 +1,62 @@
+"""LMDB's section of the page in a real Chromium: one test at a time, what it promises beside every bar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.opened_page import opened
+from tests.synthetic_lmdb import synthetic_lmdb_study
+
+from bedplate.report.build import build_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("lmdb")
+    build_report([synthetic_lmdb_study(directory / "study", repetitions=2)], directory / "report.html")
+    return directory / "report.html"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_chosen_test_is_drawn_in_every_cell_best_first(
+    browser: Browser, report: Path, width: int
+) -> None:
+    with opened(browser, report, width=width) as found:
+        page = found.page
+        page.select_option("#lmdb-run", label="write")
+        page.select_option("#lmdb-test", label="fillseq")
+        expect(page.locator("#lmdb-plot")).to_contain_text("fillseq: lmdb_operations_per_s")
+        beside = page.locator("#lmdb-plot .annotation-text").all_text_contents()
+        assert 4 == len(beside)
+        speeds = [float(text.split(" ")[0].replace(",", "")) for text in beside]
+        assert sorted(speeds, reverse=True) == speeds
+        assert {"unsafe / bounded loss"} == {text.partition(" · ")[2] for text in beside}
+        page.select_option("#lmdb-test", label="fillseqsync")
+        expect(page.locator("#lmdb-plot .annotation-text").first).to_contain_text("durable")
+        page.locator("#lmdb-table summary").click()
+        expect(page.locator("#lmdb-table tbody tr")).to_have_count(4)
+        assert [] == found.complaints
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_section_follows_the_run_of_the_page_and_keeps_the_test(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        page.select_option("#choose-run", label="read-cold")
+        expect(page.locator("#lmdb-run option:checked")).to_have_text("read-cold")
+        assert ["readrandom", "readseq", "readreverse"] == page.locator("#lmdb-test option").all_inner_texts()
+        expect(page.locator("#lmdb-note")).to_contain_text("only reads")
+        page.select_option("#lmdb-metric", label="device_read_mib")
+        page.select_option("#lmdb-test", label="readseq")
+        assert "device_read_mib" == page.locator("#lmdb-metric option:checked").inner_text()
+        assert not page.locator("#caches").count()
+        assert [] == found.complaints

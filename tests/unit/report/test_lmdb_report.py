@@ -1,0 +1,110 @@
+"""LMDB's tests in the terminal and in the data of a page: a class of durability beside every speed."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.synthetic_lmdb import CELLS, synthetic_lmdb_study
+
+from bedplate.model.lmdb import TESTS
+from bedplate.plan.lmdb_runs import LMDB_TESTS
+from bedplate.report.document import page_document
+from bedplate.report.lmdb_view import ONLY_READS, SPEED, promise
+from bedplate.report.overview import Overview, overview
+from bedplate.report.tables import show_document, show_tables
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return synthetic_lmdb_study(tmp_path_factory.mktemp("lmdb") / "study")
+
+
+@pytest.fixture(scope="module")
+def found(study: Path) -> Overview:
+    return overview(study)
+
+
+def printed(study: Path, **choice: str) -> str:
+    text = StringIO()
+    console = Console(file=text, width=80, color_system=None)
+    for table in show_tables([study], **choice):
+        console.print(table)
+    return text.getvalue()
+
+
+def test_every_write_has_what_it_promises_behind_its_speed(study: Path) -> None:
+    text = printed(study, workload="lmdb")
+    shown = {line.split()[0] for line in text.splitlines() if line.strip()}
+    assert set(LMDB_TESTS) <= shown
+    rows = dict(re.findall(r"^ ?(\w+) +([\d,.]+ ?[DBU?/]*)", text, re.MULTILINE))
+    assert rows["fillrandsync"].endswith(" D")
+    assert rows["fillrandom"].endswith(" U/B")
+    assert rows["readwhilewriting"].endswith(" U/B")
+    assert not rows["readseq"].endswith(("D", "U", "B"))
+    assert "power cut" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_class_of_a_test_is_that_of_its_commits(found: Overview) -> None:
+    cell = found.cells[CELLS[0].id]
+    assert ("durable", "unsafe / bounded loss", ONLY_READS) == (
+        promise(cell, "fillseqsync"),
+        promise(cell, "fillseq"),
+        promise(cell, "readseq"),
+    )
+
+
+def test_the_best_of_a_row_is_the_fastest(study: Path) -> None:
+    console = Console(file=StringIO(), width=160, force_terminal=True, color_system="standard")
+    for table in show_tables([study], workload="write"):
+        console.print(table)
+    output = console.file.getvalue()  # type: ignore[attr-defined]
+    (line,) = [line for line in output.splitlines() if "fillseqbatch" in line]
+    bold = re.findall(r"\x1b\[1m([\d,]+)", line)
+    speeds = [
+        float(word.replace(",", ""))
+        for word in re.findall(r"\d[\d,]{4,}", re.sub(r"\x1b\[[\d;]*m", "", line))
+    ]
+    assert 4 == len(speeds)
+    assert [max(speeds)] == [float(word.replace(",", "")) for word in bold]
+
+
+def test_any_metric_of_a_test_can_be_shown(study: Path) -> None:
+    text = printed(study, workload="write", metric="lmdb_latency_us_max")
+    assert "tests: fillseq " in text
+    assert "largest latency" in text
+
+
+def test_the_json_has_every_test_and_no_transactions(study: Path) -> None:
+    document = show_document([study], workload="write")
+    run = document["studies"][0]["cells"][0]["runs"][0]
+    assert "tps" not in run
+    speeds = {part["item"]: part["median"] for part in run["parts"] if part["metric"] == SPEED}
+    assert "fillseq" in speeds
+    assert all(speed > 0 for speed in speeds.values())
+    assert document["studies"][0]["cells"][0]["block_size_bytes"] is None
+    assert "without_waiting" in document["studies"][0]["cells"][0]["durability"]
+
+
+def test_the_page_has_the_tests_and_their_promises(found: Overview) -> None:
+    document = page_document([found])
+    lmdb = document["lmdb"]
+    assert TESTS == lmdb["phase"]
+    assert set(LMDB_TESTS) == set(lmdb["promises"])
+    assert {len(CELLS)} == {len(promises) for promises in lmdb["promises"].values()}
+    runs = {document["runs"][run]["run"]: tests for run, tests in lmdb["runs"]}
+    assert ["readrandom", "readseq", "readreverse"] == runs["read-cold"]
+    labels = {label for label, group in document["parts"] if group.startswith(TESTS)}
+    assert set(LMDB_TESTS) == labels
+    assert {("", None)} == {(cell["column"], cell["column_bytes"]) for cell in document["cells"]}
+    assert {"durable; without sync unsafe / bounded loss"} == {
+        cell["durability"] for cell in document["cells"]
+    }
+
+
+def test_repetitions_are_counted_by_the_runs(found: Overview) -> None:
+    assert 3 == found.repetitions
