@@ -95,6 +95,8 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
             f"{judged} of {m} comparisons with an interval can tell. Of verdicts that are given together, "
             f"{RATE:.0%} are wrong on average; for that every interval here has a confidence of {100 * found.confidence:.4g} %."
         )
+    else:
+        sentences.append("No comparison here has an interval, so none can tell.")
     waiting = [each.comparison for each in found.judged if each.comparison.verdict is Verdict.CANNOT_TELL]
     more = [c.more_repetitions for c in waiting if c.more_repetitions is not None]
     if more:

@@ -105,8 +105,9 @@ def _part(part: Effects, metric: Metric) -> list[RenderableType]:
     where = (
         "Over all cells" if part.within is None else f"Within {short_name(part.within[0])} {part.within[1]}"
     )
-    size = f"{where}: {part.cells} cells, {len(part.repetitions)} repetitions"
-    left_out = f" ({part.left_out} cells lack one and are left out)" if part.left_out else ""
+    count = len(part.repetitions)
+    size = f"{where}: {part.cells} cells, {count} repetition{'' if count == 1 else 's'}"
+    left_out = f"; left out for want of one: {part.left_out}" if part.left_out else ""
     shown: list[RenderableType] = [Text(f"\n{size}{left_out}", style="bold")]
     if len(part.repetitions) < REPETITIONS_MIN:
         shown.append(
@@ -180,7 +181,10 @@ def _ratios(part: Effects) -> RenderableType:
         before = each.factor
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
     words = f"All else equal, mean over matched cells; bold where the interval leaves out 1.{ends}"
-    confidence = f" Confidence of each interval: {100 * part.effects_confidence:.4g} %."
+    has_intervals = any(each.judged.p_value is not None for each in shown)
+    confidence = (
+        f" Confidence of each interval: {100 * part.effects_confidence:.4g} %." if has_intervals else ""
+    )
     return Group(table, Text(words + confidence, style="dim"))
 
 

@@ -176,16 +176,21 @@ def _visit(m: Measurement) -> tuple[object, ...]:
 
 
 def _outlier_words(one: Series) -> str | None:
-    if not one.outliers:
+    """None where chance alone gives as many, and no single one is beyond chance among all cells."""
+    groups = max(1, one.drift.groups)
+    chance = groups * OUTLIER_LEVEL
+    told = one.outliers
+    if len(told) <= chance + 2 * math.sqrt(chance):
+        told = tuple(each for each in told if each.p_value <= _LEVEL / groups)
+    if not told:
         return None
     shown = [
         f"{outlier.group.partition(chr(10))[0]} at visit {outlier.position:.0f} ({outlier.ratio:.2f} times its others)"
-        for outlier in sorted(one.outliers, key=lambda each: -abs(math.log(each.ratio)))[:_OUTLIERS_SHOWN]
+        for outlier in sorted(told, key=lambda each: -abs(math.log(each.ratio)))[:_OUTLIERS_SHOWN]
     ]
-    more = len(one.outliers) - len(shown)
+    more = len(told) - len(shown)
     rest = f" and {more} more" if more else ""
-    chance = one.drift.groups * OUTLIER_LEVEL
     return (
-        f"Outliers in {one.name}: {'; '.join(shown)}{rest}. Chance alone gives about {chance:.2g} in {one.drift.groups} "
-        "cells; none is left out for it."
+        f"Outliers in {one.name}: {'; '.join(shown)}{rest}. Chance alone gives about {chance:.2g} in {groups} cells; none "
+        "is left out for it."
     )

@@ -15,8 +15,9 @@ from tests.known_study import KNOWN, Place, known_study
 from bedplate.report.compare_tables import closing_sentences
 from bedplate.report.compared import Question, answer
 from bedplate.report.overview import overview
-from bedplate.report.study_health import study_health
+from bedplate.report.study_health import Series, StudyHealth, study_health
 from bedplate.report.tables import show_document, show_tables
+from bedplate.statistics.drift import Drift, Outlier
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +80,20 @@ def test_one_wild_value_is_an_outlier_and_stays(tmp_path: Path) -> None:
     assert "Outliers in tps of read-write: xfs · fs 4 KiB · db 8 KiB at visit" in text
     assert "0.5" in text
     assert "none is left out for it" in text
+
+
+def test_as_many_outliers_as_chance_gives_are_not_told() -> None:
+    found = Outlier("ext4", 3, 100.0, 0.7, 5, 0.005)
+    series = Series(("d", "r"), "tps of r", False, Drift(1500, 300), (found, found), 0.01)
+    assert () == StudyHealth((series,), 1500, 0, 1500).sentences()
+    rare = replace(series, outliers=(found, replace(found, p_value=1e-5)))
+    (sentence,) = StudyHealth((rare,), 1500, 0, 1500).sentences()
+    assert (
+        "Outliers in tps of r: ext4 at visit 3 (0.70 times its others). Chance alone gives about 3"
+        in sentence
+    )
+    many = replace(series, outliers=(found,) * 9)
+    assert " and 6 more" in StudyHealth((many,), 1500, 0, 1500).sentences()[0]
 
 
 def test_suspect_runs_are_counted_and_bend_no_trend(tmp_path: Path) -> None:
