@@ -28,6 +28,8 @@ _HOST_TOOLS = (
     "mkfs.nilfs2",
     "mkfs.f2fs",
     "mdb_stat",
+    "bonnie++",
+    "fio",
     "mkntfs",
     "losetup",
     "git",
