@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from bedplate.model.visit import EngineBuild, ScratchDevice
     from bedplate.study.store import StudyStore
 
+# The time that a run without transactions is about.
+_TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s")
 # In a summary of one line.
 _SHOWN_REASON_CHARACTERS = 160
 _WHOLE_SECONDS_FROM = 10
@@ -249,7 +251,7 @@ def _speed(run: RunFigures) -> str | None:
     tps = whole.get("tps")
     if tps is not None:
         return f"{tps:,.0f} tps"
-    times = (whole.get(metric) for metric in ("load_total_s", "streams_s", "queries_total_s"))
+    times = (whole.get(metric) for metric in _TIMES)
     seconds = next((value for value in times if value is not None), None)
     if seconds is None:
         return None

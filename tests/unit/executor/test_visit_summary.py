@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
 
@@ -46,6 +47,13 @@ def test_a_tpch_visit_tells_its_times_and_how_many_queries_ended(tmp_path: Path)
     assert "of" not in cold, "the count is said once of passes that are alike"
     assert warm.endswith(" (22 of 22)")
     assert throughput.endswith(" (44 of 44)")
+
+
+def test_an_lmdb_visit_tells_how_long_its_tests_took(tmp_path: Path) -> None:
+    visit = read_study(synthetic_lmdb_study(tmp_path / "study", repetitions=1)).visits[0]
+    parts = _summary(visit.record, visit.runs).split(", ")
+    assert [run.run for run in visit.runs] == [part.rpartition(" s")[0].rpartition(" ")[0] for part in parts]
+    assert parts[0] == "write 1.0 s"
 
 
 def test_a_pass_with_a_timeout_has_its_own_count(tmp_path: Path) -> None:
