@@ -55,6 +55,12 @@ _metrics = click.option(
     multiple=True,
     help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
 )
+_cells = click.option(
+    "--cells",
+    metavar="FILTER",
+    multiple=True,
+    help="only the cells that this selects, as in `compare`; may be given again for more",
+)
 _retry_failed = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")
 
 
@@ -230,16 +236,24 @@ def status(study: Path, *, as_json: bool) -> None:
 @click.option(
     "--metric", metavar="NAME", help="one metric (docs/METHOD.md), in place of what each workload is about"
 )
+@_cells
 @_as_json
-def show(studies: tuple[Path, ...], *, workload: str | None, metric: str | None, as_json: bool) -> None:
+def show(
+    studies: tuple[Path, ...],
+    *,
+    workload: str | None,
+    metric: str | None,
+    cells: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Tables of a study's results."""
     require_studies(studies)
     from bedplate.report import tables  # noqa: PLC0415
 
     if as_json:
-        print_json(tables.show_document(studies, workload=workload, metric=metric))
+        print_json(tables.show_document(studies, workload=workload, metric=metric, cells=cells))
         return
-    print_tables(tables.show_tables(studies, workload=workload, metric=metric))
+    print_tables(tables.show_tables(studies, workload=workload, metric=metric, cells=cells))
 
 
 @program.command()
@@ -323,13 +337,14 @@ def effects(study: Path, *, workload: str | None, metrics: tuple[str, ...], as_j
 @click.option(
     "-o", "--output", metavar="FILE", type=_PATH, default=Path("report.html"), help="the page to write"
 )
-def report(studies: tuple[Path, ...], *, output: Path) -> None:
+@_cells
+def report(studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...]) -> None:
     """Write one self-contained HTML page."""
     require_studies(studies)
     from bedplate.report.build import build_report  # noqa: PLC0415
 
     made = first_made(output)
-    build_report(studies, output)
+    build_report(studies, output, cells=cells)
     give_to_caller(made)
     print(output)
 
@@ -344,13 +359,14 @@ def report(studies: tuple[Path, ...], *, output: Path) -> None:
     required=True,
     help="a directory, or a .ods, .xlsx, .csv, .parquet or .json file",
 )
-def export(study: Path, *, output: Path) -> None:
+@_cells
+def export(study: Path, *, output: Path, cells: tuple[str, ...]) -> None:
     """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
     require_studies([study])
     from bedplate.report.export import export as write  # noqa: PLC0415
 
     made = first_made(output)
-    for path in write(study, output):
+    for path in write(study, output, cells=cells):
         print(path)
     give_to_caller(made)
 

@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 from bedplate import __version__
 from bedplate.errors import PlanError
 from bedplate.report.document import page_document
-from bedplate.report.overview import overview
+from bedplate.report.selected import selected_overviews
 from bedplate.report.shell import page_shell
 
 if TYPE_CHECKING:
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 _PAGE = Path(__file__).parent / "page"
 
 
-def build_report(studies: Sequence[Path], output: Path) -> None:
+def build_report(studies: Sequence[Path], output: Path, *, cells: Sequence[str] = ()) -> None:
     """Write the report of the studies to `output`, whole or not at all; its folder is made if need be.
 
-    PlanError without a study, StudyError where one is damaged.
+    `cells` are filters of cells. PlanError without a study or for a filter that selects nothing, StudyError where a
+    study is damaged.
     """
     if not studies:
         raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
-    found = [overview(path) for path in studies]
+    found = selected_overviews(studies, cells)
     data = _for_script_element(json.dumps(page_document(found), separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
     environment = jinja2.Environment(

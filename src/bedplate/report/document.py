@@ -115,6 +115,7 @@ def _study(found: Overview) -> dict[str, Any]:
         "title": found.study.facts.title,
         "directory": found.study.directory.name,
         "marks": list(found.marks),
+        "selection": found.selection,
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions),
     }

@@ -10,7 +10,7 @@ import polars as pl
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.tpch import WORKLOAD
-from bedplate.report.overview import overview
+from bedplate.report.selected import selected_overviews
 from bedplate.report.tpch_rows import (
     DROPPED_COLUMNS,
     PLAN_COLUMNS,
@@ -78,13 +78,16 @@ FIGURE_COLUMNS: Mapping[str, Any] = {
 }
 
 
-def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> tuple[Path, ...]:
+def export(
+    study: Path, output: Path, formats: Sequence[str] | None = None, *, cells: Sequence[str] = ()
+) -> tuple[Path, ...]:
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
     A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
-    in each of `formats` (default: all). Folders are made where need be. PlanError for an unknown format.
+    in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
+    that they select, and of the canary's visits. PlanError for an unknown format, or a filter that selects nothing.
     """
     suffix = output.suffix.removeprefix(".")
     unknown = [name for name in formats or () if name not in FORMATS]
@@ -95,7 +98,7 @@ def export(study: Path, output: Path, formats: Sequence[str] | None = None) -> t
     is_file = suffix in (*FORMATS, *SPREADSHEETS) and not output.is_dir()
     if is_file and formats not in (None, (), [], [suffix], (suffix,)):
         raise PlanError(f"{output} is one file; --format {', '.join(formats or ())} needs a directory")
-    found = overview(study)
+    (found,) = selected_overviews([study], cells)
     if suffix in SPREADSHEETS and not output.is_dir():
         # Its sheets are made of these tables, and a table needs no spreadsheet.
         from bedplate.report.spreadsheet import write_spreadsheet  # noqa: PLC0415

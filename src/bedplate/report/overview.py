@@ -160,7 +160,7 @@ class Overview:
 
     `runs` are pairs of dataset and run name. `marks` are sentences that stand beside every figure, `pruned` the
     cells that cannot exist, with their reasons. `tpch` has the scores over all cells, one view for each
-    power run of each dataset.
+    power run of each dataset. `selection` says which cells of the study these are; None where they are all.
     """
 
     study: Study
@@ -171,6 +171,7 @@ class Overview:
     marks: tuple[str, ...]
     pruned: tuple[tuple[CellLabel, tuple[str, ...]], ...]
     tpch: tuple[TpchView, ...] = ()
+    selection: str | None = None
 
     def summary(
         self, cell: str, run: tuple[str, str], metric: str, phase: str = WHOLE, item: str = ""

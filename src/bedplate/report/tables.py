@@ -19,6 +19,7 @@ from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
 from bedplate.report.raw_tables import WORKLOADS as RAW
 from bedplate.report.raw_tables import raw_tables
+from bedplate.report.selected import selected_overviews
 from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import (
     BAR_CELLS,
@@ -52,20 +53,23 @@ _WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, LMDB, *RAW)
 
 
 def show_tables(
-    study_paths: Sequence[Path], *, workload: str | None = None, metric: str | None = None
+    study_paths: Sequence[Path],
+    *,
+    workload: str | None = None,
+    metric: str | None = None,
+    cells: Sequence[str] = (),
 ) -> list[RenderableType]:
     """Every study's tables, each with its footnotes.
 
-    `workload` is the name of a run or a type of workload. Without a `metric` each type shows what it is about:
+    `workload` is the name of a run or a type of workload, `cells` are filters of cells. Without a `metric` each type shows what it is about:
     tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
     the parts of each run. The last of a study's tables is that of its durability; below it stands what time did
-    to the study. PlanError where no study has the run or nothing knows the metric.
+    to the study. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
     """
     _require_metric(metric)
     shown: list[RenderableType] = []
     names: list[str] = []
-    for path in study_paths:
-        found = overview(path)
+    for found in selected_overviews(study_paths, cells):
         names += [run for _, run in found.runs]
         runs = _chosen(found, workload)
         if not runs:
@@ -87,14 +91,18 @@ def show_tables(
 
 
 def show_document(
-    study_paths: Sequence[Path], *, workload: str | None = None, metric: str | None = None
+    study_paths: Sequence[Path],
+    *,
+    workload: str | None = None,
+    metric: str | None = None,
+    cells: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The same as JSON: one entry per study, cell and run. Absent figures are null."""
     _require_metric(metric)
     return {
         "studies": [
-            _study_document(overview(path), str(path), workload=workload, metric=metric)
-            for path in study_paths
+            _study_document(found, workload=workload, metric=metric)
+            for found in selected_overviews(study_paths, cells)
         ]
     }
 
@@ -218,15 +226,15 @@ def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:
     return Text(f"{words}\n{MARKS} {metric}: {METRICS[metric].definition}.", style="dim")
 
 
-def _study_document(
-    found: Overview, path: str, *, workload: str | None, metric: str | None
-) -> dict[str, Any]:
+def _study_document(found: Overview, *, workload: str | None, metric: str | None) -> dict[str, Any]:
+    path = str(found.study.directory)
     runs = _chosen(found, workload)
     views = [view for view in found.tpch if (view.dataset, view.run) in runs]
     return {
         "study": path,
         "title": found.study.facts.title,
         "marks": list(found.marks),
+        "selection": found.selection,
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions, study=path),
         "health": list(study_health(found).sentences(runs)),

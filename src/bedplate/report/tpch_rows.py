@@ -37,6 +37,7 @@ SCORE_COLUMNS: Mapping[str, Any] = {
     "queries_kept": pl.Int64,
     "timeouts": pl.String,
     "reasons": pl.String,
+    "selection": pl.String,
 }
 PLAN_COLUMNS: Mapping[str, Any] = {
     "query": pl.String,
@@ -51,6 +52,7 @@ DROPPED_COLUMNS: Mapping[str, Any] = {
     "query": pl.String,
     "causes": pl.String,
     "reasons": pl.String,
+    "selection": pl.String,
 }
 
 
@@ -86,6 +88,7 @@ def _of_cell(found: Overview, view: TpchView, cell: str) -> Iterator[dict[str, A
             "queries_kept": len(scores.kept),
             "timeouts": ", ".join(made.timeouts) if made else "",
             "reasons": "; ".join(score.reasons if score else (left_out,) if left_out else ()),
+            "selection": found.selection,
         }
 
 
@@ -115,6 +118,7 @@ def dropped_rows(found: Overview) -> list[dict[str, Any]]:
             "query": query,
             "causes": "; ".join(view.scores.causes.get(query, ())),
             "reasons": "; ".join(reasons),
+            "selection": found.selection,
         }
         for view in found.tpch
         for query, reasons in view.scores.dropped.items()

@@ -132,11 +132,17 @@ def _score_table(found: Overview, run: Run, view: TpchView | None) -> Renderable
         table.add_row(cell_name(found, cell, notes), *texts, state)
     return Group(
         Text(),
-        _title(found, run, f"Scores of {run[1]}, over {len(by_cell)} of {len(found.cells)} cells"),
+        _title(found, run, _over(found, f"Scores of {run[1]}, over {len(by_cell)}")),
         table,
         *([] if scores is None else [Text(line) for line in dropped_lines(scores)]),
         *notes.lines(),
     )
+
+
+def _over(found: Overview, words: str) -> str:
+    """The cells that have scores, of those that are here, and which of the study's these are."""
+    of = f"{words} of {len(found.cells)} cells"
+    return f"{of} (selected: {found.selection})" if found.selection else of
 
 
 def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, seconds: float) -> list[Text]:

@@ -86,9 +86,10 @@ bedplate.heatMaps = (() => {
       if (cell) return square(cell.index, state, map, onChoose);
       const gone = pruned.find((one) => one.row === row && one.column === column);
       const where = `${name} · ${bedplate.data.blocks(row, column)}`;
-      const text = gone ? `${where}: pruned. ${gone.reasons.join("; ")}` : `${where}: not in the plan`;
+      const absent = page.studies[study].selection ? "not among the selected cells" : "not in the plan";
+      const text = gone ? `${where}: pruned. ${gone.reasons.join("; ")}` : `${where}: ${absent}`;
       const show = () => { byId("heat-detail").textContent = text; };
-      return h("td", { class: "empty", title: text, tabindex: "0", onfocus: show, onmouseenter: show }, gone ? "pruned" : "not planned");
+      return h("td", { class: "empty", title: text, tabindex: "0", onfocus: show, onmouseenter: show }, gone ? "pruned" : page.studies[study].selection ? "–" : "not planned");
     });
   };
 
