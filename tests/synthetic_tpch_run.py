@@ -297,7 +297,10 @@ class TpchRun:
                 value = self._within(name, limit or times[query])
                 yield figure(name, value, phase=QUERIES, item=item, pass_=number)
         limits = [limit for query in QUERY_NUMBERS if (limit := self._limit(query)) is not None]
-        yield figure("queries_total_s", sum(times.values()) + sum(limits), pass_=number)
+        if limits:
+            yield censored("queries_total_s", sum(times.values()) + sum(limits), pass_=number)
+        else:
+            yield figure("queries_total_s", sum(times.values()), pass_=number)
         yield figure("queries_completed", len(times), pass_=number)
         found = power(times, self.recipe.scale_factor)
         yield figure("tpch_power", found.value, pass_=number, reason="; ".join(found.reasons))

@@ -246,16 +246,17 @@ def _summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
 
 
 def _speed(run: RunFigures) -> str | None:
-    """What a run is about, as `24,310 tps` or `93 s`; None where it was not measured."""
-    whole = {row.metric: row.value for row in run.figures if row.phase == "measure" and not row.item}
+    """What a run is about, as `24,310 tps` or `93 s`; `> 93 s` where a part was stopped; None without either."""
+    whole = {row.metric: row for row in run.figures if row.phase == "measure" and not row.item}
     tps = whole.get("tps")
-    if tps is not None:
-        return f"{tps:,.0f} tps"
-    times = (whole.get(metric) for metric in _TIMES)
-    seconds = next((value for value in times if value is not None), None)
-    if seconds is None:
-        return None
-    return format_duration(seconds) if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f} s"
+    if tps is not None and tps.value is not None:
+        return f"{tps.value:,.0f} tps"
+    for row in (whole[metric] for metric in _TIMES if metric in whole):
+        seconds = row.limit if row.value is None else row.value
+        if seconds is not None:
+            words = format_duration(seconds) if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f} s"
+            return f"> {words}" if row.value is None else words
+    return None
 
 
 def _queries(run: RunFigures) -> str:

@@ -157,13 +157,13 @@ def _pruned(number: int, found: Overview) -> list[dict[str, Any]]:
 def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool) -> dict[str, list[Any]]:
     """Columns, one entry per cell, run and metric that has something to say, of whole runs or of parts.
 
-    Those of parts also have `part`, how many repetitions were stopped at a limit, and the limit.
+    `censored` is how many repetitions were stopped at a limit, `limit` the limit. Those of parts also have `part`.
     """
     statistics = ("median", "minimum", "maximum", "variation", "low", "high")
-    names = ("cell", "run", "metric", "n", "basis", *statistics, "reason", "counted")
+    names = ("cell", "run", "metric", "n", "basis", *statistics, "reason", "counted", "censored", "limit")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     if not whole:
-        columns |= {"part": [], "censored": [], "limit": []}
+        columns["part"] = []
     run_of = {run: index for index, run in enumerate(indices.runs)}
     metric_of = {name: index for index, name in enumerate(indices.metrics)}
     first = 0
@@ -184,10 +184,10 @@ def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool)
             columns["reason"].append(None if summary.n else found.absence(key))
             for name in statistics:
                 columns[name].append(rounded(getattr(summary, name), _FIGURE_DIGITS))
+            columns["censored"].append(summary.censored)
+            columns["limit"].append(rounded(entry.limit, _FIGURE_DIGITS))
             if not whole:
                 columns["part"].append(part)
-                columns["censored"].append(summary.censored)
-                columns["limit"].append(entry.limit)
     return columns
 
 

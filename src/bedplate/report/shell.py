@@ -10,6 +10,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
+from bedplate.report.page_parts import ranked
 from bedplate.report.run_heads import has_raw, has_transactions, run_head
 from bedplate.report.wording import (
     FAILED_MARK,
@@ -24,6 +25,7 @@ from bedplate.report.wording import (
     repetitions_sentence,
     span,
 )
+from bedplate.statistics.summary import SummaryKey
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -327,7 +329,9 @@ def _head(found: Overview, run: tuple[str, str]) -> Head:
 
 def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> RunEntry:
     shown = run_head(found, run)
-    summary = found.summary(cell, run, shown.first)
+    seen = ranked(found, SummaryKey(cell, *run, shown.first), found.summary(cell, run, shown.first))
+    summary = seen.summary
+    stopped = summary.median is None and seen.limit is not None
     second = found.summary(cell, run, shown.second).median
     beneath: tuple[str, ...] = ()
     if shown.beneath and second is not None:
@@ -335,7 +339,7 @@ def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> Ru
         beneath = (f"{words} {shown.second_words}",)
     return RunEntry(
         head=_head(found, run),
-        median=number(summary.median),
+        median=f"> {number(seen.limit)}" if stopped else number(summary.median),
         range=(*_range(summary), *beneath),
         counted=counted(summary),
         second=number(second),

@@ -15,6 +15,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.report.durability_table import durability_table
 from bedplate.report.lmdb_tables import lmdb_tables
 from bedplate.report.overview import overview
+from bedplate.report.page_parts import ranked
 from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
 from bedplate.report.raw_tables import WORKLOADS as RAW
@@ -36,6 +37,7 @@ from bedplate.report.table_parts import (
 from bedplate.report.tpch_tables import tpch_tables
 from bedplate.report.tpch_view import tpch_document
 from bedplate.report.wording import durability_words, mark, number, repetitions_sentence, span
+from bedplate.statistics.summary import SummaryKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,8 +204,11 @@ def _row(
         survives.append(notes.number(reason), style="dim")
     figures: list[RenderableType] = []
     for run in runs:
-        summary = found.summary(cell.id, run, metric)
-        text = Text(number(summary.median))
+        # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.
+        shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))
+        summary = shown.summary
+        stopped = summary.median is None and shown.limit is not None
+        text = Text(f"> {number(shown.limit)}" if stopped else number(summary.median))
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
     last = runs[-1]

@@ -63,6 +63,7 @@ def test_a_pass_with_a_timeout_has_its_own_count(tmp_path: Path) -> None:
     text = _summary(visit.record, (visit.runs[0], whole, visit.runs[2]))
     assert "(20 of 21), warm" in text
     assert text.endswith("(20 of 22) (suspect)")
+    assert ", warm > " in text, "the sum with a limit in it is no time"
 
 
 def test_seconds_that_are_few_keep_a_digit(tmp_path: Path) -> None:

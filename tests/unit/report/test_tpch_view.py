@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_cells
+from tests.unit.report.test_tables import printed
 
 from bedplate.model.codec import read, write
 from bedplate.model.metrics import figure
 from bedplate.model.visit import VisitRecord
+from bedplate.report.document import page_document
 from bedplate.report.overview import overview
 from bedplate.report.parts import part_figures, whole_figures
+from bedplate.report.shell import page_shell
+from bedplate.report.tables import show_tables
 from bedplate.report.tpch_view import SCORES, TpchView, plan_letters
 from bedplate.report.wording import span
 from bedplate.statistics.summary import SUSPECT, Summary, SummaryKey
@@ -72,6 +77,32 @@ def test_a_timeout_is_counted_and_not_measured(tmp_path: Path) -> None:
     absent = SummaryKey(EXT4, *found.runs[1], "tpch_power")
     assert (0, 3) == (found.summaries[absent].n, found.summaries[absent].absent)
     assert "query 20 has no time" == found.absence(absent)
+
+
+def test_a_pass_with_a_timeout_took_longer_than_its_sum(tmp_path: Path) -> None:
+    study = synthetic_tpch_study(tmp_path / "study", replace(RECIPE, timeouts=((0, 20),)))
+    found = overview(study)
+    stopped, whole = (found.summary(cell, found.runs[1], "queries_total_s") for cell in (EXT4, BTRFS))
+    assert (0, 3, None) == (stopped.n, stopped.censored, stopped.median)
+    assert (3, 0) == (whole.n, whole.censored)
+    text = printed(show_tables([study], workload="cold", metric="queries_total_s"))
+    (limit,) = re.findall(r"^ ?ext4 .*?> ([\d.]+) ", text, flags=re.MULTILINE)
+    assert float(limit) > 30
+    page = page_document([found])
+    columns = page["summaries"]
+    metric = [m["name"] for m in page["metrics"]].index("queries_total_s")
+    row = {
+        columns["cell"][i]: i
+        for i, place in enumerate(columns["metric"])
+        if (place, columns["run"][i]) == (metric, 1)
+    }
+    assert {0: 3, 1: 0} == {cell: columns["censored"][i] for cell, i in row.items()}
+    assert columns["median"][row[0]] is None
+    assert columns["limit"][row[0]] == pytest.approx(float(limit), rel=1e-3)
+    assert columns["limit"][row[1]] is None
+    (shell,) = page_shell([found])["studies"]
+    medians = {row.name: row.runs[1].median for row in shell.rows}
+    assert ["> ", False] == [medians["ext4"][:2], medians["btrfs"].startswith(">")]
 
 
 def test_scores_are_summaries_too(tmp_path: Path) -> None:

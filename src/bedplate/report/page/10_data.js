@@ -16,11 +16,11 @@ bedplate.data = (() => {
   const take = (s) => {
     for (let i = 0; i < s.cell.length; i += 1) {
       const part = s.part ? s.part[i] : 0;
-      const limit = s.limit ? s.limit[i] : null;
+      const limit = s.limit[i];
       found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}/${part}`, {
         n: s.n[i], basis: s.basis[i], median: s.median[i], minimum: s.minimum[i], maximum: s.maximum[i],
         variation: s.variation[i], low: s.low[i], high: s.high[i], reason: s.reason[i], counted: s.counted[i],
-        censored: s.censored ? s.censored[i] : 0, limit,
+        censored: s.censored[i], limit,
       });
       if (s.n[i] > 0 || limit !== null) {
         note(metricsOf, s.run[i], s.metric[i]);

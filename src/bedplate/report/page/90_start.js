@@ -28,7 +28,9 @@
   };
 
   const chooseCells = () => {
-    const measured = page.cells.map((_, cell) => cell).filter((cell) => bedplate.data.summary(cell, state.run, state.metric, state.part)?.n);
+    // What was stopped at a limit was measured as well, up to there.
+    const told = (entry) => entry && (entry.n > 0 || entry.limit !== null);
+    const measured = page.cells.map((_, cell) => cell).filter((cell) => told(bedplate.data.summary(cell, state.run, state.metric, state.part)));
     // One cell of each variant, those with the usual 8 KiB blocks where there are any.
     const panels = new Map();
     for (const cell of measured) {
