@@ -13,6 +13,7 @@ from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import MARKS, Notes, cell_name, plain_table, state_text
 from bedplate.report.tpch_view import SCORES, plan_letters
 from bedplate.report.wording import number
+from bedplate.statistics.summary import SUSPECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -135,6 +136,7 @@ def _score_table(found: Overview, run: Run, view: TpchView | None) -> Renderable
         _title(found, run, _over(found, f"Scores of {run[1]}, over {len(by_cell)}")),
         table,
         *([] if scores is None else [Text(line) for line in dropped_lines(scores)]),
+        *([] if scores is None else [Text(line) for line in suspect_lines(found, scores)]),
         *notes.lines(),
     )
 
@@ -153,7 +155,8 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
         score: Score = getattr(scores, name)
         if score.value is None:
             # Of the m-figures the lines below the table say it, once for all cells.
-            why = notes.number(f"{name}: {', '.join(score.reasons)}") if name in {"time", "score"} else ""
+            own = name in {"time", "score"} or scores.basis == SUSPECT
+            why = notes.number(f"{name}: {', '.join(score.reasons)}") if own else ""
             texts.append(Text(f"–{why}"))
             continue
         unit = seconds if name.endswith("time") else 1.0
@@ -178,6 +181,16 @@ def dropped_lines(scores: Scores) -> list[str]:
     for query in scores.dropped:
         groups.setdefault(", ".join(scores.causes.get(query, ("no reason is known",))), []).append(query)
     return [f"{left}. Dropped:", *(f"  {', '.join(queries)}: {why}" for why, queries in groups.items())]
+
+
+def suspect_lines(found: Overview, scores: Scores) -> list[str]:
+    """Which cells have only suspect runs, and what that means for the others; nothing where there are none."""
+    named = "; ".join(found.cells[cell].label.full for cell in scores.only_suspect)
+    if not named:
+        return []
+    if len(scores.only_suspect) == len(scores.cells):
+        return ["Every cell has only suspect runs, so these scores are suspect throughout."]
+    return [f"Only suspect runs, so that they set no best time and drop no query: {named}."]
 
 
 def _rate_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:

@@ -215,6 +215,7 @@ def tpch_document(view: TpchView) -> dict[str, Any]:
         "dropped": {query: list(reasons) for query, reasons in scores_.dropped.items()},
         "causes": {query: list(causes) for query, causes in scores_.causes.items()},
         "left_out": dict(scores_.left_out),
+        "only_suspect": list(scores_.only_suspect),
         "cells": [
             {**codec.to_json(cell), "repetitions": view.repetitions[cell.cell]} for cell in scores_.cells
         ],

@@ -8,6 +8,10 @@ selected cell with one and the same plan: there the storage is compared and not 
 A timeout knows only its limit: it counts as the limit in a time and as 0 in a score. A median is a timeout
 where it hangs on one. A time that is missing is not zero: the cell that lacks it has no `time` and no
 `score`, and the query is no part of the m-figures.
+
+A cell that has only suspect runs is scored beside the others and decides nothing for them: as long as there are
+trusted cells, the best times are theirs, and so is the choice of the queries that are kept. Its own score may so
+pass the number of queries. It has m-figures where its kept queries finished with the plan of the trusted cells.
 """
 
 from __future__ import annotations
@@ -104,7 +108,7 @@ class Scores:
 
     `queries` are those that any selected cell ran, `kept` those that the m-figures are made of, `dropped`
     the others, each with every reason, and `causes` the same without the names of cells. `left_out` are
-    selected cells without a single time, with the reason.
+    selected cells without a single time, with the reason. `only_suspect` are those that have no trusted run.
     """
 
     cells: tuple[CellScores, ...]
@@ -113,6 +117,7 @@ class Scores:
     dropped: Mapping[str, tuple[str, ...]]
     left_out: Mapping[str, str]
     causes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_suspect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,18 +162,21 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
     cells = [cell for name in names if (cell := by_cell.get(name)) is not None and cell.times()]
     present = {cell.name for cell in cells}
     queries = tuple(sorted({query for cell in cells for query in cell.runs}, key=_query_order))
-    times = {cell.name: cell.times() for cell in cells}
-    best = _best_times(times.values())
-    found = {query: reasons for query in queries if (reasons := _drop_reasons(query, cells))}
+    trusted = [cell for cell in cells if cell.basis == TRUSTED]
+    deciding = trusted or cells
+    # A query that no trusted cell has a time of is best where a suspect one has; it is dropped all the same.
+    best = _best_times(cell.times() for cell in cells) | _best_times(cell.times() for cell in deciding)
+    found = {query: reasons for query in queries if (reasons := _drop_reasons(query, deciding))}
     dropped = {query: tuple(text for _, text in reasons) for query, reasons in found.items()}
     kept = tuple(query for query in queries if query not in dropped)
     return Scores(
-        cells=tuple(_cell_scores(cell, queries, kept, best) for cell in cells),
+        cells=tuple(_cell_scores(cell, queries, kept, best, _unlike(cell, kept, trusted)) for cell in cells),
         queries=queries,
         kept=kept,
         dropped=dropped,
         left_out={name: "no query has a time here" for name in names if name not in present},
         causes={query: tuple(dict(reasons)) for query, reasons in found.items()},
+        only_suspect=tuple(cell.name for cell in cells if cell.basis == SUSPECT),
     )
 
 
@@ -240,6 +248,15 @@ def _drop_reasons(query: str, cells: Sequence[_Cell]) -> tuple[tuple[str, str], 
     return tuple(reasons)
 
 
+def _unlike(cell: _Cell, kept: Sequence[str], trusted: Sequence[_Cell]) -> tuple[str, ...]:
+    """What speaks against m-figures of a cell that had no say in what was kept; nothing of a trusted cell."""
+    if cell.basis == TRUSTED or not trusted:
+        return ()
+    # All trusted cells agree on a query that was kept: one stands for them.
+    found = {query: dict(_drop_reasons(query, (trusted[0], cell))) for query in kept}
+    return tuple(f"query {query}: {', '.join(causes)}" for query, causes in found.items() if causes)
+
+
 @dataclass(frozen=True)
 class _Figure:
     """How a figure is made of times, and what its ideal is, given the best times."""
@@ -267,16 +284,21 @@ def _score_figure(queries: int) -> _Figure:
 
 
 def _cell_scores(
-    cell: _Cell, queries: Sequence[str], kept: Sequence[str], best: Mapping[str, _Time]
+    cell: _Cell,
+    queries: Sequence[str],
+    kept: Sequence[str],
+    best: Mapping[str, _Time],
+    unlike: tuple[str, ...],
 ) -> CellScores:
     times = cell.times()
+    none = Score(None, reasons=("the cell has only suspect runs, unlike the others", *unlike))
     return CellScores(
         cell=cell.name,
         basis=cell.basis,
         time=_score(cell, queries, best, _time_figure()),
         score=_score(cell, queries, best, _score_figure(len(queries))),
-        m_time=_score(cell, kept, best, _time_figure()),
-        m_score=_score(cell, kept, best, _score_figure(len(kept))),
+        m_time=none if unlike else _score(cell, kept, best, _time_figure()),
+        m_score=none if unlike else _score(cell, kept, best, _score_figure(len(kept))),
         timeouts=tuple(query for query in queries if (time := times.get(query)) and time.timeout),
         times_s={query: times[query].seconds for query in queries if query in times},
     )

@@ -208,6 +208,53 @@ def test_suspect_runs_count_only_where_there_is_no_other() -> None:
     assert (1, SUSPECT) == (cell.time.value, cell.basis)
 
 
+def doubtful(cell: str, times: Sequence[float | None], plans: Sequence[str] | None = None) -> list[QueryRun]:
+    return runs_of(cell, times, plans=plans, validity=Validity.SUSPECT)
+
+
+def test_a_cell_of_suspect_runs_sets_no_best_time() -> None:
+    good, other = runs_of("a", (10, 20)), runs_of("b", (20, 20))
+    alone = scored(good, other)
+    result = scored(good, other, doubtful("c", (1, 40)))
+    assert alone.cells == result.cells[:2], "nothing of it is felt by the trusted cells"
+    assert ("c",) == result.only_suspect
+    # Ten times as fast as the best that is believed.
+    assert (41, 10.5, 41, 10.5) == values(result.cells[2])
+
+
+def test_a_cell_of_suspect_runs_drops_no_query() -> None:
+    result = scored(
+        runs_of("a", (10, 20, 30)),
+        runs_of("b", (20, 20, 20)),
+        doubtful("c", (1, None, 3), plans=("q", "p", "p")),
+        doubtful("d", (10, 10, 10)),
+        doubtful("e", (10, 10)),
+    )
+    assert ("1", "2", "3") == result.kept
+    assert {} == result.dropped
+    unlike, alike, lacking = result.cells[2:]
+    assert unlike.m_score == unlike.m_time
+    assert unlike.m_score.reasons[1:] == ("query 1: plans differ between cells", "query 2: over its limit")
+    assert (30, 1.0 + 2.0 + 2.0) == values(alike)[2:]
+    assert ("query 3: no time",) == lacking.m_time.reasons[1:]
+    assert 304 == unlike.time.value
+
+
+def test_suspect_cells_among_themselves_are_scored_as_ever() -> None:
+    trusted = scored(runs_of("a", (10, 15, 100)), runs_of("b", (20, 20, 75)))
+    result = scored(doubtful("a", (10, 15, 100)), doubtful("b", (20, 20, 75)))
+    assert ("a", "b") == result.only_suspect
+    assert () == trusted.only_suspect
+    assert [values(cell) for cell in trusted.cells] == [values(cell) for cell in result.cells]
+
+
+def test_a_query_that_only_suspect_cells_ended_is_dropped_and_has_a_best_time() -> None:
+    result = scored(runs_of("a", (10,)), doubtful("b", (10, 7)))
+    assert {"2": ("no time in a",)} == result.dropped
+    assert 2.0 == result.cells[1].score.value
+    assert result.cells[0].score.value is None
+
+
 def test_two_passes_are_not_mixed() -> None:
     with pytest.raises(ValueError, match="query 1 comes twice in repetition 1 of a"):
         scored([*runs_of("a", (10,)), *runs_of("a", (1,))])
@@ -309,6 +356,19 @@ def test_bounds_of_the_figures(table: list[list[float | None]]) -> None:
         if result.kept:
             assert cell.m_score.value is not None
             assert cell.m_score.value <= cell.score.value + 1e-9
+
+
+@settings(deadline=None)
+@given(_TABLES, _TABLES)
+def test_suspect_cells_are_not_felt_by_trusted_ones(
+    trusted: list[list[float | None]], suspect: list[list[float | None]]
+) -> None:
+    width = min(len(trusted[0]), len(suspect[0]))
+    good = [runs_of(f"good {n}", times[:width]) for n, times in enumerate(trusted)]
+    bad = [doubtful(f"bad {n}", times[:width], ("q",) * width) for n, times in enumerate(suspect)]
+    alone, beside = scored(*good), scored(*bad, *good)
+    assert alone.cells == beside.cells[len(bad) :]
+    assert (alone.kept, alone.dropped) == (beside.kept, beside.dropped)
 
 
 @settings(deadline=None)
