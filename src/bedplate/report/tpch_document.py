@@ -15,6 +15,7 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH
 from bedplate.report.courses import packed, rounded
 from bedplate.report.plan_difference import first_difference, plan_lines
+from bedplate.report.tpch_query_times import packed_query_times
 from bedplate.report.tpch_view import SCORES, read_plans
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]
             for number, (found, cells) in enumerate(zip(overviews, cell_of, strict=True))
             for view in found.tpch
         ],
+        "times": packed_query_times(
+            [(view, cells) for found, cells in zip(overviews, cell_of, strict=True) for view in found.tpch]
+        ),
         "plans": _plans(overviews, runs, cell_of),
     }
 
@@ -63,15 +67,23 @@ def _scores(
         "left_out": [
             [cell_of[cell], names.in_words(reason)] for cell, reason in view.scores.left_out.items()
         ],
-        "cells": [_cell_scores(cell, view, cell_of[cell.cell]) for cell in view.scores.cells],
+        "only_suspect": [cell_of[cell] for cell in view.scores.only_suspect],
+        "cells": [
+            _cell_scores(cell, view, cell_of[cell.cell], bounded=not found.cells[cell.cell].incomparable)
+            for cell in view.scores.cells
+        ],
     }
 
 
-def _cell_scores(cell: CellScores, view: TpchView, index: int) -> dict[str, Any]:
-    """Each score as value, share of the ideal, ends of the interval, and why there is none."""
+def _cell_scores(cell: CellScores, view: TpchView, index: int, *, bounded: bool) -> dict[str, Any]:
+    """Each score as value, share of the ideal, ends of the interval, and why there is none.
+
+    Of visits that cannot be compared there is no interval (CellFacts.incomparable): they are not `bounded`.
+    """
     made = {
         name: [
-            *(rounded(getattr(score, part), _DIGITS) for part in ("value", "ideal_share", "low", "high")),
+            *(rounded(getattr(score, part), _DIGITS) for part in ("value", "ideal_share")),
+            *(rounded(getattr(score, part), _DIGITS) if bounded else None for part in ("low", "high")),
             list(score.reasons),
         ]
         for name in SCORES
@@ -81,6 +93,7 @@ def _cell_scores(cell: CellScores, view: TpchView, index: int) -> dict[str, Any]
         "cell": index,
         "basis": cell.basis,
         "n": view.repetitions.get(cell.cell, 0),
+        "bounded": bounded,
         "timeouts": list(cell.timeouts),
         **made,
     }

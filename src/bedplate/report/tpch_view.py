@@ -32,7 +32,7 @@ class TpchView:
     """The scores of one power run over all cells of a study.
 
     `plans` are the hashes that a query had in a cell, each once, in the order of the repetitions.
-    `repetitions` counts the runs behind a cell's scores.
+    `repetitions` counts the runs behind a cell's scores, `query_runs` are what these are made of.
     """
 
     dataset: str
@@ -40,6 +40,7 @@ class TpchView:
     scores: Scores
     plans: Mapping[str, Mapping[str, tuple[str, ...]]]
     repetitions: Mapping[str, int]
+    query_runs: tuple[QueryRun, ...] = ()
 
 
 def tpch_views(
@@ -73,6 +74,7 @@ def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[st
         scores=made,
         plans={cell: {q: tuple(found) for q, found in queries.items()} for cell, queries in plans.items()},
         repetitions={cell: len(numbers) for cell, numbers in counting.items()},
+        query_runs=tuple(rows),
     )
 
 

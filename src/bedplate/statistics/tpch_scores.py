@@ -180,6 +180,14 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
     )
 
 
+def interval_factor(repetitions: int) -> float | None:
+    """What the scatter of logarithms is multiplied with for half an interval; None where there is none."""
+    if repetitions < REPETITIONS_FOR_INTERVAL:
+        return None
+    quantile = float(stdtrit(repetitions - 1, 0.5 + CONFIDENCE / 2))
+    return quantile * _MEDIAN_SCATTER / math.sqrt(repetitions)
+
+
 def _by_cell(runs: Iterable[QueryRun], selected: Sequence[str]) -> dict[str, _Cell]:
     grouped: defaultdict[str, list[QueryRun]] = defaultdict(list)
     for run in runs:
@@ -332,11 +340,11 @@ def _interval(
     times scatter too shifts all cells alike and is not in it. None below three complete repetitions and
     where one of them is 0. A score's upper bound stops at the number of queries.
     """
-    if len(repeated) < REPETITIONS_FOR_INTERVAL or min(repeated) <= 0 or value <= 0:
+    factor = interval_factor(len(repeated))
+    if factor is None or min(repeated) <= 0 or value <= 0:
         return None, None
     logarithms = [math.log(figure) for figure in repeated]
-    error = _MEDIAN_SCATTER * stdev(logarithms, fmean(logarithms)) / math.sqrt(len(logarithms))
-    half = float(stdtrit(len(logarithms) - 1, 0.5 + CONFIDENCE / 2)) * error
+    half = factor * stdev(logarithms, fmean(logarithms))
     try:
         return value * math.exp(-half), min(value * math.exp(half), max(most, value))
     except OverflowError:

@@ -1,5 +1,5 @@
 "use strict";
-// TPC-H's scores over all cells, and the specification's own figures, which nobody audited.
+// TPC-H's scores over a choice of cells, and the specification's own figures, which nobody audited.
 
 bedplate.scores = (() => {
   const { element: h, number } = bedplate;
@@ -7,6 +7,12 @@ bedplate.scores = (() => {
   const byId = (id) => document.getElementById(id);
   const NAMES = ["time", "score", "m_time", "m_score"];
   const OFFICIAL = { power: [["tpch_power", "power"]], throughput: [["tpch_throughput", "throughput"], ["tpch_composite", "composite"]] };
+
+  const NAMED_MOST = 3;
+  const LEVELS = [["panel", "Variants"], ["row", "File system blocks"], ["column", "Database blocks"]];
+  // Which cells: all, those of some variants and blocks (what is left out of each), or those chosen under Courses.
+  const over = { mode: "all", without: { panel: new Set(), row: new Set(), column: new Set() } };
+  let last = null;
 
   const meter = (share, text) => h("div", { class: "meter" },
     h("span", { class: "rail" }, h("i", { width: `${Math.max(0, Math.min(1, share ?? 0)) * 100}%` })), h("b", {}, text));
@@ -43,14 +49,72 @@ bedplate.scores = (() => {
       page.cells.map((cell, index) => [bedplate.data.cellName(index), cell.durability, ...shown.map((one) => value(index, one))]));
   };
 
-  const draw = (state) => {
+  // A database block that an engine does not have is no level.
+  const levels = (name) => {
+    const found = new Map();
+    for (const cell of page.cells) if (cell[name]) found.set(cell[name], cell[`${name}_bytes`] ?? 0);
+    return name === "panel" ? [...found.keys()] : [...found].sort((one, other) => one[1] - other[1]).map(([level]) => level);
+  };
+
+  const meant = (study, state) => {
+    const mine = page.cells.map((_, cell) => cell).filter((cell) => page.cells[cell].study === study);
+    if (over.mode === "chosen") return mine.filter((cell) => state.cells.includes(cell));
+    if (over.mode === "levels") return mine.filter((cell) => LEVELS.every(([name]) => !over.without[name].has(page.cells[cell][name])));
+    return mine;
+  };
+
+  const few = (all, join, more) => [...all.slice(0, NAMED_MOST), ...(all.length > NAMED_MOST ? [`${all.length - NAMED_MOST} more ${more}${all.length === NAMED_MOST + 1 ? "" : "s"}`] : [])].join(join);
+
+  const inWords = ([, words, groups]) => words + groups.map((group) => few(group.map(bedplate.data.cellName), "; ", "cell")).join(" | ");
+
+  // A view over the cells that are meant: the document's own where these are all of them.
+  const viewOver = (place, times, state) => {
+    const whole = page.tpch.scores[place];
+    const selected = meant(whole.study, state);
+    const all = page.cells.filter((cell) => cell.study === whole.study).length;
+    if (selected.length === all) return { ...whole, selected, all };
+    const made = bedplate.tpchScores.scores(times.views[place], selected, times.factors);
+    const unbounded = new Set(whole.cells.filter((cell) => !cell.bounded).map((cell) => cell.cell));
+    const bound = (cell, [value, share, low, high, reasons]) => (unbounded.has(cell) ? [value, share, null, null, reasons] : [value, share, low, high, reasons]);
+    return {
+      ...made, study: whole.study, run: whole.run, selected, all,
+      cells: made.cells.map((cell) => ({ ...cell, ...Object.fromEntries(NAMES.map((name) => [name, bound(cell.cell, cell[name])])) })),
+      dropped: made.dropped.map(([query, reasons]) => {
+        const words = reasons.slice(0, NAMED_MOST).map(inWords);
+        const rest = reasons.length - words.length;
+        return [query, rest > 0 ? [...words, `${rest} more reason${rest === 1 ? "" : "s"}`] : words];
+      }),
+    };
+  };
+
+  const overWords = (view) => {
+    const study = page.studies[view.study];
+    const of = view.selected.length === view.all ? `all ${view.all} cells` : `${view.selected.length} of ${view.all} cells`;
+    const doubt = view.only_suspect.length;
+    const suspect = doubt === 0 ? "" : doubt === view.cells.length ? " Every cell here has only suspect runs."
+      : ` ${doubt} cell${doubt === 1 ? " has" : "s have"} only suspect runs: they set no best time and drop no query.`;
+    return `${bedplate.data.several ? `${study.title}: ` : ""}over ${of}${study.selection ? ` of the selection ${study.selection}` : ""}.${suspect}`;
+  };
+
+  const drawOfficial = () => {
+    byId("scores-audit").textContent = `QphH@SF, medians over the repetitions with their range: ${page.tpch.note}.`;
+    byId("scores-official").replaceChildren(official());
+  };
+
+  const draw = async (state) => {
     if (!byId("scores")) return;
+    last = state;
+    drawOfficial();
+    const times = await bedplate.unpack(page.tpch.times);
     const views = page.tpch.scores;
+    if (!views.length) return;
     const run = views.some((view) => view.run === state.run) ? state.run : views[0].run;
-    const chosen = views.filter((view) => view.run === run);
-    byId("scores-note").textContent = run === state.run
+    const chosen = views.map((view, place) => [view, place]).filter(([view]) => view.run === run).map(([, place]) => viewOver(place, times, state));
+    const which = run === state.run
       ? `${bedplate.data.runName(run)}, best score first. An interval says how steady a cell is; it needs three complete repetitions.`
       : `${bedplate.data.runName(state.run)} has no scores; these are those of ${bedplate.data.runName(run)}.`;
+    const maps = over.mode === "all" ? "" : " Heat maps of scores stay over all cells.";
+    byId("scores-note").textContent = `${which} ${chosen.map(overWords).map((words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`).join(" ")}${maps}`;
     const head = (view) => (bedplate.data.several ? h("h3", {}, page.studies[view.study].title) : null);
     const all = (make) => chosen.flatMap((view) => [head(view), make(view)].filter((part) => part !== null));
     byId("scores-table").replaceChildren(...all(table));
@@ -62,9 +126,24 @@ bedplate.scores = (() => {
     bedplate.lazyTable("scores-dropped", () => h("div", {}, all((view) => (view.dropped.length
       ? bedplate.table(["Query", "Why it is left out"], view.dropped.map(([query, reasons]) => [query, h("div", {}, reasons.map((reason) => h("div", {}, reason)))]))
       : h("p", {}, "None.")))));
-    byId("scores-audit").textContent = `QphH@SF, medians over the repetitions with their range: ${page.tpch.note}.`;
-    byId("scores-official").replaceChildren(official());
   };
+
+  // Boxes for every level, all of them ticked: what is left out is what is not.
+  const wire = () => {
+    byId("choose-scores").addEventListener("change", (event) => {
+      over.mode = event.target.value;
+      byId("scores-levels").hidden = over.mode !== "levels";
+      draw(last);
+    });
+    byId("scores-levels").append(...LEVELS.map(([name, words]) => h("fieldset", { class: "cell-choice" }, h("legend", { class: "note" }, words),
+      levels(name).map((level) => h("label", {}, h("input", { type: "checkbox", checked: true, "data-level": name, value: level, onchange: (event) => {
+        if (event.target.checked) over.without[name].delete(level);
+        else over.without[name].add(level);
+        draw(last);
+      } }), h("span", {}, level))))));
+  };
+
+  if (byId("scores")) wire();
 
   return { draw };
 })();

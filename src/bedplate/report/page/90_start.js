@@ -54,7 +54,7 @@
     });
     bedplate.items.draw(state);
     bedplate.raw.draw(state);
-    return Promise.all([bedplate.courses.draw(state), bedplate.courses.drawLatency(state), bedplate.courses.drawDistribution(state)]);
+    return Promise.all([bedplate.scores.draw(state), bedplate.courses.draw(state), bedplate.courses.drawLatency(state), bedplate.courses.drawDistribution(state)]);
   };
 
   const chooseCell = (cell) => {
@@ -70,7 +70,6 @@
     bedplate.tables.drawCaches(state.run);
     bedplate.tables.drawCheckpoints(state.run);
     bedplate.order.draw(state);
-    bedplate.scores.draw(state);
     bedplate.lmdb.draw(state);
     return Promise.all([drawRuns(), bedplate.plans.draw(state)]);
   };
