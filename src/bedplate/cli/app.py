@@ -333,6 +333,49 @@ def effects(study: Path, *, workload: str | None, metrics: tuple[str, ...], as_j
 
 
 @program.command()
+@_study_directory
+@click.option(
+    "--workload",
+    "workloads",
+    metavar="NAME",
+    multiple=True,
+    help="only this run, or the runs of this type: pgbench, tpch; may be given again",
+)
+@click.option(
+    "--durability",
+    type=click.Choice(["durable", "bounded loss", "unsafe", "unknown"]),
+    metavar="CLASS",
+    help="only cells of this class: durable, 'bounded loss', unsafe, unknown; without it the first two",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(["volatile", "protected"]),
+    default="volatile",
+    help="which cache the device has: one that a power cut empties, or one that survives it",
+)
+@_cells
+@_as_json
+def advise(
+    study: Path,
+    *,
+    workloads: tuple[str, ...],
+    durability: str | None,
+    cache: str,
+    cells: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Which cells to choose among those that are equally durable, and what to measure next.
+
+    On more than speed, as far as the runs have it: p99, steadiness across checkpoints, space, what is written. From
+    comparisons that hold together, not from point estimates: with two repetitions there is no recommendation.
+    """
+    require_studies([study])
+    from bedplate.cli.advising import advise as recommend  # noqa: PLC0415
+
+    recommend(study, workloads=workloads, durability=durability, cache=cache, cells=cells, as_json=as_json)
+
+
+@program.command()
 @_study_directories
 @click.option(
     "-o", "--output", metavar="FILE", type=_PATH, default=Path("report.html"), help="the page to write"
