@@ -141,15 +141,21 @@ def _design(
 
 
 def _complete(cells: Sequence[DesignCell]) -> tuple[tuple[int, ...], list[DesignCell]]:
+    repetitions, kept = complete_part([cell.values for cell in cells])
+    return repetitions, [cells[row] for row in kept]
+
+
+def complete_part(rows: Sequence[Mapping[int, float]]) -> tuple[tuple[int, ...], list[int]]:
+    """The repetitions to keep of rows by repetition, and which rows have all of them."""
     counts: defaultdict[int, int] = defaultdict(int)
-    for cell in cells:
-        for repetition in cell.values:
+    for row in rows:
+        for repetition in row:
             counts[repetition] += 1
     by_count = sorted(counts, key=lambda repetition: (-counts[repetition], repetition))
-    best: tuple[int, tuple[int, ...], list[DesignCell]] = (0, (), [])
+    best: tuple[int, tuple[int, ...], list[int]] = (0, (), [])
     for k in range(1, len(by_count) + 1):
         chosen = by_count[:k]
-        kept = [cell for cell in cells if all(repetition in cell.values for repetition in chosen)]
+        kept = [at for at, row in enumerate(rows) if all(repetition in row for repetition in chosen)]
         if len(kept) * k >= best[0]:
             best = (len(kept) * k, tuple(sorted(chosen)), kept)
     return best[1], best[2]

@@ -135,18 +135,18 @@ def _shares(logs: FloatArray, factors: tuple[str, ...], confidence: float) -> tu
         effects[factors[first - 1], factors[second - 1]] = both - alone[first] - alone[second]
     if len(factors) > 2:
         effects[()] = centred - np.sum(list(effects.values()), axis=0)
-    total = _products(centred)
+    total = products_of(centred)
     if _across(total) <= 0:
         return ()
-    return tuple(_share(name, _products(found), total, confidence) for name, found in effects.items())
+    return tuple(_share(name, products_of(found), total, confidence) for name, found in effects.items())
 
 
 def _mean_over(values: FloatArray, axes: Sequence[int]) -> FloatArray:
     return np.broadcast_to(values.mean(axis=tuple(axes), keepdims=True), values.shape)
 
 
-def _products(effect: FloatArray) -> FloatArray:
-    """Inner products of every two repetitions, over the cells."""
+def products_of(effect: FloatArray) -> FloatArray:
+    """Inner products of every two repetitions, over the cells; repetitions lie on the first axis."""
     flat = effect.reshape(len(effect), -1)
     return np.asarray(flat @ flat.T)
 
@@ -157,7 +157,8 @@ def _across(products: FloatArray) -> float:
     return float((products.sum() - np.trace(products)) / (n * (n - 1)))
 
 
-def _pseudo_values(products: FloatArray) -> FloatArray:
+def pseudo_values(products: FloatArray) -> FloatArray:
+    """Jackknife values of the mean product of different repetitions, one for each repetition; three at least."""
     n = len(products)
     without = [_across(np.delete(np.delete(products, left, axis=0), left, axis=1)) for left in range(n)]
     return n * _across(products) - (n - 1) * np.array(without)
@@ -168,7 +169,7 @@ def _share(name: tuple[str, ...], effect: FloatArray, total: FloatArray, confide
     n = len(total)
     if n < REPETITIONS_MIN:
         return Share(name, share, None, None)
-    part, whole = _pseudo_values(effect), _pseudo_values(total)
+    part, whole = pseudo_values(effect), pseudo_values(total)
     scatter = np.cov(part, whole) * float(stdtrit(n - 1, 0.5 + confidence / 2)) ** 2 / n
     # Fieller: all shares s for which the mean of part - s * whole is not significantly different from 0.
     square = whole.mean() ** 2 - scatter[1, 1]
