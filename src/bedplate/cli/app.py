@@ -378,6 +378,28 @@ def advise(
 @program.command()
 @_study_directories
 @click.option(
+    "--claims",
+    "files",
+    metavar="FILE",
+    type=_PATH,
+    multiple=True,
+    help="a file of claims (docs/CLAIMS.md), in place of those that come with bedplate; may be given again",
+)
+@_as_json
+def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool) -> None:
+    """What the original studies concluded, or you do: holds, does not hold, cannot tell, or not measured.
+
+    Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
+    """
+    require_studies(studies)
+    from bedplate.cli.claims import claims as judge  # noqa: PLC0415
+
+    judge(studies, files=files, as_json=as_json)
+
+
+@program.command()
+@_study_directories
+@click.option(
     "-o", "--output", metavar="FILE", type=_PATH, default=Path("report.html"), help="the page to write"
 )
 @_cells

@@ -13,7 +13,7 @@ What `bedplate COMMAND --help` prints, for reading in one place. A test holds th
 `PYTHONPATH=src python -m bedplate.cli.reference > docs/COMMANDS.md` renews it.
 
 Measuring needs root, as it formats and mounts, or a guest (`--executor qemu`). `plan`, `doctor`, `status`,
-`show`, `compare`, `effects`, `advise`, `report` and `export` need neither. Exit codes: 0 done, 1 some runs failed, 2 the
+`show`, `compare`, `effects`, `advise`, `claims`, `report` and `export` need neither. Exit codes: 0 done, 1 some runs failed, 2 the
 plan or the call is wrong, 3 a requirement is missing (a tool, a right, the kernel of the next visit), 130
 interrupted. `compare --fail-if` has those that `git bisect run` understands: 0 the condition does not hold, 1 it
 holds of some comparison, 125 it cannot be told; 2 stays a wrong call, which bisecting takes for a bad commit.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # The phase of the figures of a whole run.
 WHOLE = "measure"
 # Made once for a visit, under the names of the phases in which it was prepared.
-_OF_THE_VISIT = ("mkfs_s", "cluster_s", "load_s")
+VISIT_FIGURES = ("mkfs_s", "cluster_s", "load_s")
 
 
 def whole_figures(figures: Sequence[Figure]) -> Mapping[str, Figure]:
@@ -30,4 +30,4 @@ def part_figures(figures: Sequence[Figure]) -> Mapping[tuple[str, str, str], Fig
 
 
 def _is_whole(figure: Figure) -> bool:
-    return not figure.item and (figure.phase == WHOLE or figure.metric in _OF_THE_VISIT)
+    return not figure.item and (figure.phase == WHOLE or figure.metric in VISIT_FIGURES)

@@ -1,0 +1,112 @@
+"""`claims` as a command: the shipped files, own ones, documents, wrong calls; and the page that explains the keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.known_study import KNOWN, Place, known_study
+
+from bedplate.report.claim_file import CHECKS, Check, Claim, ClaimFile, parse_claims
+
+ROOT = Path(__file__).parents[3]
+CLAIM = """
+title = "Mine"
+[[claim]]
+id = "xfs-slower"
+sentence = "XFS is slower."
+[[claim.check]]
+kind = "ratio"
+run = "read-write"
+metric = "tps"
+baseline = "type=ext4 barrier=yes"
+contender = "type=xfs"
+at_most = 1.0
+"""
+
+
+def tps(place: Place) -> float:
+    """XFS is slower by a fifth; each repetition is a little slower for all, and ext4 more so."""
+    speed = 800.0 if place.cell.filesystem.type == "xfs" else 1000.0 + place.repetition
+    return speed - place.repetition
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return known_study(tmp_path_factory.mktemp("claims") / "study", tps, KNOWN)
+
+
+def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bedplate", "claims", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "80"},
+    )
+
+
+def test_own_claims_are_judged(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(CLAIM)
+    done = call(study, "--claims", tmp_path / "mine.toml", "--json")
+    assert (0, "") == (done.returncode, done.stderr)
+    document = json.loads(done.stdout)
+    assert [["Mine", "holds"]] == [
+        [file["title"], file["claims"][0]["finding"]] for file in document["files"]
+    ]
+
+
+def test_the_shipped_claims_are_judged_without_a_file(study: Path) -> None:
+    done = call(study)
+    assert (0, "") == (done.returncode, done.stderr)
+    for words in ("T. Vondra, 2011", "H. Chu, 2012", "bonnie++", "not measured", "30 claims"):
+        assert words in done.stdout
+
+
+def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text(CLAIM.replace("at_most", "at_moist"))
+    done = call(study, "--claims", tmp_path / "wrong.toml", "--claims", tmp_path / "none.toml")
+    assert 2 == done.returncode
+    assert "did you mean at_most?" in done.stderr
+    assert "none.toml: cannot be read" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
+    assert 2 == call(tmp_path).returncode
+
+
+def _documented() -> dict[str, set[str]]:
+    """The keys in the first column of the table under each heading of docs/CLAIMS.md."""
+    found: dict[str, set[str]] = {}
+    heading = ""
+    for line in (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            heading = line[3:]
+        elif row := re.match(r"\| `([a-z_]+)` \|", line):
+            found.setdefault(heading, set()).add(row[1])
+    return found
+
+
+def test_every_key_is_documented_and_no_other() -> None:
+    own = {kind: set(table.model_fields) - set(Check.model_fields) for kind, table in CHECKS.items()}
+    expected = {
+        "The file": set(ClaimFile.model_fields),
+        "[[claim]]": set(Claim.model_fields),
+        "Every [[claim.check]]": set(Check.model_fields),
+        **own,
+    }
+    assert expected == {name: keys for name, keys in _documented().items() if name in expected}
+
+
+def test_the_documented_claim_is_one() -> None:
+    text = (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert "xfs-not-slower" == parse_claims(example).claim[0].id
