@@ -10,6 +10,7 @@ import polars as pl
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.tpch import WORKLOAD
+from bedplate.report.lmdb_view import promised
 from bedplate.report.selected import selected_overviews
 from bedplate.report.tpch_rows import (
     DROPPED_COLUMNS,
@@ -19,6 +20,7 @@ from bedplate.report.tpch_rows import (
     plan_rows,
     score_rows,
 )
+from bedplate.report.wording import promising_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +77,9 @@ FIGURE_COLUMNS: Mapping[str, Any] = {
     "status": pl.String,
     "limit": pl.Float64,
     "reason": pl.String,
+    # Of what this figure's commits promise: the tests of LMDB differ within a run.
+    "durability_volatile": pl.String,
+    "durability_protected": pl.String,
 }
 
 
@@ -140,6 +145,7 @@ def figures_table(found: Overview) -> pl.DataFrame:
             "status": figure.status.value,
             "limit": figure.limit,
             "reason": figure.reason,
+            **_durability(found, m, phase=figure.phase, item=figure.item),
         }
         for m in found.measurements
         for figure in _figures(m)
@@ -225,7 +231,6 @@ def _key(found: Overview, m: Measurement) -> dict[str, Any]:
 def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
     cell = found.study.schedule.cells[m.cell]
     facts = found.cells.get(m.cell)
-    durability = facts.durability if facts else None
     return {
         **_key(found, m),
         "variant": cell.variant,
@@ -244,10 +249,22 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "outcome": m.outcome.value,
         "validity": m.validity.value,
         "reasons": "; ".join(m.reasons),
-        "durability_volatile": durability.volatile_cache if durability else None,
-        "durability_protected": durability.protected_cache if durability else None,
+        **_durability(found, m),
         "warmup_s": m.figures.warmup_s if m.figures else None,
         "duration_s": m.figures.duration_s if m.figures else None,
+    }
+
+
+def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str = "") -> dict[str, str | None]:
+    """What survives a power cut of all that the run, or this part of it, commits."""
+    facts, spec = found.cells.get(m.cell), found.spec((m.dataset, m.run))
+    known = promised(
+        facts.durability if facts else None, workload=spec.workload if spec else "", phase=phase, item=item
+    )
+    least = promising_least(known) if known else None
+    return {
+        "durability_volatile": least.volatile_cache if least else None,
+        "durability_protected": least.protected_cache if least else None,
     }
 
 
@@ -256,7 +273,7 @@ def _write_file(found: Overview, output: Path, kind: str) -> None:
         tables = {name: frame.to_dicts() for name, frame in _tables(found).items()}
         _write_text(output, json.dumps(tables, ensure_ascii=False, allow_nan=False))
         return
-    runs = runs_table(found).drop("study")
+    runs = runs_table(found).drop("study", "durability_volatile", "durability_protected")
     keys = [name for name in KEY_COLUMNS if name != "study"]
     figures = figures_table(found).join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
     _write(figures, output, kind)

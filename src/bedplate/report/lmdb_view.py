@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.lmdb import TESTS, WORKLOAD, is_synchronous, tests_of, writes
+from bedplate.model.visit import Durability
 from bedplate.report.wording import durability_words
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ Run = tuple[str, str]
 
 SPEED = "lmdb_operations_per_s"
 ONLY_READS = "reads only"
+# A test that only reads stands beside the classes, as one of its own.
+_READS = Durability(ONLY_READS, ONLY_READS, "declared")
 
 
 def is_lmdb(found: Overview, run: Run) -> bool:
@@ -33,14 +36,20 @@ def run_tests(found: Overview, run: Run) -> tuple[str, ...]:
 
 def promise(cell: CellFacts, test: str) -> str:
     """What survives a power cut of what this test commits there, volatile / protected cache."""
+    return durability_words(_promised(cell.durability, test))
+
+
+def promised(durability: Durability | None, *, workload: str, phase: str, item: str) -> Durability | None:
+    """The class that stands beside a figure of a cell: of an LMDB test its own, else the cell's."""
+    return _promised(durability, item) if (workload, phase) == (WORKLOAD, TESTS) else durability
+
+
+def _promised(durability: Durability | None, test: str) -> Durability | None:
     if not writes(test):
-        return ONLY_READS
-    durability = cell.durability
+        return _READS
     if durability is None or durability.without_waiting is None:
-        return durability_words(durability)
-    if is_synchronous(test):
-        return durability_words(replace(durability, without_waiting=None))
-    return durability_words(durability.without_waiting)
+        return durability
+    return replace(durability, without_waiting=None) if is_synchronous(test) else durability.without_waiting
 
 
 def lmdb_document(overviews: Sequence[Overview], runs: Sequence[Run]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.durability import UNKNOWN, worst
@@ -61,10 +62,20 @@ def durability_words(durability: Durability | None) -> str:
 
 def durability_class(durability: Durability | None) -> str:
     """The class that a cell is coloured by: with a volatile cache, of the commits that promise least."""
-    if durability is None:
-        return UNKNOWN
+    return UNKNOWN if durability is None else promising_least(durability).volatile_cache
+
+
+def promising_least(durability: Durability) -> Durability:
+    """What holds of all commits together, those that do not wait too."""
     others = durability.without_waiting
-    return worst(durability.volatile_cache, others.volatile_cache) if others else durability.volatile_cache
+    if others is None:
+        return durability
+    return replace(
+        durability,
+        volatile_cache=worst(durability.volatile_cache, others.volatile_cache),
+        protected_cache=worst(durability.protected_cache, others.protected_cache),
+        without_waiting=None,
+    )
 
 
 def mark(measurements: Sequence[Measurement]) -> str:

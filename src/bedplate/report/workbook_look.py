@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.report.lmdb_view import ONLY_READS, promised
 from bedplate.report.parts import WHOLE
-from bedplate.report.wording import durability_words
+from bedplate.report.wording import durability_class, durability_words
 from bedplate.report.workbook import (
     Area,
     BarChart,
@@ -28,6 +29,7 @@ from bedplate.report.workbook import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bedplate.model.visit import Durability
     from bedplate.report.overview import Overview
     from bedplate.report.workbook import Plain, Value
     from bedplate.report.workbook_results import Choice, Result
@@ -36,7 +38,13 @@ LOOK, RESULTS, CHOICES = "Look", "Results", "Choices"
 # So many cells may a study have before two keys are the same: more than a sheet has rows.
 _CELLS_MAX = 10_000_000
 # With an intact palette for those who see red and green alike, and told apart in grey.
-_COLOURS = {DURABLE: "#2f6f9f", BOUNDED_LOSS: "#e0a030", UNSAFE: "#b03a2e", UNKNOWN: "#8a8a8a"}
+_COLOURS = {
+    DURABLE: "#2f6f9f",
+    BOUNDED_LOSS: "#e0a030",
+    UNSAFE: "#b03a2e",
+    UNKNOWN: "#8a8a8a",
+    ONLY_READS: "#7fb3d5",
+}
 _VOLATILE = "with a volatile cache"
 _CHOICE_COLUMNS = (
     Column("choice", 44),
@@ -120,13 +128,13 @@ def _of_choice(choice: Choice) -> tuple[str, ...]:
 
 
 def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
-    summary, durability = result.summary, result.cell.durability
+    summary, durability = result.summary, _durability(result)
     return cells(
         *_of_choice(result.choice),
         result.name,
         result.cell.id,
         durability_words(durability),
-        durability.volatile_cache if durability else UNKNOWN,
+        durability_class(durability),
         summary.median,
         summary.low,
         summary.high,
@@ -147,6 +155,13 @@ def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
     )
 
 
+def _durability(result: Result) -> Durability | None:
+    choice = result.choice
+    return promised(
+        result.cell.durability, workload=choice.workload, phase=choice.part.phase, item=choice.part.item
+    )
+
+
 def _key(choice: int, cell: int) -> int:
     """The number of a choice from 1 and that of a cell from 0, as one number."""
     return choice * _CELLS_MAX + cell
@@ -160,7 +175,7 @@ def look_sheet(found: Overview, choices: Sequence[Choice], results: Sequence[Res
         return Sheet(
             LOOK, (Column("cell", 44),), (), (title, cells("Nothing has been measured yet."), *marks)
         )
-    look = _Look(choices, results[: len(found.cells)], head_row=3 + len(marks))
+    look = _Look(choices, results, len(found.cells), head_row=3 + len(marks))
     lead = (title, look.chosen(), look.meaning(), *marks)
     return Sheet(
         LOOK,
@@ -173,19 +188,22 @@ def look_sheet(found: Overview, choices: Sequence[Choice], results: Sequence[Res
 
 
 class _Look:
-    """The formulas of the sheet, with what they come to for the first choice, whose results are `first`."""
+    """The formulas of the sheet, with what they come to for the first choice, of the first `count` results."""
 
-    def __init__(self, choices: Sequence[Choice], first: Sequence[Result], *, head_row: int) -> None:
+    def __init__(
+        self, choices: Sequence[Choice], results: Sequence[Result], count: int, *, head_row: int
+    ) -> None:
         self._choice = choices[0]
-        self._first = [_result_row(result, 0) for result in first]
+        self._first = [_result_row(result, 0) for result in results[:count]]
         self._head_row = head_row
-        self._results_end = len(choices) * len(first)
+        self._results_end = len(results)
         self._chosen = Area(LOOK, 0, _CHOSEN_ROW)
         self._number = Area(LOOK, 3, _CHOSEN_ROW)
         self._choices_end = len(choices)
         self.labels = self._of_choices("choice")
-        held = {row[_AT[_VOLATILE]] for row in self._first}
-        self._classes = [known for known in CLASSES if known in held]
+        # A cell has another class in another choice: each test of LMDB has its own.
+        held = {durability_class(_durability(result)) for result in results}
+        self._classes = [known for known in _COLOURS if known in held]
 
     def chosen(self) -> tuple[Value, ...]:
         """The choice, and behind it its number, 0 for a text that is no choice."""
@@ -217,7 +235,10 @@ class _Look:
             *(Column(head, _WIDTHS.get(head, 12.0)) for head in _SHOWN),
             Column("row in Results", 16, hidden=True),
             Column("bar", 9, hidden=True),
-            *(Column(f"{known} {_VOLATILE}", 32, hidden=True) for known in self._classes),
+            *(
+                Column(known if known == ONLY_READS else f"{known} {_VOLATILE}", 32, hidden=True)
+                for known in self._classes
+            ),
         )
 
     def row(self, place: int) -> tuple[Value, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.read_spreadsheet import Read, read_spreadsheet, values
+from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -304,3 +305,18 @@ def test_the_numbers_of_the_choices_are_those_that_look_counts_with(found: Overv
     key = [column.head for column in sheets["Results"].columns].index("key")
     keys = [row[key] for row in sheets["Results"].rows]
     assert len(keys) == len(set(keys)) == len(sheets["Choices"].rows) * len(found.cells)
+
+
+def test_each_test_of_lmdb_has_its_own_class_beside_its_speed_and_its_own_colour(tmp_path: Path) -> None:
+    found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
+    sheets = _read(found, tmp_path / "x.ods")
+    speeds = [row for row in _rows(sheets["Results"]) if row["metric"] == "lmdb_operations_per_s"]
+    classes = {row["item"]: (row["after a power cut"], row["with a volatile cache"]) for row in speeds}
+    assert ("durable", "durable") == classes["fillrandsync"]
+    assert ("unsafe / bounded loss", "unsafe") == classes["fillrandom"]
+    assert ("reads only", "reads only") == classes["readseq"]
+    heads = next(row for row in values(sheets["Look"]) if row and row[0] == "cell")
+    colours = ["durable with a volatile cache", "unsafe with a volatile cache", "reads only"]
+    assert colours == heads[-3:], "a colour for every class of any choice, not of the first alone"
+    whole = {row["with a volatile cache"] for row in _rows(sheets["Results"]) if not row["item"]}
+    assert {"unsafe"} == whole, "of all commits of a run together holds what the worst of them promise"
