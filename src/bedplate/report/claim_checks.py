@@ -65,13 +65,16 @@ class TooFewError(NothingMeasuredError):
 def check_doubt(evidence: Evidence) -> Doubt:
     """How sure the check is on these cells; NothingMeasuredError, or TooFewError, says why that cannot be said."""
     groups = _groups(evidence)
-    doubts, reasons = [], []
+    doubts, reasons, silent = [], [], []
     for name, group in groups:
         try:
             doubts.append(_doubt(group, name))
         except NothingMeasuredError as error:
             reasons.append(error)
-    if not doubts:
+            silent.append(name)
+    if doubts:
+        evidence.tally.silent.update(dict.fromkeys(silent))
+    else:
         few = [error for error in reasons if isinstance(error, TooFewError)]
         raise few[0] if few else reasons[0]
     return all_of(doubts)

@@ -47,16 +47,22 @@ class NothingMeasuredError(Exception):
 
 @dataclass
 class Tally:
-    """What was left out on the way, and what is to be told beside a claim."""
+    """What was left out on the way, and what is to be told beside a claim.
+
+    `promises` are pairs of durability classes that differ, `silent` levels at which nothing could be judged.
+    """
 
     left_out: Counter[str] = field(default_factory=Counter)
     promises: set[tuple[str, str]] = field(default_factory=set)
     seen: set[tuple[str, tuple[str, str], int]] = field(default_factory=set)
+    silent: dict[str, None] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences, without full stops."""
         found = [f"{words}: {count} left out" for words, count in self.left_out.items()]
+        if self.silent:
+            found.append(f"nothing to judge at {', '.join(self.silent)}, which the finding leaves out")
         if self.promises:
             first, second = min(self.promises)
             more = len(self.promises) - 1
@@ -178,8 +184,8 @@ def evidences(
     """One for each run and part of the study that a check speaks of; NothingMeasuredError where there is none."""
     try:
         every = asked_of([found], None, (check.metric,))
-    except PlanError as error:
-        raise NothingMeasuredError("; ".join(error.reasons)) from None
+    except PlanError:
+        raise NothingMeasuredError(f"no run has a value of {check.metric}") from None
     of_run = [asked for asked in every if _is_meant(found, asked, check.run)]
     if not of_run:
         runs = ", ".join(dict.fromkeys(run[1] for run in found.runs))

@@ -93,11 +93,14 @@ class SpreadRatio:
         half = part * whole - scatter[0, 1]
         rest = part**2 - scatter[0, 0]
         inside = half**2 - square * rest
-        if square <= 0 or inside < 0:
+        if inside < 0 or square == 0:
             return -math.inf, math.inf
-        ends = [(half + sign * math.sqrt(inside)) / square for sign in (-1, 1)]
+        ends = sorted((half + sign * math.sqrt(inside)) / square for sign in (-1, 1))
         low, high = (0.5 * math.log(end) if end > 0 else -math.inf for end in ends)
-        return low, high
+        if square > 0:
+            return low, high
+        # That the baseline has any spread is not sure: what is not refuted lies outside of the two ends.
+        return (high, math.inf) if ends[0] <= 0 < ends[1] else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)

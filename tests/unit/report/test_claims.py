@@ -255,6 +255,12 @@ def test_levels_that_a_study_has_not_are_no_error_beside_one_that_it_has(study: 
     assert Finding.HOLDS is one(ask(study, check)).finding
 
 
+def test_a_level_at_which_nothing_matches_is_told(study: Path) -> None:
+    """XFS and Btrfs have no barriers here: the finding is of ext4, and says so."""
+    found = one(ask(study, f'kind = "ratio"\neach = "filesystem.type"\n{SIDES}at_most = 2.2'))
+    assert any("nothing to judge at xfs, btrfs" in note for note in found.notes)
+
+
 def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", speed, replace(RECIPE, repetitions=2))
     found = ask(study, f'kind = "ratio"\n{XFS}at_most = 1.0')

@@ -75,9 +75,25 @@ def test_a_claim_without_bounds_or_levels_is_refused() -> None:
         spread_within("x", np.zeros((2, 3)), np.zeros((2, 3)), 1.0, None)
 
 
-def test_a_spread_beside_one_that_may_be_none_has_an_open_interval() -> None:
+def test_a_spread_beside_one_that_may_be_none_is_bounded_from_below() -> None:
     ratio = SpreadRatio(np.array([1.0, 1.1, 0.9]), np.array([0.1, -0.1, 0.02]))
-    assert (-math.inf, math.inf) == ratio.bounds(0.95)
+    low, high = ratio.bounds(0.95)
+    assert math.inf == high
+    assert p_above(ratio.at(math.exp(low)), 0.0) == pytest.approx(0.05)
+    assert (-math.inf, math.inf) == SpreadRatio(np.array([1.0, -1.1, 0.3]), ratio.whole).bounds(0.95)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([3, 5]), st.floats(0.5, 0.99))
+def test_a_finite_end_of_a_spread_is_where_its_p_value_says(seed: int, n: int, confidence: float) -> None:
+    rng = np.random.default_rng(seed)
+    ratio = SpreadRatio(1 + rng.normal(scale=0.5, size=n), 1 + rng.normal(scale=0.5, size=n))
+    low, high = ratio.bounds(confidence)
+    assert low <= high
+    if math.isfinite(low):
+        assert p_above(ratio.at(math.exp(low)), 0.0) == pytest.approx(1 - confidence, abs=1e-6)
+    if math.isfinite(high):
+        assert p_below(ratio.at(math.exp(high)), 0.0) == pytest.approx(1 - confidence, abs=1e-6)
 
 
 def _false_share(p_values: list[float]) -> float:
