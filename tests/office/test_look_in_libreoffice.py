@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import find_office
+from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -161,4 +162,25 @@ def test_a_query_of_tpch_can_be_chosen(tmp_path: Path, kind: str) -> None:
     rows = seen.rows(1, len(found.cells))
     assert _expected(found, number) == [row[2:7] for row in rows]
     assert ["stopped at the limit of 30" in row[7] for row in rows] == [place == 4 for place in range(6)]
+    assert [] == seen.errors
+
+
+@pytest.mark.parametrize("kind", ["ods", "xlsx"])
+def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(tmp_path: Path, kind: str) -> None:
+    found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
+    (file,) = export(found.study.directory, tmp_path / f"results.{kind}")
+    choices = {
+        choice.part.item: choice.label
+        for choice in choices_of(found)
+        if choice.metric.name == "lmdb_operations_per_s" and not choice.run[1].startswith("read-warm")
+    }
+    tests = ("fillseqsync", "readseq", "fillseq")
+    seen = _look_through(file, [f"choose {choices[test]}" for test in tests])
+    shown = [{row[1] for row in seen.rows(step, len(found.cells))} for step in (1, 2, 3)]
+    assert [{"durable"}, {"reads only"}, {"unsafe / bounded loss"}] == shown
+    (bars,) = seen.bars
+    assert ["durable with a volatile cache", "unsafe with a volatile cache", "reads only"] == bars["colours"]
+    for durable, unsafe, reads in bars["values"][: len(found.cells)]:
+        assert (None, None) == (durable, reads)
+        assert unsafe > 0
     assert [] == seen.errors
