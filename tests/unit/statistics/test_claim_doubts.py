@@ -164,11 +164,15 @@ def test_a_spread_that_is_wider_is_found_and_its_ratio_covered() -> None:
     assert np.mean(found) >= 0.9
 
 
-def test_opposite_signs_are_said_wrongly_no_more_often_than_promised() -> None:
+@pytest.mark.parametrize("repetitions", [3, 5])
+def test_opposite_signs_are_said_wrongly_no_more_often_than_promised(repetitions: int) -> None:
     """One side is far above 0 and the other at 0: every wrong sign of the second would be a wrong word."""
     rng = np.random.default_rng(6)
     found = [
-        opposite(("a", 1 + rng.normal(scale=0.05, size=5)), ("b", rng.normal(scale=0.05, size=5)))
+        opposite(
+            ("a", 1 + rng.normal(scale=0.05, size=repetitions)),
+            ("b", rng.normal(scale=0.05, size=repetitions)),
+        )
         for _ in range(STUDIES)
     ]
     assert _false_share([doubt.p_value for doubt in found]) <= 0.06
