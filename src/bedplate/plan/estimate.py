@@ -86,7 +86,7 @@ def visit_seconds(
     A guest is reckoned as emulated: whether this machine can do better is known when one has run.
     """
     image = plan.scratch_device_for(canary=canary).image_bytes or 0
-    runs = _running_seconds(load, emulated=executor == QEMU) + RUN_OVERHEAD_S * len(load.runs)
+    runs = _running_seconds(cell, load, emulated=executor == QEMU) + RUN_OVERHEAD_S * len(load.runs)
     overhead_s = VISIT_OVERHEAD_S if executor != QEMU else EMULATED_VISIT_OVERHEAD_S
     load_s = _load_seconds(cell, load.dataset, emulated=executor == QEMU)
     return image / IMAGE_WRITE_BYTES_PER_S + overhead_s + load_s + runs
@@ -100,7 +100,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     per_load = {
         key: (
             visit_seconds(plan, cell, load, canary=key[2], executor=executor),
-            *_measured_and_bytes(load),
+            *_measured_and_bytes(cell, load),
         )
         for key, (cell, load) in loads.items()
     }
@@ -155,10 +155,10 @@ def _seconds_of(load: Load, *names: str) -> list[float]:
     return [run.levels.number(name) or 0.0 for run in load.runs for name in names]
 
 
-def _running_seconds(load: Load, *, emulated: bool) -> float:
+def _running_seconds(cell: Cell, load: Load, *, emulated: bool) -> float:
     """Warm-up and measurement of all runs: asked for, or of TPC-H reckoned."""
     asked = sum(_seconds_of(load, "warmup_s", "duration_s"))
-    return asked + _tpch_seconds(load, emulated=emulated) + io_seconds(load)
+    return asked + _tpch_seconds(load, emulated=emulated) + io_seconds(load, cell.cluster.settings)
 
 
 def _tpch_seconds(load: Load, *, emulated: bool) -> float:
@@ -178,10 +178,10 @@ def _tpch_seconds(load: Load, *, emulated: bool) -> float:
     return seconds
 
 
-def _measured_and_bytes(load: Load) -> tuple[float, int]:
-    running = _running_seconds(load, emulated=False)
+def _measured_and_bytes(cell: Cell, load: Load) -> tuple[float, int]:
+    running = _running_seconds(cell, load, emulated=False)
     stored = VISIT_RECORD_BYTES + running * (COURSE_BYTES_PER_S + TRANSACTION_LOG_BYTES_PER_S)
-    measured = _running_seconds(load, emulated=False) - sum(_seconds_of(load, "warmup_s"))
+    measured = running - sum(_seconds_of(load, "warmup_s"))
     return measured, int(stored)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels
+from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, fills, is_synchronous, settings_in_force, tests_of
 from bedplate.model.plan import Load
 from bedplate.model.raw import TEST_FSYNC_SECONDS, is_pg_test_fsync
 from bedplate.units import MIB, parse_duration_s, parse_size
@@ -36,12 +37,12 @@ def io_bytes(load: Load) -> int:
     return 0
 
 
-def io_seconds(load: Load) -> float:
-    """Seconds of all its runs; 0 for other workloads."""
-    return sum(_run_seconds(load, run) for run in load.runs)
+def io_seconds(load: Load, settings: Levels) -> float:
+    """Seconds of all its runs; 0 for other workloads. `settings` are those of the cell's engine."""
+    return sum(_run_seconds(load, run, settings) for run in load.runs)
 
 
-def _run_seconds(load: Load, run: RunSpec) -> float:
+def _run_seconds(load: Load, run: RunSpec, settings: Levels) -> float:
     levels = load.dataset.levels
     if run.workload == "bonnie":
         # Written, rewritten (read and written) and read.
@@ -57,15 +58,26 @@ def _run_seconds(load: Load, run: RunSpec) -> float:
         return 2 * _fio_bytes(run.levels) / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
     if run.workload == "lmdb":
         entries = levels.integer("entries") or 0
-        names = str(run.levels.get("tests", "")).split(",")
-        synchronous = sum(name.endswith("sync") for name in names)
+        names = tests_of(run)
         moved = _lmdb_map_bytes(load, run) / _LMDB_MAP_SHARE * len(names)
         return (
-            synchronous * entries / 1000 * _FSYNC_S
+            sum(_lmdb_flushes(load, run, name, settings) for name in names) * _FSYNC_S
             + len(names) * entries / _LMDB_OPERATIONS_PER_S
             + moved / _BYTES_PER_S
         )
     return 0.0
+
+
+def _lmdb_flushes(load: Load, run: RunSpec, test: str, settings: Levels) -> float:
+    """How many of a test's commits wait for the device: of every fill and overwrite, where `sync` says so."""
+    entries = load.dataset.levels.integer("entries") or 0
+    sync = settings_in_force(settings).text("sync")
+    # The writer of readwhilewriting writes no longer than its readers read.
+    if not fills(run) or sync in ASYNCHRONOUS or (sync == BY_TEST and not is_synchronous(test)):
+        return 0.0
+    if test.endswith("batch"):
+        return entries / (run.levels.integer("batch") or 1)
+    return entries / 1000 if is_synchronous(test) or test.endswith("100K") else float(entries)
 
 
 def _fio_bytes(levels: Levels) -> int:

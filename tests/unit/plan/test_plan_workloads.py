@@ -315,7 +315,7 @@ def test_pg_test_fsync_runs_last_beside_the_build_of_another_workload() -> None:
     assert (Levels(pg_test_fsync=True),) == workload.datasets
     # Sixteen measurements of 2 s, beside 8192 commits.
     load = Load(Dataset("fio", workload.datasets[0]), workload.runs[-1:])
-    assert (32, 0) == (io_seconds(load), io_bytes(load))
+    assert (32, 0) == (io_seconds(load, Levels()), io_bytes(load))
 
 
 def test_pg_test_fsync_without_postgresql_is_refused_with_the_way_out() -> None:
@@ -336,3 +336,20 @@ def test_a_file_that_the_memory_could_hold_is_warned_of(machine: MakeMachine) ->
     assert ["workload.file_size: 511 MiB is less than 2 x the memory of 256 MiB"] == [
         each[:66] for each in warned
     ]
+
+
+def test_the_time_of_lmdb_counts_every_commit_that_waits() -> None:
+    tests = "fillrandsync,fillrandom,fillrandbatch,overwrite,readrandom"
+    workload = (
+        f'[[workload]]\ntype = "lmdb"\nentries = 100_000\ntests = {tests.split(",")}\nreads = ["warm"]\n'
+    )
+    (planned,) = plan_of(workload).workloads
+    load = Load(Dataset("lmdb", planned.datasets[0]), planned.runs)
+    seconds = {
+        sync: io_seconds(load, Levels(sync=sync)) for sync in ("by-test", "full", "nometasync", "nosync")
+    }
+    assert io_seconds(load, Levels()) == seconds["by-test"]
+    # At 2 ms: 100 of fillrandsync; of fillrandom and overwrite each entry, of fillrandbatch each thousand.
+    assert 0.2 == pytest.approx(seconds["by-test"] - seconds["nosync"])
+    assert (100 + 2 * 100_000 + 100) * 0.002 == pytest.approx(seconds["full"] - seconds["nosync"])
+    assert seconds["full"] == seconds["nometasync"]
