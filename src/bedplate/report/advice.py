@@ -190,13 +190,14 @@ def _behind(found: Advised, contest: Contest, standing: Standing) -> Iterable[Se
         name = cell_words(found.overview, cell)
         behind = cell_words(found.overview, other)
         if standing is Standing.RULED_OUT:
-            text = f"{name} is ruled out by {behind}: {listed}; in the rest it is the same."
+            rest = "; in the rest it is the same" if len(told) < len(contest.objectives) else ""
+            text = f"{name} is ruled out by {behind}: {listed}{rest}."
         else:
             text = f"{name} is behind {behind}: {listed}; not told in {', '.join(untold)}."
         yield Sentence("behind", text, (cell, other), tuple(each for _, each in told))
     if len(cells) > _SHOWN:
-        words = "ruled out" if standing is Standing.RULED_OUT else "behind, not in everything told"
-        yield Sentence("behind", f"{len(cells) - _SHOWN} more are {words}.", cells[_SHOWN:])
+        words = "Ruled out" if standing is Standing.RULED_OUT else "Behind, not in everything told"
+        yield Sentence("behind", f"{words} as well: {len(cells) - _SHOWN} more.", cells[_SHOWN:])
 
 
 def _not_told_apart(found: Advised, contest: Contest) -> Iterable[Sentence]:
@@ -295,7 +296,7 @@ def _left_out(found: Advised, contest: Contest) -> Iterable[Sentence]:
         names = "; ".join(
             f"{cell_words(found.overview, cell)} ({contest.left_out[cell]})" for cell in cells[:_SHOWN]
         )
-        yield Sentence("next", f"Measure again, not judged here: {names}{_rest(cells)}.", cells)
+        yield Sentence("next", f"Not judged here, to be measured again: {names}{_rest(cells)}.", cells)
     if contest.incomparable:
         yield Sentence(
             "limits",

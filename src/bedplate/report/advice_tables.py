@@ -73,7 +73,7 @@ def _table(found: Advised, contest: Contest) -> RenderableType:
     table.add_column("cell", overflow="fold", min_width=14, max_width=26)
     for place, objective in enumerate(contest.objectives):
         unit = objective.metric.unit
-        head = objective.head if place or len(objective.head) <= 14 else objective.head.replace("_", "_\n")
+        head = objective.head if place or len(objective.head) <= 16 else objective.head.replace("_", "_\n")
         words = head.replace(" ", "\n", 1)
         table.add_column(
             words if unit in ("1", "share") else f"{words}\n{unit}", justify="right", overflow="fold"

@@ -277,8 +277,11 @@ def _taking_part(
             taking.append(best)
             same_as[best] = tuple(other for other in group if other != best)
         else:
+            observed = _observations(found, best, run, first).values()
+            stopped = sum(each.status is Status.CENSORED for each in observed)
             runs = f"{counts[best]} trusted run{'' if counts[best] == 1 else 's'} with {first.metric.name}"
-            left_out |= dict.fromkeys(group, f"{runs}, a verdict needs {REPETITIONS_MIN}")
+            limits = f"; {stopped} stopped at a limit, which `bedplate compare` judges" if stopped else ""
+            left_out |= dict.fromkeys(group, f"{runs}, a verdict needs {REPETITIONS_MIN}{limits}")
     return taking, same_as, left_out
 
 

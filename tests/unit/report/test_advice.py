@@ -17,7 +17,7 @@ from tests.synthetic_study import HOSTILE
 from bedplate.errors import PlanError
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
-from bedplate.model.metrics import figure
+from bedplate.model.metrics import censored, figure
 from bedplate.model.visit import Durability, VisitRecord
 from bedplate.report.advice import Sentence, closing_sentences, contest_sentences
 from bedplate.report.advice_tables import advice_document, advice_tables
@@ -247,7 +247,9 @@ def test_cells_with_too_few_trusted_runs_are_to_be_measured_and_not_judged(tmp_p
     assert 3 == len(only(found).left_out)
     assert 3 == len(only(found).cells)
     words = of_kind(found, "next")
-    assert "not judged here: ext4 barrier fs 4k db 2k (2 trusted runs with tps, a verdict needs 3)" in words
+    assert (
+        "to be measured again: ext4 barrier fs 4k db 2k (2 trusted runs with tps, a verdict needs 3)" in words
+    )
     for part in (
         "1 of 24 runs failed",
         "--retry-failed",
@@ -255,6 +257,20 @@ def test_cells_with_too_few_trusted_runs_are_to_be_measured_and_not_judged(tmp_p
         "1 of 24 runs are suspect",
     ):
         assert part in words
+
+
+def test_a_run_that_was_stopped_at_a_limit_is_not_taken_for_a_missing_one(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed)
+    for path in study.glob("visits/xfs*/*/*/runs/*/run.json"):
+        run = read(RunFigures, path)
+        kept = tuple(each for each in run.figures if each.metric != "tps")
+        write(path, replace(run, figures=(*kept, censored("tps", 10.0, phase="measure", item=""))))
+    found = ask(study)
+    assert {"xfs"} == {
+        found.overview.study.schedule.cells[cell].filesystem.type for cell in only(found).left_out
+    }
+    assert "0 trusted runs with tps, a verdict needs 3; 5 stopped at a limit" in of_kind(found, "next")
+    assert "xfs" not in of_kind(found, "leading")
 
 
 def test_a_class_that_nobody_has_is_said_to_be_empty(tmp_path: Path) -> None:
