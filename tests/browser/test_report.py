@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+# Sections that only a study with another workload has.
+OF_OTHERS = ("scores", "items", "plans", "lmdb", "raw")
+
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,7 +67,7 @@ def test_opens_offline_without_a_complaint_or_a_request(
 def test_every_section_is_there_and_drawn(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        sections = [(name, title) for name, title in SECTIONS if name not in ("scores", "items", "plans")]
+        sections = [(name, title) for name, title in SECTIONS if name not in OF_OTHERS]
         assert [name for name, _ in sections] == [
             section.get_attribute("id") for section in page.locator("section").all()
         ]
