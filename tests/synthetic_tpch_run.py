@@ -195,7 +195,7 @@ class TpchRun:
         )
         if ran:
             self._course(phases).write_parquet(place / COURSE_FILE)
-        if self.kind == POWER and done:
+        if self.kind in (POWER, THROUGHPUT) and done:
             write(place / PLANS_FILE, self._plans())
 
     def _phases(self) -> tuple[tuple[str, float], ...]:
@@ -333,7 +333,8 @@ class TpchRun:
         if self.recipe.hostile:
             settings["work_mem"] = HOSTILE
         plans = []
-        for query in query_order(0):
+        streams = self._streams if self.kind == THROUGHPUT else (0,)
+        for stream, query in [(number, query) for number in streams for query in query_order(number)]:
             key = (self.number, query)
             wavers = key in self.recipe.wavering_plans and self.scheduled.repetition == 2
             text = explained(
@@ -342,7 +343,8 @@ class TpchRun:
                 block_size_bytes=self.cell.build.block_size_bytes,
                 name=name,
             )
-            plans.append(QueryPlan(str(query), plan_hash(text), text))
+            phase = stream_phase(stream) if stream else QUERIES
+            plans.append(QueryPlan(str(query), plan_hash(text), text, phase))
         return QueryPlans(tuple(plans), settings)
 
     def _course(self, phases: Sequence[tuple[str, float]]) -> pl.DataFrame:

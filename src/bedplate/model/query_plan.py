@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bedplate.errors import OutputNotUnderstood
+from bedplate.model.tpch import QUERIES
 
 _STRUCTURE = (
     "Node Type",
@@ -38,20 +39,26 @@ _SUBPLAN = "Subplan Name"
 _RETURNS = re.compile(r" \(returns \$\d+(?:,\$\d+)*\)$")
 _TOOL = "EXPLAIN (FORMAT JSON)"
 PLANS_FILE = "plans.json"
+# Beside the server's own settings: what ANALYZE ran with, whose statistics the plans are chosen by.
+ANALYZE_TARGET = "default_statistics_target of ANALYZE"
 
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The plan of one query in one run: its item there (`14`, `21`), its hash, and EXPLAIN's own text."""
+    """The plan of one query in one run: its item there (`14`, `21`), its hash, and EXPLAIN's own text.
+
+    `phase` is that of the item: `queries` of a pass, `stream 2` of one of several streams.
+    """
 
     item: str
     hash: str
     explained: str
+    phase: str = QUERIES
 
 
 @dataclass(frozen=True)
 class QueryPlans:
-    """`plans.json` of a run. `settings` are the server's settings that choose between plans."""
+    """`plans.json` of a run. `settings` are the server's settings that choose between plans, and `ANALYZE_TARGET`."""
 
     plans: tuple[QueryPlan, ...]
     settings: Mapping[str, str]

@@ -12,9 +12,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from bedplate.errors import OutputNotUnderstood
+from bedplate.model.tpch import POWER, THROUGHPUT
 from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH
 from bedplate.report.courses import packed, rounded
 from bedplate.report.plan_difference import first_difference, plan_lines
+from bedplate.report.run_heads import run_kind
 from bedplate.report.tpch_query_times import packed_query_times
 from bedplate.report.tpch_view import SCORES, read_plans
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _DIGITS = 5
 # So many cells or reasons are named; of hundreds the rest is counted.
 _NAMED_MOST = 3
+_WITH_PLANS = (POWER, THROUGHPUT)
 
 
 def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
@@ -171,11 +174,11 @@ def _plans(
 ) -> str | None:
     kept = _Kept()
     for found, cells in zip(overviews, cell_of, strict=True):
-        for view in found.tpch:
-            run = runs.index((view.dataset, view.run))
-            for name, index in cells.items():
-                for m in found.of(name, (view.dataset, view.run)):
-                    _keep(kept, m, run=run, cell=index, label=found.cells[name].label.full)
+        for run in found.runs:
+            if run_kind(found, run) in _WITH_PLANS:
+                for name, index in cells.items():
+                    for m in found.of(name, run):
+                        _keep(kept, m, run=runs.index(run), cell=index, label=found.cells[name].label.full)
     if not kept.rows:
         return None
     queries = sorted(kept.plans, key=lambda item: (int(item) if item.isdecimal() else 1 << 31, item))
@@ -199,4 +202,5 @@ def _keep(kept: _Kept, m: Measurement, *, run: int, cell: int, label: str) -> No
     for plan in plans.plans:
         place = kept.add(plan, f"{label}, {m.run}, repetition {m.repetition}")
         row = kept.rows.setdefault((run, cell, plan.item, place), {"repetitions": [], "settings": number})
-        row["repetitions"].append(m.repetition)
+        if m.repetition not in row["repetitions"]:
+            row["repetitions"].append(m.repetition)

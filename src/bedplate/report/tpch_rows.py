@@ -40,6 +40,7 @@ SCORE_COLUMNS: Mapping[str, Any] = {
     "selection": pl.String,
 }
 PLAN_COLUMNS: Mapping[str, Any] = {
+    "phase": pl.String,
     "query": pl.String,
     "hash": pl.String,
     "letter": pl.String,
@@ -101,6 +102,7 @@ def plan_rows(found: Overview, m: Measurement) -> Iterator[dict[str, Any]]:
     letters = plan_letters(view) if view is not None and not m.canary else {}
     for plan in plans.plans:
         yield {
+            "phase": plan.phase,
             "query": plan.item,
             "hash": plan.hash,
             "letter": letters.get(plan.item, {}).get(plan.hash),

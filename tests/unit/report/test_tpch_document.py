@@ -99,6 +99,15 @@ def test_a_plan_that_wavers_says_in_which_repetitions(study: Path) -> None:
     assert [[0, [1, 3]], [1, [2]]] == [row[3:5] for row in rows]
 
 
+def test_streams_have_their_plans_too(study: Path) -> None:
+    names = [run for _, run in overview(study).runs]
+    rows = [row for row in plans_of(study)["rows"] if row[0] == names.index("throughput")]
+    assert 22 == len({row[2] for row in rows})
+    # Both streams of a repetition are one entry of it.
+    assert [[0, [1, 3]], [1, [2]]] == [row[3:5] for row in rows if row[1:3] == [2, "21"]]
+    assert {(1, 2, 3)} == {tuple(row[4]) for row in rows if row[2] == "1"}
+
+
 def test_a_run_that_failed_has_no_plans(study: Path) -> None:
     warm = overview(study).runs.index(next(run for run in overview(study).runs if run[1] == "warm"))
     (row,) = [row for row in plans_of(study)["rows"] if row[:3] == [warm, 3, "1"]]

@@ -327,8 +327,13 @@ def test_the_exported_scores_are_those_of_the_study(study: Path, tmp_path: Path)
     assert tpch_cells(RECIPE)[4].id == timed_out
     plans = pl.read_parquet(tmp_path / "plans.parquet")
     # The failed run kept none.
-    assert (6 * 3 * 2 - 1) * 22 == plans.height
-    assert {"A", "B"} == set(plans.filter(query="9")["letter"])
+    passes = plans.filter(phase="queries")
+    assert (6 * 3 * 2 - 1) * 22 == passes.height
+    assert {"A", "B"} == set(passes.filter(query="9")["letter"])
+    # Both streams of every visit, under no letter: those are of one pass.
+    streams = plans.filter(pl.col("phase").is_in(["stream 1", "stream 2"]))
+    assert (6 * 3 * 2 * 22, {None}) == (streams.height, set(streams["letter"]))
+    assert plans.height == passes.height + streams.height
     assert isinstance(json.loads(plans["explained"][0]), list)
     dropped = pl.read_parquet(tmp_path / "dropped_queries.parquet")
     assert ["9", "17", "20", "21"] == dropped.filter(run="warm")["query"].to_list()

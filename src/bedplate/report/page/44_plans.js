@@ -68,7 +68,7 @@ bedplate.plans = (() => {
 
   const notes = ({ left, right, known, several, mine }) => {
     const counts = [...known].map(([plan, name]) => { const n = mine.filter((row) => row.plan === plan).length; return `${name} in ${n} cell${n === 1 ? "" : "s"}`; });
-    const said = [`In all: ${counts.join(", ")}.`, ...[...new Set([left, right].map((row) => row.cell))].filter((cell) => several.has(cell)).map((cell) => `The repetitions of ${bedplate.data.cellName(cell)} do not agree on the plan of query ${choice.query}.`)];
+    const said = [`In all: ${counts.join(", ")}.`, ...[...new Set([left, right].map((row) => row.cell))].filter((cell) => several.has(cell)).map((cell) => `${page.runs[last.run].kind === "throughput" ? "The streams or repetitions" : "The repetitions"} of ${bedplate.data.cellName(cell)} do not agree on the plan of query ${choice.query}.`)];
     const [one, other] = [kept.settings[left.settings], kept.settings[right.settings]];
     const differing = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => one[name] !== other[name]);
     if (differing.length) said.push(`Settings that differ: ${differing.map((name) => `${name} ${one[name] ?? "none"} | ${other[name] ?? "none"}`).join("; ")}.`);
@@ -109,7 +109,7 @@ bedplate.plans = (() => {
   const show = () => {
     const rows = kept ? rowsOf(last.run) : [];
     if (!rows.length) {
-      nothing(`${bedplate.data.runName(last.run)} has kept no query plans; those are of passes that run the queries one by one.`);
+      nothing(`${bedplate.data.runName(last.run)} has kept no query plans; those are of passes over the queries, and of streams of them.`);
       return;
     }
     const offered = offer(rows);

@@ -11,6 +11,7 @@ from bedplate.errors import BedplateError
 from bedplate.model.tpch import QUERY_NUMBERS, THROUGHPUT
 from bedplate.workload.tpch.answer_check import check_answers, item_place
 from bedplate.workload.tpch.asking import ask, limit_of, questions, session_for_queries
+from bedplate.workload.tpch.plans import keep_plans
 from bedplate.workload.tpch.power import timed
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def run_throughput(recording: TpchRecording) -> None:
-    """Let all streams run at once, then check every answer; raises what stopped the first that was stopped."""
+    """Let all streams run at once, then look at every plan and check every answer.
+
+    Raises what stopped the first that was stopped.
+    """
     count = recording.spec.levels.integer("streams")
     if count is None or count < 1:
         raise BedplateError(
@@ -42,6 +46,7 @@ def run_throughput(recording: TpchRecording) -> None:
             finally:
                 for one in streams.asked:
                     recording.add(timed(one, limit_s))
+        keep_plans(recording, sessions[0], (question for stream in asked_for for question in stream))
     recording.facts["streams_s"] = max(one.received_s for one in streams.asked) - min(
         one.sent_s for one in streams.asked
     )

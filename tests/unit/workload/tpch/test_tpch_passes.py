@@ -22,7 +22,7 @@ from tests.played_tpch import (
 from bedplate.engine.postgresql.session import SessionFailed
 from bedplate.errors import VisitFailed
 from bedplate.model import codec
-from bedplate.model.query_plan import PLANS_FILE, QueryPlans
+from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.model.tpch import QUERIES, query_phase
 from bedplate.model.visit import Outcome
 from bedplate.workload.tpch import answer_check
@@ -41,7 +41,8 @@ def test_a_pass_asks_in_the_order_of_stream_0_and_for_plans_afterwards(play: Pla
     assert [query_phase(query) for query in query_order(0)] == [phase.name for phase in record.phases]
     plans = codec.read(QueryPlans, play.directory / PLANS_FILE)
     assert list(map(str, query_order(0))) == [plan.item for plan in plans.plans]
-    assert {"jit": "off", "server_version": "18.6"} == plans.settings
+    assert {"jit": "off", "server_version": "18.6", ANALYZE_TARGET: "1000"} == plans.settings
+    assert {QUERIES} == {plan.phase for plan in plans.plans}
     assert PLAN == plans.plans[0].explained
     for item in record.items:
         query = int(item.item)

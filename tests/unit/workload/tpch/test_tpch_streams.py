@@ -15,6 +15,8 @@ from tests.played_tpch import (
 )
 
 from bedplate.engine.postgresql.session import SessionFailed
+from bedplate.model import codec
+from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.model.tpch import stream_phase
 from bedplate.model.visit import Outcome
 from bedplate.workload.tpch import throughput
@@ -48,6 +50,31 @@ def test_streams_run_at_once_each_in_its_own_order(play: Play) -> None:
     assert 22 == len(play.expected_answers)
 
 
+def test_every_stream_keeps_its_plans_asked_for_when_all_have_ended(play: Play) -> None:
+    play.server.answer = drawn_answer(seed=5, streams=(1, 2))
+    record = play.run("throughput", streams=2, parameters="drawn", parameter_seed=5)
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    plans = codec.read(QueryPlans, play.directory / PLANS_FILE)
+    asked = [(stream_phase(stream), str(query)) for stream in (1, 2) for query in query_order(stream)]
+    assert asked == [(plan.phase, plan.item) for plan in plans.plans]
+    assert {(item.phase, item.item): item.facts["plan"] for item in record.items} == {
+        (plan.phase, plan.item): plan.hash for plan in plans.plans
+    }
+    explained = [n for n, text in enumerate(play.server.said) if text.startswith("EXPLAIN")]
+    queries = [n for n, text in enumerate(play.server.said) if text in set(play.server.queries())]
+    assert max(queries) < min(explained)
+    # What both streams ask in the same words is explained once.
+    texts = {drawn_query(query, SMALL, seed=5, stream=stream) for stream in (1, 2) for query in range(1, 23)}
+    assert len(texts) == len(explained)
+    assert "1000" == plans.settings[ANALYZE_TARGET]
+
+
+def test_streams_that_ask_alike_are_explained_once(play: Play) -> None:
+    play.run("throughput", streams=3, parameters="validation")
+    assert 22 == sum(text.startswith("EXPLAIN") for text in play.server.said)
+    assert 66 == len(codec.read(QueryPlans, play.directory / PLANS_FILE).plans)
+
+
 def test_a_stream_that_fails_lets_the_others_end_with_the_query_they_are_at(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +106,7 @@ def test_a_stream_that_fails_lets_the_others_end_with_the_query_they_are_at(
     assert [(stream_phase(2), str(query_order(2)[0]))] == [(item.phase, item.item) for item in record.items]
     assert all(session.closed for session in play.server.sessions)
     assert "streams_s" not in record.facts
+    assert not (play.directory / PLANS_FILE).exists()
 
 
 class Interrupted(BaseException):
