@@ -89,7 +89,7 @@ class RawLmdb:
 
 def spec_of(name: str, tests: tuple[str, ...] = LMDB_TESTS) -> RunSpec:
     """The run of that name in a visit of these tests."""
-    runs = lmdb_runs(tests, ("cold", "warm"), batch=1000, threads=2, map_bytes=None)
+    runs = lmdb_runs(tests, ("cold", "warm"), batch=1000, threads=2)
     return next(spec for spec in runs if spec.name == name)
 
 
@@ -205,7 +205,7 @@ def write_visit(directory: Path, raws: tuple[RawLmdb, ...], *, order: int = 0) -
 
 def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3) -> Path:
     """A study of four cells with every run and all figures; each cell is half as fast as the one before."""
-    specs = lmdb_runs(LMDB_TESTS, ("cold", "warm"), batch=1000, threads=2, map_bytes=None)
+    specs = lmdb_runs(LMDB_TESTS, ("cold", "warm"), batch=1000, threads=2)
     visits = tuple(
         ScheduledVisit(number, cell.id, DATASET.id, repetition)
         for number, (repetition, cell) in enumerate(

@@ -73,10 +73,8 @@ def request(
     )
 
 
-def runs_of(
-    *tests: str, reads: tuple[str, ...] = ("cold", "warm"), map_bytes: int | None = None
-) -> tuple[RunSpec, ...]:
-    return lmdb_runs(tests, reads, batch=1000, threads=2, map_bytes=map_bytes)
+def runs_of(*tests: str, reads: tuple[str, ...] = ("cold", "warm")) -> tuple[RunSpec, ...]:
+    return lmdb_runs(tests, reads, batch=1000, threads=2)
 
 
 def records(bench: Bench, visit: VisitRecord) -> list[RunRecord]:
@@ -148,8 +146,9 @@ def check_writes(record: RunRecord) -> None:
 
 
 def test_a_map_that_is_too_small_ends_the_test_in_the_librarys_words(bench: Bench, driver: str) -> None:
-    runs = runs_of("fillseq", "readseq", "fillseq100K", map_bytes=MIB)
-    visit = bench.live(request(bench, driver, runs))
+    asked = request(bench, driver, runs_of("fillseq", "readseq", "fillseq100K"))
+    dataset = replace(asked.dataset, levels=asked.dataset.levels.updated(map_bytes=MIB))
+    visit = bench.live(replace(asked, dataset=dataset))
     assert Outcome.FAILED is visit.outcome
     write, cold, warm, large = records(bench, visit)
     assert Outcome.FAILED is write.outcome

@@ -32,7 +32,7 @@ def io_bytes(load: Load) -> int:
     if dataset.workload == "fio":
         return max((_fio_bytes(run.levels) for run in load.runs), default=0)
     if dataset.workload == "lmdb":
-        asked = max((run.levels.integer("map_bytes") or 0 for run in load.runs), default=0)
+        asked = dataset.levels.integer("map_bytes")
         return asked or max((_lmdb_map_bytes(load, run) for run in load.runs), default=0)
     return 0
 

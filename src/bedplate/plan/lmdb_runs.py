@@ -46,13 +46,9 @@ def lmdb_misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def lmdb_runs(
-    tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int, map_bytes: int | None
-) -> tuple[RunSpec, ...]:
+def lmdb_runs(tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int) -> tuple[RunSpec, ...]:
     """One run for what writes, and one for each pass of reads; the 100 kB values after the small ones."""
     common: dict[str, Scalar] = {"batch": batch, "threads": threads}
-    if map_bytes is not None:
-        common["map_bytes"] = map_bytes
     found = []
     for suffix, writes, reading in _SETS:
         writing = [name for name in writes if name in tests]

@@ -104,7 +104,7 @@ class LmdbWorkloadTable(Table):
     tests: LmdbTests = Field(default=LMDB_TESTS, description=f"a list of {', '.join(LMDB_TESTS)}")
     reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
     threads: Count = Field(default=4, description="readers of readwhilewriting")
-    map_size: LmdbMap | None = Field(default=None, description='size of the map, such as "4 GB"')
+    map_size: Factor[LmdbMap] = Field(default=(), description='size of the map, such as "4 GB"')
 
     @model_validator(mode="after")
     def _fits_together(self) -> LmdbWorkloadTable:

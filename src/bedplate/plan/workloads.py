@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
+from math import prod
 
 from bedplate.model.engines import ENGINE_OF, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
@@ -46,7 +47,7 @@ def dataset_count(table: AnyWorkload) -> int:
     if isinstance(table, TpchTable):
         return len(table.scale_factor)
     if isinstance(table, LmdbWorkloadTable):
-        return len(table.entries) * len(table.value_size)
+        return prod(map(len, _lmdb_factors(table).values()))
     return len(table.file_size) if isinstance(table, BonnieTable) else 1
 
 
@@ -82,10 +83,8 @@ def _workload(table: AnyWorkload, seed: int) -> Workload:
     if isinstance(table, TpchTable):
         return Workload(table.type, (), tpch_runs(table, seed), _datasets(scale_factor=table.scale_factor))
     if isinstance(table, LmdbWorkloadTable):
-        specs = lmdb_runs(
-            table.tests, table.reads, batch=table.batch, threads=table.threads, map_bytes=table.map_size
-        )
-        return Workload(table.type, (), specs, _datasets(entries=table.entries, value_bytes=table.value_size))
+        specs = lmdb_runs(table.tests, table.reads, batch=table.batch, threads=table.threads)
+        return Workload(table.type, (), specs, _datasets(**_lmdb_factors(table)))
     if isinstance(table, BonnieTable):
         specs = bonnie_runs(
             table.direct, table.chunk_size, per_character=table.per_character, files=table.files
@@ -95,6 +94,11 @@ def _workload(table: AnyWorkload, seed: int) -> Workload:
     specs = fio_run_specs(table.job, pg_test_fsync=table.pg_test_fsync)
     # Its build is made ready for a dataset, before the visit.
     return Workload(table.type, (), specs, (Levels({PG_TEST_FSYNC: True} if table.pg_test_fsync else {}),))
+
+
+def _lmdb_factors(table: LmdbWorkloadTable) -> dict[str, tuple[Scalar, ...]]:
+    factors: dict[str, tuple[Scalar, ...]] = {"entries": table.entries, "value_bytes": table.value_size}
+    return {**factors, "map_bytes": table.map_size} if table.map_size else factors
 
 
 def _datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:

@@ -153,6 +153,7 @@ class _Tests:
             settings=self._rig.engine_settings,
             # Another sequence of keys in each test, and the same one in every cell.
             seed=self._rig.seed + zlib.crc32(test.encode()),
+            map_bytes=self._rig.dataset.levels.integer("map_bytes"),
         )
 
     def _follow(self, tool: ToolProcess, test: str, number: int, of: int) -> str:

@@ -33,7 +33,7 @@ _FULL_BELOW_BYTES = 16 * MIB
 class LmdbCall:
     """One test, as the driver is asked for it.
 
-    `entries` and `value_bytes` are the dataset's, `levels` the run's, `settings` the environment's.
+    `entries`, `value_bytes` and `map_bytes` are the dataset's, `levels` the run's, `settings` the environment's.
     `fresh` makes a new database, else the one that is there is read or overwritten.
     """
 
@@ -45,11 +45,11 @@ class LmdbCall:
     levels: Levels
     settings: Levels
     seed: int
+    map_bytes: int | None = None
 
     def argv(self, driver: str, directory: Path) -> tuple[str, ...]:
         """The argument list."""
         in_force = settings_in_force(self.settings)
-        map_bytes = self.levels.integer("map_bytes")
         return (
             driver,
             f"--directory={directory}",
@@ -62,7 +62,7 @@ class LmdbCall:
             *(("--writemap",) if in_force["writemap"] else ()),
             *(() if in_force["readahead"] else ("--no-readahead",)),
             *((f"--preallocation={in_force['preallocation']}",) if self.fresh else ("--existing",)),
-            *(() if map_bytes is None else (f"--map-bytes={map_bytes}",)),
+            *(() if self.map_bytes is None else (f"--map-bytes={self.map_bytes}",)),
             # What a test leaves unwritten is part of its price, and no part of the next test's.
             *(("--flush-after",) if self.writes else ()),
             f"--seed={self.seed}",

@@ -353,3 +353,14 @@ def test_the_time_of_lmdb_counts_every_commit_that_waits() -> None:
     assert 0.2 == pytest.approx(seconds["by-test"] - seconds["nosync"])
     assert (100 + 2 * 100_000 + 100) * 0.002 == pytest.approx(seconds["full"] - seconds["nosync"])
     assert seconds["full"] == seconds["nometasync"]
+
+
+def test_the_size_of_lmdbs_map_varies() -> None:
+    text = '[[workload]]\ntype = "lmdb"\nmap_size = { vary = ["1 GB", "4 GB"] }\nvalue_size = "4 GB"\n'
+    (workload,) = plan_of(text).workloads
+    assert [GIB, 4 * GIB] == [levels["map_bytes"] for levels in workload.datasets]
+    assert {4 * GIB} == {levels["value_bytes"] for levels in workload.datasets}, (
+        "the library refuses it itself"
+    )
+    (plain,) = plan_of('[[workload]]\ntype = "lmdb"\n').workloads
+    assert "map_bytes" not in plain.datasets[0]

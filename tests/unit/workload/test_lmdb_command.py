@@ -57,7 +57,7 @@ def test_the_argument_list_of_a_fill() -> None:
 
 def test_every_setting_has_its_option() -> None:
     settings = Levels(sync="nometasync", writemap=True, readahead=False, preallocation="written")
-    words = call(settings=settings, levels=Levels(batch=10, threads=4, map_bytes=2**20))
+    words = call(settings=settings, levels=Levels(batch=10, threads=4), map_bytes=2**20)
     for word in ("--sync=nometasync", "--writemap", "--no-readahead", "--preallocation=written"):
         assert word in words
     assert "--map-bytes=1048576" in words
