@@ -123,6 +123,7 @@ class Play:
         self.server = Server()
         self.events: list[Mapping[str, Any]] = []
         self.expected_answers: dict[str, str] = {}
+        self.answer_sources: dict[str, str] = {}
         self.inputs: dict[str, str] = {"tpch": str(base / "data")}
         self.scale_factor = SMALL
         self.cold = 0
@@ -144,6 +145,7 @@ class Play:
             cluster=self.server,
             inputs=self.inputs,
             expected_answers=self.expected_answers,
+            answer_sources=self.answer_sources,
             make_cold=self.make_cold,
         )
         spec = RunSpec(kind, "tpch", Levels({"kind": kind, **levels}))

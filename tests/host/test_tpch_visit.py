@@ -19,7 +19,7 @@ from bedplate.host.command import Commands
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.query_plan import PLANS_FILE, QueryPlans, plan_hash
+from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans, plan_hash
 from bedplate.model.tpch import (
     COLD,
     LOAD,
@@ -115,6 +115,10 @@ def test_a_visit_loads_asks_cold_and_warm_and_in_streams(bench: Bench, csv_files
     assert "made_cold" not in warm.facts
     check_cold_reads_the_device(load, cold, warm)
     check_throughput(throughput)
+    plans = codec.read(QueryPlans, bench.directory / "runs" / visit.runs[3] / PLANS_FILE)
+    assert {(item.phase, item.item): item.facts["plan"] for item in throughput.items} == {
+        (plan.phase, plan.item): plan.hash for plan in plans.plans
+    }
     assert answers(cold) == answers(warm) == answers(throughput)
     assert LOAD_PHASES[0] == course_phases(bench, visit, 0)[0]
     assert query_phase(query_order(0)[0]) == course_phases(bench, visit, 1)[0]
@@ -186,6 +190,8 @@ def check_pass(bench: Bench, visit: VisitRecord, number: int, record: RunRecord)
         plans.settings["default_statistics_target"],
     )
     assert plans.settings["server_version"].startswith("18")
+    assert ("1000", "8MB") == (plans.settings[ANALYZE_TARGET], plans.settings["min_parallel_table_scan_size"])
+    assert not [name for name in plans.settings if name.startswith("enable_")], "all are PostgreSQL's own"
     assert {"jit", "work_mem", "random_page_cost", "max_parallel_workers_per_gather"} <= set(plans.settings)
     # The first run of a question keeps what was answered.
     kept = {path.name for path in (folder / "logs").glob("answer-*.csv")}

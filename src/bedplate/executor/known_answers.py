@@ -22,6 +22,7 @@ class KnownAnswers:
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
+        self._sources: dict[str, str] = {}
 
     @classmethod
     def of_study(cls, visits: Path) -> KnownAnswers:
@@ -35,6 +36,11 @@ class KnownAnswers:
         """All of them."""
         return dict(self._digests)
 
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Which run of which visit found each of them, in words."""
+        return dict(self._sources)
+
     def learn(self, records: Iterable[Path]) -> None:
         """Add the answers of runs that completed."""
         for path in records:
@@ -46,5 +52,13 @@ class KnownAnswers:
                 continue
             for item in record.items:
                 asked, answer = item.facts.get(_ASKED), item.facts.get(_ANSWER)
-                if isinstance(asked, str) and isinstance(answer, str):
-                    self._digests.setdefault(asked, answer)
+                if isinstance(asked, str) and isinstance(answer, str) and asked not in self._digests:
+                    self._digests[asked] = answer
+                    self._sources[asked] = _source(path, record.spec.name)
+
+
+def _source(path: Path, run: str) -> str:
+    """The run of a record below `visits`: <cell>/<dataset>/<repetition>.<attempt>/runs/<run>/record.json."""
+    repetition, _, attempt = path.parents[2].name.partition(".")
+    again = f", attempt {attempt}" if attempt not in {"", "1"} else ""
+    return f"run {run} of {path.parents[4].name}, repetition {repetition}{again}"

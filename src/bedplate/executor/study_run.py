@@ -167,6 +167,7 @@ class StudyRun:
             native_drivers=grounds.native_drivers,
             inputs=grounds.inputs.get(load.dataset, {}),
             expected_answers=self._answers.digests,
+            answer_sources=self._answers.sources,
             state_directory=str(state_directory()),
             # The same load for every cell of a repetition, another one in the next.
             seed=int(digest([grounds.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),

@@ -93,7 +93,7 @@ class VisitRequest:
 
     `inputs` are paths of what was made for the workloads beforehand, by name (`tpch`: its CSV files).
     `expected_answers` are digests of right answers by what was asked, as earlier visits of the study
-    found them. `journal_device` is there where the cell asks for an external journal; an image is memory then, in
+    found them, and `answer_sources` which run of which visit that was. `journal_device` is there where the cell asks for an external journal; an image is memory then, in
     the `image_directory` that is on a tmpfs. `provenance` names the machine and the plan by digest,
     for the record.
     """
@@ -112,6 +112,7 @@ class VisitRequest:
     journal_device: ScratchDevice | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     expected_answers: Mapping[str, str] = field(default_factory=dict)
+    answer_sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

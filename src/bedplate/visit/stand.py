@@ -359,6 +359,7 @@ class Stand:
             enter_group=group.enter,
             inputs=self._request.inputs,
             expected_answers=dict(self._request.expected_answers),
+            answer_sources=dict(self._request.answer_sources),
             make_cold=lambda: self._make_cold(device, cluster, group),
         )
 

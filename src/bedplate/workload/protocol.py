@@ -41,7 +41,7 @@ class Rig:
     there and never to the scratch device. `inputs` are paths of what was made for the workloads before
     the visit. `engine_settings` are the cell's, for an engine that the workload itself opens; into
     `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
-    later runs are held to. `make_cold` stops the server, mounts the file system anew and starts it again:
+    later runs are held to. `answer_sources` say in which run of which visit an answer was found, where that is known. `make_cold` stops the server, mounts the file system anew and starts it again:
     nothing is cached afterwards, and every session is gone. `emit` tells the caller of the visit what happens now.
     """
 
@@ -62,6 +62,7 @@ class Rig:
     enter_group: Callable[[], None]
     inputs: Mapping[str, str]
     expected_answers: MutableMapping[str, str]
+    answer_sources: MutableMapping[str, str]
     make_cold: Callable[[], None]
 
     @property

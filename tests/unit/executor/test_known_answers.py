@@ -29,7 +29,17 @@ def write(visits: Path, name: str, record: RunRecord) -> Path:
 def test_the_first_answer_stays(tmp_path: Path) -> None:
     write(tmp_path, "1.1", run({"q1": "a"}))
     write(tmp_path, "2.1", run({"q1": "b", "q2": "c"}))
-    assert {"q1": "a", "q2": "c"} == KnownAnswers.of_study(tmp_path).digests
+    known = KnownAnswers.of_study(tmp_path)
+    assert {"q1": "a", "q2": "c"} == known.digests
+    assert {
+        "q1": "run cold of cell, repetition 1",
+        "q2": "run cold of cell, repetition 2",
+    } == known.sources
+
+
+def test_an_attempt_that_is_not_the_first_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "3.2", run({"q1": "a"}))
+    assert "run cold of cell, repetition 3, attempt 2" == KnownAnswers.of_study(tmp_path).sources["q1"]
 
 
 def test_a_failed_run_and_a_damaged_record_teach_nothing(tmp_path: Path) -> None:

@@ -65,14 +65,17 @@ def _problems(
     if question.key not in known:
         # Right as far as can be told: what later runs are held to, and what a person may look at.
         known[question.key] = digest
+        recording.rig.answer_sources[question.key] = f"run {recording.spec.name} of this visit"
         write_answer(path, rows[:_ROWS_SHOWN])
         return []
     expected = known[question.key]
     if expected != digest:
         write_answer(path, rows)
         digests = f"digest {digest:.{_DIGEST_SHOWN}}…, expected digest {expected:.{_DIGEST_SHOWN}}…"
+        source = recording.rig.answer_sources.get(question.key)
+        where = f" in {source}" if source else ""
         return [
-            f"{name}: its answer differs from the one found before ({len(rows)} rows, {digests}); {shown}"
+            f"{name}: its answer differs from the one found before{where} ({len(rows)} rows, {digests}); {shown}"
         ]
     return []
 

@@ -162,8 +162,22 @@ def test_another_answer_than_before_fails_each_run_that_gives_it(play: Play) -> 
     play.server.answer = lambda text: [["7"]] if text == other else usual_answer(text)
     for _ in range(2):
         (reason,) = play.power().reasons
-        assert reason.startswith("query 6: its answer differs from the one found before (1 rows, digest")
+        assert reason.startswith(
+            "query 6: its answer differs from the one found before in run power of this visit (1 rows, digest"
+        )
         assert "7\r\n" == (play.directory / "logs" / "answer-06.csv").read_bytes().decode()
+
+
+def test_an_answer_that_differs_names_the_visit_that_found_the_other(play: Play) -> None:
+    assert () == play.power().reasons
+    (key,) = [key for key in play.expected_answers if key.endswith("query 6")]
+    play.expected_answers[key] = "0" * 64
+    play.answer_sources[key] = "run cold of ext4-8k, repetition 1"
+    (reason,) = play.power().reasons
+    assert "the one found before in run cold of ext4-8k, repetition 1 (1 rows" in reason
+    play.answer_sources.clear()
+    (reason,) = play.power().reasons
+    assert "the one found before (1 rows" in reason
 
 
 def test_an_answer_of_another_shape_is_told_and_kept(play: Play) -> None:
