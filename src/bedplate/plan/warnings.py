@@ -10,6 +10,7 @@ from bedplate.plan.settings import (
     checkpoint_completion_target,
     checkpoint_timeout_s,
     controlled_in,
+    in_force,
     page_costs_in,
 )
 from bedplate.plan.values import UNTIL_STEADY
@@ -48,6 +49,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         ),
         *_of_scales(plan),
         *_of_configurations(plan),
+        *_of_scaled_costs(plan),
     ]
     if plan.repetitions < 3:
         found.append(
@@ -103,3 +105,22 @@ def _of_configurations(plan: Plan) -> list[str]:
                 "shall be scaled belongs into [postgresql.settings]"
             )
     return found
+
+
+def _of_scaled_costs(plan: Plan) -> list[str]:
+    """The planner takes a share of an index for cached by `effective_cache_size`, whose default counts pages."""
+    blocks = {build.block_size_bytes for build in plan.builds if build.has_postgresql}
+    left = any(
+        cluster.scaled_page_costs
+        and not cluster.scaled_block_settings
+        and in_force(cluster, "effective_cache_size") is None
+        for cluster in plan.clusters
+    )
+    if len(blocks) < 2 or not left:
+        return []
+    words = (
+        "scaled_page_costs: effective_cache_size is left at PostgreSQL's default of 524288 pages, which is 512 MB at "
+        "1 kB and 16 GB at 32 kB, and plans may still follow the block size; set it in [postgresql.settings], or "
+        "scaled_block_settings = true"
+    )
+    return [words]

@@ -128,6 +128,25 @@ def test_warns_of_what_an_own_configuration_cannot_decide(
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "warned"),
+    [
+        ("", True),
+        ("scaled_block_settings = true\n", False),
+        ('settings.effective_cache_size = "1GB"\n', False),
+    ],
+)
+def test_warns_of_a_cache_size_that_follows_the_block_size(
+    load_text: LoadText, minimal: str, more: str, *, warned: bool
+) -> None:
+    costs = "[postgresql]\nscaled_page_costs = true\n"
+    several = 'block_size = { vary = ["4 kB", "32 kB"] }\n'
+    found = load_text(f"{minimal}{costs}{several}{more}").warnings
+    assert warned == any("effective_cache_size is left at PostgreSQL's default" in text for text in found)
+    assert load_text(f"{minimal}{costs}{more}").warnings == (), "one block size has nothing to follow"
+    assert load_text(f"{minimal}[postgresql]\n{several}{more}").warnings == ()
+
+
 def test_all_errors_come_at_once_with_file_key_found_and_allowed(
     reasons_of: ReasonsOf,
 ) -> None:
