@@ -302,7 +302,11 @@ class TpchRun:
         else:
             yield figure("queries_total_s", sum(times.values()), pass_=number)
         yield figure("queries_completed", len(times), pass_=number)
-        found = power(times, self.recipe.scale_factor)
+        found = power(
+            times,
+            self.recipe.scale_factor,
+            stopped_s={q: limit for q in QUERY_NUMBERS if (limit := self._limit(q)) is not None},
+        )
         yield figure("tpch_power", found.value, pass_=number, reason="; ".join(found.reasons))
 
     def _throughput_figures(self, length_s: float) -> Iterator[Figure]:
@@ -319,7 +323,7 @@ class TpchRun:
         yield figure("streams_s", length_s)
         yield figure("queries_completed", completed)
         reasons = [
-            f"query {query} of stream {stream} has no time"
+            f"query {query} of stream {stream} was stopped at its limit of {self._limit(query):g} s"
             for stream in self._streams
             for query in QUERY_NUMBERS
             if self._limit(query) is not None

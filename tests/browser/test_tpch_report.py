@@ -162,7 +162,9 @@ def test_scores_name_the_queries_that_they_leave_out(browser: Browser, report: P
         expect(page.locator("#scores-dropped")).to_contain_text("over its limit in 3 of 3 runs in btrfs")
         expect(page.locator("#scores-dropped")).to_contain_text("2 plans across the cells")
         assert "not an audited TPC-H result" in page.locator("#scores-audit").inner_text()
-        assert "none: query 20 has no time" in page.locator("#scores-official").inner_text()
+        assert (
+            "none: query 20 was stopped at its limit of 30 s" in page.locator("#scores-official").inner_text()
+        )
         choose(page, "run", "load")
         expect(page.locator("#scores-note")).to_contain_text("these are those of cold")
 
@@ -247,6 +249,20 @@ def test_a_study_of_each_kind_on_one_page(browser: Browser, tmp_path: Path) -> N
         # The cells that were chosen are the other study's, so some that have this run are chosen instead.
         expect(page.locator("#items-legend")).to_contain_text("Data warehouse on three file systems")
         expect(page.locator("#latency-note")).to_contain_text("makes no transactions")
+        assert [] == found.complaints
+
+
+def test_streams_without_a_pass_say_that_nobody_audited_them(browser: Browser, tmp_path: Path) -> None:
+    recipe = TpchRecipe(filesystems=("ext4",), repetitions=1, passes=(), failed=(), timeouts=())
+    build_report([synthetic_tpch_study(tmp_path / "study", recipe)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        expect(page.locator("#scores-note")).to_contain_text("there are no scores")
+        assert "not an audited TPC-H result" in page.locator("#scores-audit").inner_text()
+        assert "throughput of throughput" in page.locator("#scores-official").inner_text()
+        choose(page, "run", "throughput")
+        expect(page.locator("#plans-verdict")).to_contain_text("Different plans, A and B")
+        assert not page.locator("#choose-scores").is_visible()
         assert [] == found.complaints
 
 

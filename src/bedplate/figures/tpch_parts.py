@@ -81,7 +81,7 @@ def power_figures(record: RunRecord, dataset: Dataset, *, pass_: int) -> Iterato
     if scale_factor is None:
         yield figure("tpch_power", None, pass_=pass_, reason=_WITHOUT_SCALE)
     else:
-        yield _of_the_clause("tpch_power", power(times, scale_factor), pass_=pass_)
+        yield _of_the_clause("tpch_power", power(times, scale_factor, (), _stopped(items)), pass_=pass_)
 
 
 def throughput_figures(record: RunRecord, dataset: Dataset) -> Iterator[Figure]:
@@ -93,8 +93,15 @@ def throughput_figures(record: RunRecord, dataset: Dataset) -> Iterator[Figure]:
         items = _queries(record, stream_phase(stream))
         for item in items.values():
             yield _query_figure(item)
-        without = [query for query in QUERY_NUMBERS if query not in items or not _time_s(items[query])]
-        completed += len(QUERY_NUMBERS) - len(without)
+        stopped = _stopped(items)
+        ended = {query for query, item in items.items() if _time_s(item)}
+        without = [query for query in QUERY_NUMBERS if query not in ended and query not in stopped]
+        completed += len(ended)
+        for limit_s in sorted(set(stopped.values())):
+            queries = ", ".join(str(query) for query in sorted(stopped) if stopped[query] == limit_s)
+            lacking.append(
+                f"{stream_phase(stream)} was stopped at the limit of {limit_s:g} s in query {queries}"
+            )
         if without:
             lacking.append(f"{stream_phase(stream)} has no time of query {', '.join(map(str, without))}")
     interval_s = number(record, "streams_s")
@@ -172,6 +179,11 @@ def _queries(record: RunRecord, phase: str) -> dict[int, TimedItem]:
         if item.phase == phase and item.item in names:
             found.setdefault(names[item.item], item)
     return found
+
+
+def _stopped(items: Mapping[int, TimedItem]) -> dict[int, float]:
+    """The limits of those that were stopped at one, in seconds."""
+    return {query: item.limit_s for query, item in items.items() if item.limit_s is not None}
 
 
 def _time_s(item: TimedItem) -> float | None:

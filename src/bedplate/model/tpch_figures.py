@@ -48,13 +48,18 @@ class TpchFigure:
     reasons: tuple[str, ...] = ()
 
 
-def power(queries_s: Mapping[int, float], scale_factor: float, refresh_s: Sequence[float] = ()) -> TpchFigure:
+def power(
+    queries_s: Mapping[int, float],
+    scale_factor: float,
+    refresh_s: Sequence[float] = (),
+    stopped_s: Mapping[int, float] | None = None,
+) -> TpchFigure:
     """Power@Size (clause 5.4.1): 3600 x scale factor / the geometric mean of the timing intervals.
 
     `queries_s` are the intervals of stream 0 in seconds, `refresh_s` those of RF1 and RF2. Without the
     latter the mean is over 22 intervals in place of 24, and a note says so. Intervals are rounded to 0.1 s
     first (5.3.7.5), and none counts for less than a thousandth of the longest (5.4.1.4). Absent where a
-    query has no time, as one that was stopped at its limit has none. ValueError for a time or a scale
+    query has no time, as one that was stopped has none: `stopped_s` are the limits of those. ValueError for a time or a scale
     factor that is not positive, and for one refresh function without the other.
     """
     _positive("scale factor", scale_factor)
@@ -65,7 +70,10 @@ def power(queries_s: Mapping[int, float], scale_factor: float, refresh_s: Sequen
     notes = [NOT_AUDITED] if refresh_s else [NOT_AUDITED, WITHOUT_REFRESH]
     missing = [query for query in range(1, _QUERIES + 1) if query not in queries_s]
     if missing:
-        return TpchFigure(None, tuple(notes), tuple(f"query {query} has no time" for query in missing))
+        limits = stopped_s or {}
+        return TpchFigure(
+            None, tuple(notes), tuple(_without_time(query, limits.get(query)) for query in missing)
+        )
     queries = {query: rounded_interval_s(queries_s[query]) for query in range(1, _QUERIES + 1)}
     least = max(queries.values()) / 1000
     raised = [query for query, seconds in queries.items() if seconds < least]
@@ -78,6 +86,12 @@ def power(queries_s: Mapping[int, float], scale_factor: float, refresh_s: Sequen
     intervals += [rounded_interval_s(seconds) for seconds in refresh_s]
     mean = math.exp(fmean(math.log(seconds) for seconds in intervals))
     return TpchFigure(_to_one_digit(_SECONDS_PER_HOUR * scale_factor / mean), tuple(notes))
+
+
+def _without_time(query: int, limit_s: float | None) -> str:
+    if limit_s is None:
+        return f"query {query} has no time"
+    return f"query {query} was stopped at its limit of {limit_s:g} s"
 
 
 def throughput(streams: int, interval_s: float, scale_factor: float, *, refresh: bool = False) -> TpchFigure:

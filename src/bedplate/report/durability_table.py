@@ -10,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from bedplate.report.flush_rates import COUNTED, rate_text
+from bedplate.report.table_parts import block_words
 from bedplate.report.wording import durability_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from bedplate.report.overview import Overview
+    from bedplate.report.overview import CellFacts, Overview
 
 _WORDS = (
     "Flushes that reached a device per fsync, of an appended and of an overwritten 8 kB block; – none was "
@@ -24,7 +25,7 @@ _WORDS = (
 
 
 def durability_table(found: Overview) -> RenderableType | None:
-    """One row per cell; None where no visit of the study counted flushes."""
+    """One row per variant, or per cell where those of a variant differ; None where no visit counted flushes."""
     if not any(cell.flushes for cell in found.cells.values()):
         return None
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
@@ -32,11 +33,26 @@ def durability_table(found: Overview) -> RenderableType | None:
     for device, pattern in COUNTED:
         table.add_column(f"{device}\n{pattern}", justify="right", no_wrap=True)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
-    for cell in found.cells.values():
-        table.add_row(
-            Text(cell.label.panel),
-            *(Text(rate_text(cell.flushes, device, pattern)) for device, pattern in COUNTED),
-            Text(durability_words(cell.durability).replace(" / ", " /\n")),
-        )
+    for name, texts in _rows(found):
+        table.add_row(name, *map(Text, texts))
     title = Text("Flushes per fsync", style="bold")
     return Group(title, table, Text(_WORDS, style="dim"))
+
+
+def _rows(found: Overview) -> list[tuple[Text, tuple[str, ...]]]:
+    """Names and texts; cells of a variant that say the same are one row under its name alone."""
+    variants: dict[str, dict[tuple[str, ...], list[CellFacts]]] = {}
+    for cell in found.cells.values():
+        texts = (
+            *(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
+            durability_words(cell.durability).replace(" / ", " /\n"),
+        )
+        variants.setdefault(cell.label.panel, {}).setdefault(texts, []).append(cell)
+    rows = []
+    for panel, alike in variants.items():
+        for texts, cells in alike.items():
+            name = Text(panel)
+            if len(alike) > 1:
+                name.append("".join(f"\n{block_words(cell)}" for cell in cells), style="dim")
+            rows.append((name, texts))
+    return rows

@@ -12,6 +12,7 @@ from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.page_parts import ranked
 from bedplate.report.run_heads import has_raw, has_transactions, run_head
+from bedplate.report.tpch_document import has_tpch
 from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -167,7 +168,7 @@ def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
     without: set[str] = set()
     if not has_transactions(overviews):
         without.update(_OF_TRANSACTIONS)
-    if not any(found.tpch for found in overviews):
+    if not has_tpch(overviews):
         without.update(_OF_TPCH)
     if not any(is_lmdb(found, run) for found in overviews for run in found.runs):
         without.update(_OF_LMDB)

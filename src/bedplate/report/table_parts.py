@@ -90,17 +90,20 @@ def state_text(counts: Iterable[int], measurements: Sequence[Measurement], notes
 
 
 def reasons_of(measurements: Sequence[Measurement]) -> list[str]:
-    """What is to be said of a cell's runs, with its repetition; failures of a visit stand once."""
-    found: dict[str, None] = {}
+    """What is to be said of a cell's runs; what is said of several (a failure, a kernel warning) stands once."""
+    found: dict[tuple[Trouble, str], dict[str, None]] = {}
     for m in measurements:
         if m.trouble is None:
             continue
         for reason in m.reasons or ("no reason was recorded",):
-            where = f" ({m.run})" if m.figures else ""
-            found.setdefault(
-                reason if m.trouble is Trouble.NOT_RUN else f"{m.trouble.value}{where}: {reason}"
-            )
-    return list(found)
+            runs = found.setdefault((m.trouble, reason), {})
+            if m.figures:
+                runs[m.run] = None
+    told = []
+    for (trouble, reason), runs in found.items():
+        where = f" ({', '.join(runs)})" if runs else ""
+        told.append(reason if trouble is Trouble.NOT_RUN else f"{trouble.value}{where}: {reason}")
+    return told
 
 
 def shortened(text: str, columns: int = 26) -> str:

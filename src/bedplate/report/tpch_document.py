@@ -18,7 +18,7 @@ from bedplate.report.courses import packed, rounded
 from bedplate.report.plan_difference import first_difference, plan_lines
 from bedplate.report.run_heads import run_kind
 from bedplate.report.tpch_query_times import packed_query_times
-from bedplate.report.tpch_view import SCORES, read_plans
+from bedplate.report.tpch_view import SCORES, power_notes, read_plans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,11 +33,12 @@ _DIGITS = 5
 # So many cells or reasons are named; of hundreds the rest is counted.
 _NAMED_MOST = 3
 _WITH_PLANS = (POWER, THROUGHPUT)
+_OFFICIAL = ("tpch_power", "tpch_throughput")
 
 
 def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
-    """Scores, plans and what must stand beside them; None where no study has a pass of TPC-H."""
-    if not any(found.tpch for found in overviews):
+    """Scores, plans and what must stand beside them; None where no study has a figure of TPC-H's own."""
+    if not has_tpch(overviews):
         return None
     cell_of: list[dict[str, int]] = []
     for found in overviews:
@@ -53,8 +54,28 @@ def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]
         "times": packed_query_times(
             [(view, cells) for found, cells in zip(overviews, cell_of, strict=True) for view in found.tpch]
         ),
+        "power_notes": _power_notes(overviews, runs, cell_of),
         "plans": _plans(overviews, runs, cell_of),
     }
+
+
+def has_tpch(overviews: Sequence[Overview]) -> bool:
+    """Whether any pass or any streams of queries were measured."""
+    return any(key.metric in _OFFICIAL for found in overviews for key in found.summaries)
+
+
+def _power_notes(
+    overviews: Sequence[Overview], runs: Sequence[tuple[str, str]], cell_of: Sequence[Mapping[str, int]]
+) -> list[list[Any]]:
+    """Run, cell and what is to be known of its power, where there is anything."""
+    return [
+        [runs.index(run), index, list(notes)]
+        for found, cells in zip(overviews, cell_of, strict=True)
+        for run in found.runs
+        if run_kind(found, run) == POWER
+        for name, index in cells.items()
+        if (notes := power_notes(found, name, run))
+    ]
 
 
 def _scores(

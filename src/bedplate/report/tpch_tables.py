@@ -8,10 +8,10 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.model import tpch
-from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, power, throughput
+from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import MARKS, Notes, cell_name, plain_table, state_text
-from bedplate.report.tpch_view import SCORES, plan_letters
+from bedplate.report.tpch_view import SCORES, plan_letters, power_notes
 from bedplate.report.wording import number
 from bedplate.statistics.summary import SUSPECT
 
@@ -37,7 +37,7 @@ _HEADS = {"indexes": "in-\ndexes", "analyze": "ana-\nlyze", "checkpoint": "check
 _SCORE_WORDS = (
     "Over medians of the repetitions, with the share of a cell that is best in every query, and the 95 % "
     "interval below where there are 3 repetitions. time: the sum; a timeout counts as its limit. score: the sum "
-    "of best time / time; a timeout scores 0. m-time, m-score: only the queries that finished in every cell with "
+    "of best time / time; a timeout scores 0, and how many were stopped stands below. m-time, m-score: only the queries that finished in every cell with "
     f"one and the same plan. {MARKS}"
 )
 _QUERY_WORDS = (
@@ -166,6 +166,8 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
         # Of visits that cannot be compared there is no interval (CellFacts.incomparable).
         if score.low is not None and score.high is not None and not cell.incomparable:
             text.append(f"\n{number(score.low / unit)}–{number(score.high / unit)}", style="dim")
+        if name == "score" and scores.timeouts:
+            text.append(f"\n{len(scores.timeouts)} stopped", style="yellow")
         texts.append(text)
     return texts
 
@@ -230,9 +232,11 @@ def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> Ren
         summaries = [found.summary(cell.id, run, metric) for run, metric, _ in columns]
         for (run, metric, _), summary in zip(columns, summaries, strict=True):
             text = Text(_few(summary.median))
-            text.append(_range(summary), style="dim")
             if summary.n == 0 and (reason := _absence(found, cell, run, metric)):
                 text.append(notes.number(f"{metric}: {reason}"), style="dim")
+            for words in power_notes(found, cell.id, run) if metric == "tpch_power" and summary.n else ():
+                text.append(notes.number(words), style="dim")
+            text.append(_range(summary), style="dim")
             texts.append(text)
         runs = dict.fromkeys(run for run, _, _ in columns)
         measurements = [m for run in runs for m in found.of(cell.id, run)]
@@ -256,12 +260,6 @@ def rate_notes(found: Overview, runs: Sequence[Run]) -> tuple[str, ...]:
         streams = spec.levels.integer("streams") if spec else None
         if streams is not None and scale is not None:
             notes |= dict.fromkeys(throughput(streams, 1.0, scale).notes)
-        for view in found.tpch:
-            if (view.dataset, view.run) == run and scale is not None:
-                for cell in view.scores.cells:
-                    times = {int(query): time for query, time in cell.times_s.items() if query.isdecimal()}
-                    if not cell.timeouts:
-                        notes |= dict.fromkeys(power(times, scale).notes)
     return tuple(notes)
 
 

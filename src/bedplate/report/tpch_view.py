@@ -9,7 +9,7 @@ from bedplate.model import codec, tpch
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
 from bedplate.model.query_plan import PLANS_FILE, QueryPlans
-from bedplate.model.tpch_figures import NOT_AUDITED, TpchFigure, composite
+from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, TpchFigure, composite, power
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.summary import TRUSTED, Summary, SummaryKey
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Figure
-    from bedplate.report.overview import Measurement
+    from bedplate.report.overview import Measurement, Overview
     from bedplate.statistics.tpch_scores import Score
 
 SCORES = ("time", "score", "m_time", "m_score")
@@ -182,6 +182,24 @@ def _tpch_figure(m: Measurement, metric: str) -> TpchFigure:
     reason = (found.reason if found else None) or f"{m.run!r} has no {metric}"
     value = m.value(metric)
     return TpchFigure(value, (), () if value is not None else (reason,))
+
+
+def power_notes(found: Overview, cell: str, run: tuple[str, str]) -> tuple[str, ...]:
+    """What sets the power of one cell apart beyond what holds of all: coarse or raised intervals, in any repetition."""
+    scale = found.study.schedule.datasets[run[0]].levels.number("scale_factor")
+    if scale is None:
+        return ()
+    notes: dict[str, None] = {}
+    for m in found.of(cell, run):
+        times = {
+            int(item): row.value
+            for (phase, item, metric), row in m.parts.items()
+            if (phase, metric) == (tpch.QUERIES, _QUERY) and item.isdecimal() and _positive(row.value)
+        }
+        known = {query: seconds for query, seconds in times.items() if seconds is not None}
+        if m.value("tpch_power") is not None and known:
+            notes |= dict.fromkeys(power(known, scale).notes)
+    return tuple(note for note in notes if note not in (NOT_AUDITED, WITHOUT_REFRESH))
 
 
 def _is_kind(spec: RunSpec | None, kind: str) -> bool:

@@ -65,6 +65,8 @@ def test_power_is_absent_where_a_query_has_no_time() -> None:
     some = {query: seconds for query, seconds in EVEN.items() if query not in {3, 21}}
     figure = power(some, 1)
     assert (None, ("query 3 has no time", "query 21 has no time")) == (figure.value, figure.reasons)
+    figure = power(some, 1, stopped_s={21: 0.5})
+    assert ("query 3 has no time", "query 21 was stopped at its limit of 0.5 s") == figure.reasons
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])

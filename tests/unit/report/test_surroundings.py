@@ -133,6 +133,32 @@ def test_flushes_per_fsync_are_the_second_table(emulated: Path) -> None:
     json.dumps(study)
 
 
+def test_cells_of_a_variant_that_flush_alike_are_one_row(tmp_path: Path) -> None:
+    recipe = replace(
+        EMULATED, database_blocks=(8192, 32768), filesystem_blocks=(4096,), repetitions=1, failed=()
+    )
+    study = write_study(tmp_path / "alike", recipe)
+    text = printed(study).partition("Flushes per fsync")[2]
+    variants = {cell.label.panel for cell in overview(study).cells.values()}
+    assert len(overview(study).cells) == 2 * len(variants)
+    assert "db 8k" not in text
+    assert 1 == sum(line.split()[:1] == ["xfs"] for line in text.splitlines())
+    # One cell of a variant that flushes otherwise: each of its rows names its block sizes.
+    path = next(
+        path
+        for path in study.glob("visits/*/*/*/visit.json")
+        if read(VisitRecord, path).cell.filesystem.type == "xfs"
+        and read(VisitRecord, path).cell.build.block_size_bytes == 32768
+        and not read(VisitRecord, path).key.canary
+    )
+    record = read(VisitRecord, path)
+    counts = tuple(replace(count, flushes=7 * count.calls) for count in record.flush_counts)
+    write(path, replace(record, flush_counts=counts))
+    text = printed(study).partition("Flushes per fsync")[2]
+    assert 2 == sum(line.split()[:1] == ["xfs"] for line in text.splitlines())
+    assert 1 == text.count("db 8k") == text.count("db 32k")
+
+
 def test_the_page_has_them_as_well(emulated: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     build_report([emulated], page)

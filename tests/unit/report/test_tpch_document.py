@@ -99,6 +99,23 @@ def test_a_plan_that_wavers_says_in_which_repetitions(study: Path) -> None:
     assert [[0, [1, 3]], [1, [2]]] == [row[3:5] for row in rows]
 
 
+def test_power_that_is_coarse_is_told_of_its_cell(tmp_path: Path) -> None:
+    recipe = TpchRecipe(filesystems=("ext4",), repetitions=1, scale_factor=0.001, failed=(), timeouts=())
+    notes = document_of(synthetic_tpch_study(tmp_path / "study", recipe))["power_notes"]
+    assert {(1, 0), (1, 1), (2, 0), (2, 1)} == {(run, cell) for run, cell, _ in notes}
+    assert {"queries under 1 s count to the nearest 0.1 s, which is coarse for them"} == {
+        note for _, _, found in notes for note in found if not note.startswith("raised")
+    }
+
+
+def test_a_study_of_streams_alone_has_its_note_and_no_scores(tmp_path: Path) -> None:
+    recipe = TpchRecipe(filesystems=("ext4",), repetitions=1, passes=(), failed=(), timeouts=())
+    made = document_of(synthetic_tpch_study(tmp_path / "study", recipe))
+    assert made["note"].startswith("not an audited TPC-H result")
+    assert [] == made["scores"]
+    assert 22 == len(unpacked(made["plans"])["queries"])
+
+
 def test_streams_have_their_plans_too(study: Path) -> None:
     names = [run for _, run in overview(study).runs]
     rows = [row for row in plans_of(study)["rows"] if row[0] == names.index("throughput")]

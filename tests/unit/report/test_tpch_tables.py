@@ -106,6 +106,26 @@ def test_scores_have_their_share_of_the_ideal_and_an_interval(study: Path, cold:
     assert f"{first.m_score.low:.2f}–{first.m_score.high:.2f}" in cold
 
 
+def test_the_score_tells_how_many_queries_were_stopped(cold: str) -> None:
+    scores = cold.partition("Scores of cold")[2].partition("m-time and m-score:")[0]
+    assert ["1 stopped"] == re.findall(r"\d+ stopped", scores)
+
+
+def test_power_that_is_coarse_says_so_at_its_value(tmp_path: Path) -> None:
+    study = synthetic_tpch_study(tmp_path / "study", replace(ONE, filesystems=("ext4", "xfs"), streams=0))
+    place = tpch_cells(replace(ONE, filesystems=("ext4", "xfs")))[1].id
+    for path in study.glob("visits/*/*/*/runs/*/run.json"):
+        run = json.loads(path.read_text())
+        for row in run["figures"]:
+            if row["metric"] == "query_s":
+                row["value"] = 0.5 if place in str(path) and row["item"] == "6" else 5.0
+        path.write_text(json.dumps(run))
+    text = printed(show_tables([study])).partition("Power and throughput")[2]
+    assert 1 == text.count("queries under 1 s count to the nearest 0.1 s, which is coarse for them")
+    assert "¹" not in " ".join(row_of(text, "", "ext4"))
+    assert "¹" in " ".join(row_of(text, "", "xfs"))
+
+
 def test_cells_with_only_suspect_runs_are_named_below_the_scores(tmp_path: Path) -> None:
     recipe = replace(PLAIN, repetitions=1, filesystems=("ext4", "xfs"), streams=0)
     some = replace(recipe, suspect=((1, 1, "cold"),), other_plans=((1, 9),))
@@ -155,7 +175,7 @@ def test_damaged_plans_name_their_file(tmp_path: Path) -> None:
 def test_power_and_throughput_say_that_they_are_not_audited(shown: str) -> None:
     assert "Not an audited TPC-H result" in shown
     assert "without the refresh functions" in " ".join(shown.split())
-    assert "tpch_power: query 20 has no time" in shown
+    assert "tpch_power: query 20 was stopped at its limit of 30 s" in shown
 
 
 def test_few_streams_for_a_large_scale_are_told(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_timeout_is_counted_and_not_measured(tmp_path: Path) -> None:
     assert (0, 3) == (summary.n, summary.censored)
     absent = SummaryKey(EXT4, *found.runs[1], "tpch_power")
     assert (0, 3) == (found.summaries[absent].n, found.summaries[absent].absent)
-    assert "query 20 has no time" == found.absence(absent)
+    assert "query 20 was stopped at its limit of 30 s" == found.absence(absent)
 
 
 def test_a_pass_with_a_timeout_took_longer_than_its_sum(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_the_composite_is_the_geometric_mean_of_the_pass_before_it(tmp_path: Pat
     [
         ({"failed": ((0, 1, "warm"),)}, "its power run 'warm' did not complete"),
         ({"suspect": ((0, 1, "warm"),)}, "its power run 'warm' is suspect"),
-        ({"timeouts": ((0, 20),)}, "query 20 has no time"),
+        ({"timeouts": ((0, 20),)}, "query 20 was stopped at its limit of 30 s"),
     ],
 )
 def test_a_composite_without_its_power_says_why(

@@ -43,7 +43,8 @@ bedplate.scores = (() => {
       const found = bedplate.data.named(cell, run, metric);
       if (!found || found.median === null) return h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
       const range = found.n > 1 && found.minimum !== null ? h("span", { class: "small" }, `${number(found.minimum)}–${number(found.maximum)}`) : null;
-      return h("div", {}, number(found.median), range);
+      const notes = metric === "tpch_power" ? page.tpch.power_notes.filter((note) => note[0] === run && note[1] === cell).flatMap((note) => note[2]) : [];
+      return h("div", {}, number(found.median), range, notes.map((note) => h("span", { class: "small" }, note)));
     };
     return bedplate.table(["Cell", "After a power cut", ...shown.map((one) => `${one.words} of ${bedplate.data.runName(one.run)}, QphH@SF`)],
       page.cells.map((cell, index) => [bedplate.data.cellName(index), cell.durability, ...shown.map((one) => value(index, one))]));
@@ -107,7 +108,11 @@ bedplate.scores = (() => {
     drawOfficial();
     const times = await bedplate.unpack(page.tpch.times);
     const views = page.tpch.scores;
-    if (!views.length) return;
+    if (!views.length) {
+      byId("scores-note").textContent = "No pass ran the queries one by one, so that there are no scores.";
+      for (const id of ["scores-choice", "scores-dropped"]) byId(id).hidden = true;
+      return;
+    }
     const run = views.some((view) => view.run === state.run) ? state.run : views[0].run;
     const chosen = views.map((view, place) => [view, place]).filter(([view]) => view.run === run).map(([, place]) => viewOver(place, times, state));
     const which = run === state.run
