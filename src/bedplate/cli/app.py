@@ -46,7 +46,9 @@ _executor = click.option(
     help="who lives the visits, in place of the plan's own: this machine, a guest, or what fits",
 )
 _workload = click.option(
-    "--workload", metavar="NAME", help="only this run, or the runs of this type: pgbench, tpch"
+    "--workload",
+    metavar="NAME",
+    help="only this run, or the runs of this type: pgbench, tpch, lmdb, bonnie, fio, power_cut",
 )
 _metrics = click.option(
     "--metric",
@@ -339,7 +341,7 @@ def effects(study: Path, *, workload: str | None, metrics: tuple[str, ...], as_j
     "workloads",
     metavar="NAME",
     multiple=True,
-    help="only this run, or the runs of this type: pgbench, tpch; may be given again",
+    help="only this run, or the runs of this type: pgbench, tpch, lmdb, bonnie, fio, power_cut; may be given again",
 )
 @click.option(
     "--durability",
@@ -403,13 +405,24 @@ def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool)
     "-o", "--output", metavar="FILE", type=_PATH, default=Path("report.html"), help="the page to write"
 )
 @_cells
-def report(studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...]) -> None:
+@click.option(
+    "--claims",
+    "files",
+    metavar="FILE",
+    type=_PATH,
+    multiple=True,
+    help="a file of claims to judge, in place of those that come with bedplate; may be given again",
+)
+def report(
+    studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
+) -> None:
     """Write one self-contained HTML page."""
     require_studies(studies)
+    from bedplate.cli.claims import own_claims  # noqa: PLC0415
     from bedplate.report.build import build_report  # noqa: PLC0415
 
     made = first_made(output)
-    build_report(studies, output, cells=cells)
+    build_report(studies, output, cells=cells, claims=files or sorted(own_claims().glob("*.toml")))
     give_to_caller(made)
     print(output)
 

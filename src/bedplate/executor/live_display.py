@@ -162,7 +162,7 @@ class LiveDisplay:
 
     def _step(self, name: str) -> None:
         if name.startswith("run "):
-            self._begin_step(f"{name.removeprefix('run ')}: CHECKPOINT before it")
+            self._begin_step(f"{name.removeprefix('run ')}: getting ready")
         else:
             self._begin_step(_STEPS.get(name, name))
             self._tps.clear()

@@ -54,8 +54,11 @@ def _run_seconds(load: Load, run: RunSpec, settings: Levels) -> float:
         if "runtime" in run.levels:
             return parse_duration_s(run.levels["runtime"])
         synced = bool(run.levels.get("fsync") or run.levels.get("fdatasync"))
-        operations = _fio_bytes(run.levels) / max(1, parse_size(str(run.levels.get("bs", 4096))))
-        return 2 * _fio_bytes(run.levels) / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
+        moved = _fio_moved_bytes(run.levels)
+        operations = moved / max(1, parse_size(str(run.levels.get("bs", 4096))))
+        # The file is laid out first, where the job does not make it itself.
+        laid_out_s = _fio_bytes(run.levels) / _BYTES_PER_S
+        return laid_out_s + moved / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
     if run.workload == "lmdb":
         entries = levels.integer("entries") or 0
         names = tests_of(run)
@@ -82,6 +85,14 @@ def _lmdb_flushes(load: Load, run: RunSpec, test: str, settings: Levels) -> floa
 
 def _fio_bytes(levels: Levels) -> int:
     return parse_size(str(levels.get("size", 0))) * (levels.integer("numjobs") or 1)
+
+
+def _fio_moved_bytes(levels: Levels) -> int:
+    """What the job reads and writes: its size, or so much of it as `io_size` says, as often as it loops."""
+    once = (
+        parse_size(str(levels["io_size"])) * (levels.integer("numjobs") or 1) if "io_size" in levels else None
+    )
+    return (_fio_bytes(levels) if once is None else once) * (levels.integer("loops") or 1)
 
 
 def _lmdb_map_bytes(load: Load, run: RunSpec) -> int:

@@ -53,7 +53,7 @@ def test_the_live_display_shows_what_runs_how_fast_what_is_done_and_left() -> No
         "",
         "visit 1 of 8  ━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌  about 7 min 00 s left",
         "xfs · repetition 1",
-        "read-write: CHECKPOINT before it",
+        "read-write: getting ready",
     ] == drawn(display, console)
     for transactions in (0, 500, 1000, 2000):
         display.event(
