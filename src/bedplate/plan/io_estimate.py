@@ -54,11 +54,11 @@ def _run_seconds(load: Load, run: RunSpec, settings: Levels) -> float:
         if "runtime" in run.levels:
             return parse_duration_s(run.levels["runtime"])
         synced = bool(run.levels.get("fsync") or run.levels.get("fdatasync"))
-        moved = _fio_moved_bytes(run.levels)
-        operations = moved / max(1, parse_size(str(run.levels.get("bs", 4096))))
+        moved_bytes = _fio_moved_bytes(run.levels)
+        operations = moved_bytes / max(1, parse_size(str(run.levels.get("bs", 4096))))
         # The file is laid out first, where the job does not make it itself.
         laid_out_s = _fio_bytes(run.levels) / _BYTES_PER_S
-        return laid_out_s + moved / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
+        return laid_out_s + moved_bytes / _BYTES_PER_S + (operations * _FSYNC_S if synced else 0.0)
     if run.workload == "lmdb":
         entries = levels.integer("entries") or 0
         names = tests_of(run)
