@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bedplate.errors import StudyError
 from bedplate.model.levels import Levels
@@ -50,7 +50,7 @@ def dumps(value: Any, *, indent: int | None = 2) -> str:
 
 def from_json(kind: type[Record], value: Any, *, path: str = "") -> Record:
     """The record of type `kind` in a JSON value; StudyError names the place that does not fit."""
-    return _decode(kind, value, path or kind.__name__)  # type: ignore[no-any-return]
+    return _decoder(kind)(value, _Place(None, path or kind.__name__))  # type: ignore[no-any-return]
 
 
 def loads(kind: type[Record], text: str, *, source: str = "") -> Record:
@@ -82,93 +82,165 @@ def write(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
-def _decode(kind: Any, value: Any, path: str) -> Any:
-    origin = get_origin(kind)
-    if kind is Any:
-        return value
-    if origin in (Union, types.UnionType):
-        return _decode_union(get_args(kind), value, path)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _decode_record(kind, value, path)
-    if kind is Levels:
-        _expect(isinstance(value, dict), "an object", value, path)
-        return Levels(value)
-    if origin is tuple:
-        _expect(isinstance(value, list), "a list", value, path)
-        item = get_args(kind)[0]
-        if len(get_args(kind)) == 2 and get_args(kind)[1] is Ellipsis:
-            return tuple(_decode(item, entry, f"{path}[{i}]") for i, entry in enumerate(value))
-        _expect(len(value) == len(get_args(kind)), f"{len(get_args(kind))} entries", value, path)
-        return tuple(
-            _decode(part, entry, f"{path}[{i}]")
-            for i, (part, entry) in enumerate(zip(get_args(kind), value, strict=True))
-        )
-    if origin is not None and issubclass(origin, Mapping):
-        _expect(isinstance(value, dict), "an object", value, path)
-        return {key: _decode(get_args(kind)[1], entry, f"{path}.{key}") for key, entry in value.items()}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        try:
-            return kind(value)
-        except ValueError:
-            allowed = ", ".join(str(member.value) for member in kind)
-            raise StudyError(f"{path}: expected one of {allowed}, found {value!r}") from None
-    return _decode_scalar(kind, value, path)
+class _Place:
+    """Where a value stands in its document; spelled out only for a value that does not fit."""
+
+    __slots__ = ("name", "parent")
+
+    def __init__(self, parent: _Place | None, name: str | int) -> None:
+        self.parent = parent
+        self.name = name
+
+    def __str__(self) -> str:
+        if self.parent is None:
+            return str(self.name)
+        return f"{self.parent}[{self.name}]" if isinstance(self.name, int) else f"{self.parent}.{self.name}"
 
 
-def _decode_scalar(kind: Any, value: Any, path: str) -> Any:
-    if kind is float:
-        _expect(isinstance(value, (int, float)) and not isinstance(value, bool), "a number", value, path)
-        return float(value)
-    if kind is int:
-        _expect(isinstance(value, int) and not isinstance(value, bool), "a whole number", value, path)
-        return value
-    if kind in (str, bool):
-        _expect(isinstance(value, kind), kind.__name__, value, path)
-        return value
-    raise TypeError(f"{path}: no decoder for {kind!r}")
-
-
-def _decode_union(kinds: tuple[Any, ...], value: Any, path: str) -> Any:
-    if value is None and type(None) in kinds:
-        return None
-    # Exact scalar types first, so that 1 stays a whole number in `int | float` and true a flag.
-    for kind in kinds:
-        if isinstance(kind, type) and type(value) is kind:
-            return value
-    reasons: list[str] = []
-    for kind in kinds:
-        if kind is type(None):
-            continue
-        try:
-            return _decode(kind, value, path)
-        except StudyError as error:
-            reasons.extend(error.reasons)
-    raise StudyError(*reasons)
+# Made once for each type: a study of hundreds of cells has a hundred thousand figures to read.
+_Decoder: TypeAlias = Callable[[Any, _Place], Any]
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _decoder(kind: Any) -> _Decoder:
+    origin = get_origin(kind)
+    if kind is Any:
+        return lambda value, _: value
+    if origin in (Union, types.UnionType):
+        return _union_decoder(get_args(kind))
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _record_decoder(kind)
+    if kind is Levels:
+        return _levels
+    if origin is tuple:
+        return _tuple_decoder(get_args(kind))
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping_decoder(get_args(kind)[1])
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum_decoder(kind)
+    return _scalar_decoder(kind)
 
 
-def _decode_record(kind: type[DataclassInstance], value: Any, path: str) -> Any:
-    _expect(isinstance(value, dict), f"an object ({kind.__name__})", value, path)
-    known = {field.name: field for field in fields(kind)}
-    unknown = sorted(set(value) - set(known))
-    missing = [
-        name
-        for name, field in known.items()
-        if name not in value and field.default is MISSING and field.default_factory is MISSING
-    ]
-    if unknown or missing:
-        raise StudyError(
-            *(f"{path}.{name}: {kind.__name__} has no such field" for name in unknown),
-            *(f"{path}.{name}: missing" for name in missing),
+def _levels(value: Any, place: _Place) -> Levels:
+    if not isinstance(value, dict):
+        raise _misfit("an object", value, place)
+    return Levels(value)
+
+
+def _tuple_decoder(kinds: tuple[Any, ...]) -> _Decoder:
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        item = _decoder(kinds[0])
+
+        def decode_all(value: Any, place: _Place) -> Any:
+            if not isinstance(value, list):
+                raise _misfit("a list", value, place)
+            return tuple([item(entry, _Place(place, i)) for i, entry in enumerate(value)])
+
+        return decode_all
+    items = [_decoder(kind) for kind in kinds]
+
+    def decode_each(value: Any, place: _Place) -> Any:
+        if not isinstance(value, list):
+            raise _misfit("a list", value, place)
+        if len(value) != len(items):
+            raise _misfit(f"{len(items)} entries", value, place)
+        return tuple(
+            decode(entry, _Place(place, i))
+            for i, (decode, entry) in enumerate(zip(items, value, strict=True))
         )
-    hints = _hints(kind)
-    return kind(**{name: _decode(hints[name], entry, f"{path}.{name}") for name, entry in value.items()})
+
+    return decode_each
 
 
-def _expect(fits: bool, expected: str, found: Any, path: str) -> None:  # noqa: FBT001
-    if not fits:
-        raise StudyError(f"{path}: expected {expected}, found {found!r:.200}")
+def _mapping_decoder(kind: Any) -> _Decoder:
+    item = _decoder(kind)
+
+    def decode(value: Any, place: _Place) -> Any:
+        if not isinstance(value, dict):
+            raise _misfit("an object", value, place)
+        return {key: item(entry, _Place(place, key)) for key, entry in value.items()}
+
+    return decode
+
+
+def _enum_decoder(kind: type[Enum]) -> _Decoder:
+    members = {member.value: member for member in kind}
+
+    def decode(value: Any, place: _Place) -> Any:
+        try:
+            return members[value]
+        except (KeyError, TypeError):
+            allowed = ", ".join(str(member.value) for member in kind)
+            raise StudyError(f"{place}: expected one of {allowed}, found {value!r}") from None
+
+    return decode
+
+
+def _scalar_decoder(kind: Any) -> _Decoder:
+    if kind not in (float, int, str, bool):
+        raise TypeError(f"no decoder for {kind!r}")
+    words = {float: "a number", int: "a whole number"}.get(kind, kind.__name__)
+
+    def decode(value: Any, place: _Place) -> Any:
+        # By its exact type: JSON has no other kinds, and true is not 1.
+        if type(value) is kind:
+            return value
+        if kind is float and type(value) is int:
+            return float(value)
+        raise _misfit(words, value, place)
+
+    return decode
+
+
+def _union_decoder(kinds: tuple[Any, ...]) -> _Decoder:
+    # Exact scalar types first, so that 1 stays a whole number in `int | float` and true a flag.
+    exact = frozenset(kind for kind in kinds if isinstance(kind, type))
+    others = [_decoder(kind) for kind in kinds if kind is not type(None)]
+
+    def decode(value: Any, place: _Place) -> Any:
+        if type(value) in exact:
+            return value
+        reasons: list[str] = []
+        for attempt in others:
+            try:
+                return attempt(value, place)
+            except StudyError as error:
+                reasons.extend(error.reasons)
+        raise StudyError(*reasons)
+
+    return decode
+
+
+def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
+    known = frozenset(field.name for field in fields(kind))
+    needed = frozenset(
+        field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING
+    )
+    hints = get_type_hints(kind)
+    # Filled when the first one is read: a record may hold records of its own kind.
+    decoders: dict[str, _Decoder] = {}
+
+    def decode(value: Any, place: _Place) -> Any:
+        if not isinstance(value, dict):
+            raise _misfit(f"an object ({kind.__name__})", value, place)
+        if not (value.keys() <= known and needed <= value.keys()):
+            raise StudyError(
+                *(
+                    f"{place}.{name}: {kind.__name__} has no such field"
+                    for name in sorted(set(value) - known)
+                ),
+                *(
+                    f"{place}.{field.name}: missing"
+                    for field in fields(kind)
+                    if field.name in needed - set(value)
+                ),
+            )
+        if not decoders:
+            decoders.update((name, _decoder(hints[name])) for name in known)
+        return kind(**{name: decoders[name](entry, _Place(place, name)) for name, entry in value.items()})
+
+    return decode
+
+
+def _misfit(expected: str, found: Any, place: _Place) -> StudyError:
+    return StudyError(f"{place}: expected {expected}, found {found!r:.200}")
