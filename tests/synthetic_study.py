@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from bedplate.model.cell import (
@@ -96,6 +97,8 @@ class Recipe:
     executor: str = "local"
     provenance: Mapping[str, str] = field(default_factory=dict)
     flush_counts: tuple[FlushCount, ...] = ()
+    # Each makes every variant once more: a way to hundreds of cells.
+    mount_options: tuple[tuple[str, ...], ...] = ((),)
 
 
 def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
@@ -111,11 +114,12 @@ def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
         Cell(
             DeviceLevels(throttle=recipe.throttle),
             KernelLevels(),
-            replace(variant, block_size_bytes=fs_block),
+            replace(variant, block_size_bytes=fs_block, mount_options=(*variant.mount_options, *options)),
             BuildLevels(block_size_bytes=db_block),
             ClusterLevels(settings=recipe.settings),
         )
         for variant in variants
+        for options in recipe.mount_options
         for fs_block in recipe.filesystem_blocks
         for db_block in recipe.database_blocks
         if not (variant.type == "btrfs" and fs_block not in (4096, None))
@@ -152,8 +156,9 @@ def write_study(directory: Path, recipe: Recipe | None = None) -> Path:
         visits=visits,
     )
     write(directory / "schedule.json", schedule)
+    numbers = {cell.id: number for number, cell in enumerate(cells)}
     for visit in visits:
-        number = next(i for i, cell in enumerate(cells) if cell.id == visit.cell_id)
+        number = numbers[visit.cell_id]
         if not visit.canary and (number, visit.repetition) in made.missing:
             continue
         if visit.canary:
@@ -445,23 +450,18 @@ def _course(tps: float, span: int, windows: tuple[Window, ...], chance: random.R
 
 def _latencies(tps: float, span: int, chance: random.Random) -> pl.DataFrame:
     centre = 4e6 / tps
-    edges = [centre * 2 ** (step / 4) for step in range(-8, 24)]
-    weights = [
-        math.exp(-((step - 6) ** 2) / 18) + (0.01 if step > 20 else 0) for step in range(len(edges) - 1)
-    ]
-    total = sum(weights)
-    rows = [
-        (second, 0, edges[i], edges[i + 1], int(tps * weights[i] / total * chance.uniform(0.9, 1.1)))
-        for second in range(span)
-        for i in range(len(edges) - 1)
-    ]
+    edges = centre * 2 ** (np.arange(-8, 24) / 4)
+    steps = np.arange(len(edges) - 1)
+    weights = np.exp(-((steps - 6) ** 2) / 18) + np.where(steps > 20, 0.01, 0)
+    noise = np.random.default_rng(chance.getrandbits(32)).uniform(0.9, 1.1, (span, len(steps)))
+    counts = (tps * weights / weights.sum() * noise).astype(np.int64)
     return pl.DataFrame(
         {
-            "phase": ["measure"] * len(rows),
-            "second": [row[0] for row in rows],
-            "script": [row[1] for row in rows],
-            "latency_us_low": [row[2] for row in rows],
-            "latency_us_high": [row[3] for row in rows],
-            "count": [row[4] for row in rows],
+            "phase": ["measure"] * counts.size,
+            "second": np.repeat(np.arange(span), len(steps)),
+            "script": np.zeros(counts.size, dtype=np.int64),
+            "latency_us_low": np.tile(edges[:-1], span),
+            "latency_us_high": np.tile(edges[1:], span),
+            "count": counts.ravel(),
         }
     )

@@ -16,6 +16,7 @@ from bedplate import __version__
 from bedplate.errors import PlanError
 from bedplate.report.document import page_document
 from bedplate.report.selected import selected_overviews
+from bedplate.report.shelf import Shelf
 from bedplate.report.shell import page_shell
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def build_report(studies: Sequence[Path], output: Path, *, cells: Sequence[str] 
     if not studies:
         raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
     found = selected_overviews(studies, cells)
-    data = _for_script_element(json.dumps(page_document(found), separators=(",", ":"), allow_nan=False))
+    shelf = Shelf()
+    document = page_document(found, shelf)
+    data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_PAGE),
@@ -50,6 +53,7 @@ def build_report(studies: Sequence[Path], output: Path, *, cells: Sequence[str] 
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         data=Markup(data),  # noqa: S704 - escaped for where it stands
+        shelf=Markup(shelf.text),  # noqa: S704 - base64
         **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
     )
     output.parent.mkdir(parents=True, exist_ok=True)

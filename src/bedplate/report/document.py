@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
-from bedplate.report.courses import packed, packed_course, packed_latencies, rounded
+from bedplate.report.courses import packed, packed_runs, precision_for, rounded
 from bedplate.report.effective import effective_document
 from bedplate.report.lmdb_view import lmdb_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
 from bedplate.report.run_heads import run_head, run_kind
+from bedplate.report.shelf import Shelf
 from bedplate.report.tpch_document import tpch_document
 from bedplate.report.wording import counted, durability_words, repetitions_sentence
 from bedplate.statistics.heat_map import average_map, common_scale
@@ -51,8 +52,8 @@ class _Indices:
         return {(part.phase, part.item): index for index, part in enumerate(self.parts)}
 
 
-def page_document(overviews: Sequence[Overview]) -> dict[str, Any]:
-    """Everything that the script of a page draws from."""
+def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> dict[str, Any]:
+    """Everything that the script of a page draws from; courses and latencies are put on the shelf."""
     indices = _Indices(
         runs=_runs(overviews),
         metrics=_metrics(overviews),
@@ -81,7 +82,7 @@ def page_document(overviews: Sequence[Overview]) -> dict[str, Any]:
         "summaries": _summaries(overviews, indices, whole=True),
         "heat_maps": _heat_maps(overviews, indices, whole=True),
         "within": packed(within) if len(indices.parts) > 1 else None,
-        "measurements": _measurements(overviews, indices),
+        "measurements": _measurements(overviews, indices, shelf or Shelf()),
         "effective": [effective_document(found) for found in overviews],
         "tpch": tpch_document(overviews, indices.runs),
         "lmdb": lmdb_document(overviews, indices.runs),
@@ -234,8 +235,11 @@ def _heat_map(found: Overview, medians: Mapping[str, float | None], scale: Scale
     }
 
 
-def _measurements(overviews: Sequence[Overview], indices: _Indices) -> dict[str, Any]:
-    """Columns, one entry per run that was due; canaries too, with the run's index -1."""
+def _measurements(overviews: Sequence[Overview], indices: _Indices, shelf: Shelf) -> dict[str, Any]:
+    """Columns, one entry per run that was due; canaries too, with the run's index -1.
+
+    `course` and `latencies` are places on the shelf, `steps` how finely a course's transactions were cut.
+    """
     names = (
         "study",
         "cell",
@@ -251,8 +255,6 @@ def _measurements(overviews: Sequence[Overview], indices: _Indices) -> dict[str,
         "warmup_s",
         "duration_s",
         "windows",
-        "course",
-        "latencies",
     )
     columns: dict[str, list[Any]] = {name: [] for name in names}
     figures: list[list[float | None]] = [[] for _ in indices.metrics]
@@ -280,11 +282,22 @@ def _measurements(overviews: Sequence[Overview], indices: _Indices) -> dict[str,
                 "windows": [[w.kind, rounded(w.start_s), rounded(w.end_s)] for w in run.windows]
                 if run
                 else [],
-                "course": packed_course(m.directory) if m.directory and not m.canary else None,
-                "latencies": packed_latencies(m.directory) if m.directory and not m.canary else None,
             }
             for name, value in entry.items():
                 columns[name].append(value)
             for index, metric in enumerate(indices.metrics):
                 figures[index].append(rounded(m.value(metric), _FIGURE_DIGITS))
-    return {**columns, "figures": figures}
+    return {**columns, **_courses(overviews, shelf), "figures": figures}
+
+
+def _courses(overviews: Sequence[Overview], shelf: Shelf) -> dict[str, Any]:
+    """Courses are drawn of runs, not of canaries."""
+    due = [m for found in overviews for m in found.measurements]
+    runs = [m.figures for m in due if m.figures is not None and not m.canary]
+    precision = precision_for(sum((run.warmup_s or 0) + (run.duration_s or 0) for run in runs))
+    made = packed_runs([None if m.canary else m.directory for m in due], precision)
+    return {
+        "course": [shelf.put(course) for course, _ in made],
+        "latencies": [shelf.put(latencies) for _, latencies in made],
+        "steps": precision.transactions,
+    }

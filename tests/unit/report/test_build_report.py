@@ -59,7 +59,7 @@ def elements(text: str) -> Elements:
 
 def test_names_full_of_markup_make_no_element(hostile: str) -> None:
     found = elements(hostile)
-    assert 3 == len(found.scripts)
+    assert 4 == len(found.scripts)
     assert [] == [tag for tag, _ in found.tags if tag == "img"]
     assert [] == [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
 
@@ -107,7 +107,7 @@ def test_a_hostile_study_of_tpch_makes_no_element(tmp_path: Path) -> None:
     study = synthetic_tpch_study(tmp_path / "study", recipe)
     build_report([study], tmp_path / "report.html")
     found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert 3 == len(found.scripts)
+    assert 4 == len(found.scripts)
     assert [] == [tag for tag, _ in found.tags if tag == "img"]
     assert [] == [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
 

@@ -132,6 +132,67 @@ bedplate.unpack = (() => {
   };
 })();
 
+// What was put on the page's shelf (report/shelf.py): read when it is asked for, and once.
+bedplate.shelf = (() => {
+  const done = new Map();
+  // The shelf stands behind this script, so that the page can be used before the last of it has been read.
+  const whole = new Promise((resolve) => {
+    const take = () => resolve(document.getElementById("shelf").textContent);
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", take, { once: true });
+    else take();
+  });
+  const inflated = async ([start, length]) => {
+    const letters = atob((await whole).substr(start, length));
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const words = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+  // The value of every code; one that lies within a step is not told more exactly than the step.
+  const scale = (low, high, steps, logarithmic) => {
+    if (logarithmic) {
+      const digits = Math.min(4, Math.max(2, Math.ceil(-Math.log10(Math.log(high / low) / steps))));
+      return (code) => Number((low * (high / low) ** (code / steps)).toPrecision(digits));
+    }
+    const step = (high - low) / steps;
+    const decimals = step > 0 ? Math.max(0, -Math.floor(Math.log10(step))) : 0;
+    return (code) => (decimals > 20 ? low + code * step : Number((low + code * step).toFixed(decimals)));
+  };
+
+  const course = (bytes) => {
+    const view = new DataView(bytes.buffer);
+    const long = view.getUint32(0, true);
+    const head = words(bytes.subarray(4, 4 + long));
+    const made = { second: head.second ?? Array.from({ length: head.n }, (_, i) => head.first + i) };
+    if (head.phases) made.phases = head.phases;
+    let at = 4 + long;
+    for (const [name, low, high, steps, logarithmic] of head.columns) {
+      const value = scale(low, high, steps, logarithmic);
+      const known = new Map();
+      const wide = steps > 254;
+      made[name] = Array.from({ length: head.n }, (_, i) => {
+        const code = bytes[at + i] + (wide ? 256 * bytes[at + head.n + i] : 0);
+        if (!code) return null;
+        if (!known.has(code)) known.set(code, value(code - 1));
+        return known.get(code);
+      });
+      at += head.n * (wide ? 2 : 1);
+    }
+    return made;
+  };
+
+  const open = (place, read) => {
+    if (!place) return Promise.resolve(null);
+    if (!done.has(place)) done.set(place, inflated(place).then(read));
+    return done.get(place);
+  };
+  const m = bedplate.document.measurements;
+  // Of a run, by its place among the measurements: a column each of its seconds, and its bins; null without.
+  return { course: (run) => open(m.course[run], course), latencies: (run) => open(m.latencies[run], words) };
+})();
+
 // A table from heads and rows; a head that ends in "#" marks a column of figures.
 bedplate.table = (heads, rows) => {
   const h = bedplate.element;

@@ -22,7 +22,7 @@ bedplate.courses = (() => {
     return due.find((i) => m.repetition[i] === state.repetition) ?? due[0];
   };
 
-  const chosen = (state) => state.cells.map((cell, place) => ({ cell, place, run: pick(cell, state) })).filter((one) => one.run !== undefined);
+  const chosen = (state) => state.courses.map((cell, place) => ({ cell, place, run: pick(cell, state) })).filter((one) => one.run !== undefined);
 
   const label = (one) => {
     const m = page.measurements;
@@ -31,7 +31,7 @@ bedplate.courses = (() => {
   };
 
   const legend = (state) => {
-    byId("chosen").replaceChildren(...state.cells.map((cell, place) => {
+    byId("chosen").replaceChildren(...state.courses.map((cell, place) => {
       const run = pick(cell, state);
       const words = run === undefined ? `${bedplate.data.cellName(cell)}: no course (${page.measurements.reasons[bedplate.data.measurements(cell, state.run)[0]]?.join("; ") || "none was recorded"})` : label({ cell, run });
       return h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), words);
@@ -99,7 +99,7 @@ bedplate.courses = (() => {
     return bedplate.table(["Cell", "Phase", "Second#", ...columns.map((name) => `${name}#`)], rows);
   };
 
-  const draw = async (state) => {
+  const draw = async (state, isCurrent) => {
     legend(state);
     const picked = chosen(state);
     if (!picked.length) {
@@ -108,9 +108,8 @@ bedplate.courses = (() => {
       bedplate.lazyTable("courses-table", () => h("p", {}, "No course."));
       return;
     }
-    const turn = state.turn;
-    const courses = await Promise.all(picked.map((one) => bedplate.unpack(page.measurements.course[one.run])));
-    if (turn !== state.turn) return;
+    const courses = await Promise.all(picked.map((one) => bedplate.shelf.course(one.run)));
+    if (!isCurrent()) return;
     byId("courses-note").textContent = `${bedplate.data.runName(state.run)}, ${picked.length} run${picked.length > 1 ? "s, one of each cell; the shades belong to the first" : ""}.`;
     drawCourses(picked, courses);
     bedplate.lazyTable("courses-table", () => coursesTable(picked, courses));
@@ -118,8 +117,8 @@ bedplate.courses = (() => {
 
   const LEVELS = [["latency_ms_max", "maximum", "--series-8", 1], ["latency_ms_p99", "p99", "--series-2", 1.4], ["latency_ms_p95", "p95", "--series-5", 1.4], ["latency_ms_p50", "median", "--series-1", 2]];
 
-  const drawLatency = async (state) => {
-    const cell = state.cells.includes(state.focus) ? state.focus : state.cells[0];
+  const drawLatency = async (state, isCurrent) => {
+    const cell = state.focus ?? undefined;
     const run = cell === undefined ? undefined : pick(cell, state);
     const note = byId("latency-note");
     if (!note) return;
@@ -133,9 +132,8 @@ bedplate.courses = (() => {
       nothing("The chosen cell has no course for this run.");
       return;
     }
-    const turn = state.turn;
-    const course = await bedplate.unpack(page.measurements.course[run]);
-    if (turn !== state.turn) return;
+    const course = await bedplate.shelf.course(run);
+    if (!isCurrent()) return;
     const known = LEVELS.filter(([name]) => course[name]);
     if (!known.length) {
       nothing(`${bedplate.data.runName(state.run)} makes no transactions, so that it has no latencies.`);
@@ -158,7 +156,7 @@ bedplate.courses = (() => {
       course.second.map((second, i) => [String(second), ...known.map(([name]) => number(course[name][i]))])));
   };
 
-  const drawDistribution = async (state) => {
+  const drawDistribution = async (state, isCurrent) => {
     if (!byId("distribution-note")) return;
     const picked = chosen(state).filter((one) => page.measurements.latencies[one.run]);
     if (!picked.length) {
@@ -167,9 +165,8 @@ bedplate.courses = (() => {
       bedplate.lazyTable("distribution-table", () => h("p", {}, "No latencies."));
       return;
     }
-    const turn = state.turn;
-    const found = await Promise.all(picked.map((one) => bedplate.unpack(page.measurements.latencies[one.run])));
-    if (turn !== state.turn) return;
+    const found = await Promise.all(picked.map((one) => bedplate.shelf.latencies(one.run)));
+    if (!isCurrent()) return;
     const slower = found.map((bins) => {
       const total = bins.count.reduce((a, b) => a + b, 0);
       let left = total;
@@ -185,5 +182,29 @@ bedplate.courses = (() => {
       picked.flatMap((one, place) => found[place].count.map((count, i) => [bedplate.data.cellName(one.cell), number(found[place].low_ms[i]), number(found[place].high_ms[i]), String(count), slower[place][i].toPrecision(3)]))));
   };
 
-  return { draw, drawLatency, drawDistribution };
+  const MOST_CELLS = 8;
+
+  // Which cells, which repetition, and the one that is looked at alone.
+  const drawChoice = (state) => {
+    const shown = bedplate.choice.shown();
+    byId("cell-choice").querySelector("summary").textContent = `Choose cells (${state.courses.length} of ${shown.length})`;
+    byId("cell-list").replaceChildren(h("legend", { class: "note" }, "Up to eight"), ...shown.map((cell) => h("label", {}, h("input", {
+      type: "checkbox", value: cell, checked: state.courses.includes(cell), disabled: !state.courses.includes(cell) && state.courses.length >= MOST_CELLS,
+      onchange: (event) => bedplate.choice.change({ courses: event.target.checked ? [...bedplate.choice.state.courses, cell] : bedplate.choice.state.courses.filter((one) => one !== cell) }),
+    }), h("span", {}, bedplate.data.cellName(cell)))));
+    const m = page.measurements;
+    const repetitions = [...new Set(m.repetition.filter((_, i) => !m.canary[i]))].sort((a, b) => a - b);
+    const option = (value, text, selected) => h("option", { value, selected }, text);
+    byId("choose-repetition").replaceChildren(...repetitions.map((n) => option(n, String(n), n === state.repetition)));
+    byId("choose-focus")?.replaceChildren(...state.courses.map((cell) => option(cell, bedplate.data.cellName(cell), cell === state.focus)));
+  };
+
+  byId("choose-repetition").addEventListener("change", (event) => bedplate.choice.change({ repetition: Number(event.target.value) }));
+  byId("choose-focus")?.addEventListener("change", (event) => bedplate.choice.change({ focus: Number(event.target.value) }));
+  bedplate.view({ name: "courses choice", keys: ["courses", "shown", "repetition", "focus"], place: "cell-list", draw: drawChoice });
+  bedplate.view({ name: "courses", keys: ["run", "courses", "repetition"], place: "courses-plot", draw });
+  bedplate.view({ name: "latency", keys: ["run", "focus", "repetition"], place: "latency-note", draw: drawLatency });
+  bedplate.view({ name: "distribution", keys: ["run", "courses", "repetition"], place: "distribution-note", draw: drawDistribution });
+
+  return { pick };
 })();
