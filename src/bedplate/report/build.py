@@ -14,9 +14,14 @@ from plotly.offline import get_plotlyjs
 
 from bedplate import __version__
 from bedplate.errors import PlanError
+from bedplate.report.answer import study_answer
+from bedplate.report.claim_file import load_claims
+from bedplate.report.claims import judge_claims
+from bedplate.report.claims_view import claims_view
 from bedplate.report.document import page_document
+from bedplate.report.effects_view import effects_view, page_effects
+from bedplate.report.machines_view import machines_view
 from bedplate.report.selected import selected_overviews
-from bedplate.report.shelf import Shelf
 from bedplate.report.shell import page_shell
 
 if TYPE_CHECKING:
@@ -25,17 +30,22 @@ if TYPE_CHECKING:
 _PAGE = Path(__file__).parent / "page"
 
 
-def build_report(studies: Sequence[Path], output: Path, *, cells: Sequence[str] = ()) -> None:
+def build_report(
+    studies: Sequence[Path], output: Path, *, cells: Sequence[str] = (), claims: Sequence[Path] = ()
+) -> None:
     """Write the report of the studies to `output`, whole or not at all; its folder is made if need be.
 
-    `cells` are filters of cells. PlanError without a study or for a filter that selects nothing, StudyError where a
-    study is damaged.
+    `cells` are filters of cells, `claims` files of claims to judge. PlanError without a study, for a filter that selects
+    nothing or a file of claims that is wrong, StudyError where a study is damaged.
     """
     if not studies:
         raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
+    files = load_claims(claims)
     found = selected_overviews(studies, cells)
-    shelf = Shelf()
-    document = page_document(found, shelf)
+    judged = judge_claims(found, files)
+    effects = [page_effects(each) for each in found]
+    document = page_document(found)
+    document["effects"] = effects_view(effects, [(run["dataset"], run["run"]) for run in document["runs"]])
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
     environment = jinja2.Environment(
@@ -49,11 +59,16 @@ def build_report(studies: Sequence[Path], output: Path, *, cells: Sequence[str] 
     environment.filters["code"] = _code
     text = environment.get_template("report.html.j2").render(
         **page_shell(found),
+        answers=[
+            study_answer(each, told, judged, number)
+            for number, (each, told) in enumerate(zip(found, effects, strict=True))
+        ],
+        claims=claims_view(judged),
+        machines=machines_view(found),
         version=__version__,
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         data=Markup(data),  # noqa: S704 - escaped for where it stands
-        shelf=Markup(shelf.text),  # noqa: S704 - base64
         **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
     )
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -63,10 +63,7 @@ def claims_document(found: ClaimsAnswer) -> dict[str, Any]:
 
 def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     """How many claims came to which end, and how sure the intervals are."""
-    every = [one for judged in found.judged for one in judged]
-    counts = Counter(one.finding for one in every)
-    ends = ", ".join(f"{counts[finding]} {finding.value}" for finding in Finding if counts[finding])
-    sentences = [f"{len(every)} claims: {ends}."]
+    sentences = [findings_sentence([one for judged in found.judged for one in judged])]
     if found.asked:
         sentences.append(
             f"{found.told} of {found.asked} claims with an interval can be told. Of findings that are given together, "
@@ -79,6 +76,13 @@ def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     else:
         sentences.append("No claim here has an interval, so none can be told.")
     return tuple(sentences)
+
+
+def findings_sentence(judged: Sequence[JudgedClaim]) -> str:
+    """How many of these came to which end."""
+    counts = Counter(one.finding for one in judged)
+    ends = ", ".join(f"{counts[finding]} {finding.value}" for finding in Finding if counts[finding])
+    return f"{len(judged)} claims: {ends}."
 
 
 def check_words(check: Check) -> str:
@@ -120,16 +124,17 @@ def _claim_text(one: JudgedClaim, names: Sequence[str]) -> Text:
 
 
 def _estimate(one: JudgedClaim) -> Text:
-    text = Text(_figure(one, one.estimate))
+    text = Text(claim_figure(one, one.estimate))
     if one.low is not None or one.high is not None:
-        bounds = [_figure(one, bound) if bound is not None else "…" for bound in (one.low, one.high)]
+        bounds = [claim_figure(one, bound) if bound is not None else "…" for bound in (one.low, one.high)]
         text.append(
             f"\n{bounds[0]}–{bounds[1]}" if one.is_ratio else f"\n{bounds[0]} to {bounds[1]}", style="dim"
         )
     return text
 
 
-def _figure(one: JudgedClaim, value: float | None) -> str:
+def claim_figure(one: JudgedClaim, value: float | None) -> str:
+    """A ratio or a signed difference of a claim; a dash where it is not known."""
     if value is None:
         return "–"
     if not one.is_ratio:

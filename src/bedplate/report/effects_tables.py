@@ -58,6 +58,7 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
                 "suspect": each.suspect,
                 "unusable": each.unusable,
                 "incomparable": list(each.incomparable),
+                "strongest": strongest_sentence(each),
                 "parts": [
                     {
                         **to_json(part),
@@ -80,15 +81,41 @@ def interaction_sentences(part: Effects, metric: Metric) -> tuple[str, ...]:
     return tuple(_interaction_sentence(found[0], metric, more=len(found) - 1) for found in real.values())
 
 
+def strongest_sentence(each: FactorEffects) -> str | None:
+    """Which factor has the largest share of the variation between cells; None where no share has an interval."""
+    part = each.parts[0] if each.parts else None
+    if part is None or part.variation is None:
+        return None
+    judged = [share for share in part.variation.shares if share.factors and share.low is not None]
+    if not judged:
+        return None
+    what = f"of the variation of {figure_words(each)} between {part.variation.cells} cells"
+    largest = max(judged, key=lambda share: share.share)
+    if largest.low is None or largest.high is None or largest.low <= 0:
+        return f"No factor can be told to have a share {what}."
+    return (
+        f"{share_name(largest)} has the largest share {what}: {100 * largest.share:.0f} % "
+        f"({100 * largest.low:.0f}–{100 * largest.high:.0f} %)."
+    )
+
+
+def figure_words(each: FactorEffects) -> str:
+    """What the effects are on: `tps`; of a part of a run, with its name before it."""
+    return f"{each.asked.part} {each.asked.metric}" if each.asked.part else each.asked.metric
+
+
 def _tables(each: FactorEffects) -> list[RenderableType]:
     metric = METRICS[each.asked.metric]
-    name = f"{each.asked.run[1]}: {f'{each.asked.part} ' if each.asked.part else ''}{metric.name}"
+    name = f"{each.asked.run[1]}: {figure_words(each)}"
     shown: list[RenderableType] = [Text(f"\n{name}", style="bold"), Text(f"{metric.definition}", style="dim")]
     if each.incomparable:
         words = "; ".join(each.incomparable)
         return [*shown, Text(f"No effects: the cells are not comparable ({words}).", style="yellow")]
     if not each.parts:
         return [*shown, Text("No factor varies over cells that have a figure.")]
+    strongest = strongest_sentence(each)
+    if strongest is not None:
+        shown.append(Text(strongest))
     for part in each.parts:
         shown += _part(part, metric)
     if each.suspect or each.unusable:
@@ -122,7 +149,7 @@ def _part(part: Effects, metric: Metric) -> list[RenderableType]:
         shown.append(Group(Text("Interactions", style="bold"), *(Text(f"· {words}") for words in sentences)))
     elif part.interactions and len(part.repetitions) >= REPETITIONS_MIN:
         shown.append(Text("No factor can be told to change what another one does."))
-    notes = list(_notes(part))
+    notes = list(effect_notes(part))
     return [*shown, Group(*(Text(note, style="dim") for note in notes))] if notes else shown
 
 
@@ -143,7 +170,7 @@ def _shares(part: Effects) -> RenderableType:
             else f"{100 * share.low:.0f}–{100 * share.high:.0f} %"
         )
         table.add_row(
-            _share_name(share),
+            share_name(share),
             f"{100 * share.share:.1f} %",
             Text(bounds, style="dim"),
             Text(bar(share.share, 1.0, cells=_BAR_COLUMNS), style="cyan"),
@@ -151,7 +178,8 @@ def _shares(part: Effects) -> RenderableType:
     return table
 
 
-def _share_name(share: Share) -> str:
+def share_name(share: Share) -> str:
+    """The factors of a share: `barrier`, `barrier × db block`."""
     if not share.factors:
         return "three or more together"
     return " × ".join(map(short_name, share.factors))
@@ -227,7 +255,8 @@ def _does(ratio: float, metric: Metric) -> str:
     return "helps" if (ratio > 1) == (metric.better is Better.HIGHER) else "hurts"
 
 
-def _notes(part: Effects) -> Sequence[str]:
+def effect_notes(part: Effects) -> Sequence[str]:
+    """What is to be known beside the effects of one part of the design."""
     notes = []
     if part.variation is not None:
         notes.append(

@@ -12,6 +12,7 @@ from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.page_parts import ranked
 from bedplate.report.run_heads import has_raw, has_transactions, run_head
+from bedplate.report.study_health import study_health
 from bedplate.report.tpch_document import has_tpch
 from bedplate.report.wording import (
     FAILED_MARK,
@@ -33,16 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.model.figure import Metric
-    from bedplate.model.machine import Machine
     from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.statistics.summary import Summary
 
 # In the order of the page. Those of transactions stand only where a run made some, those of TPC-H only where
 # one of its passes was measured.
 SECTIONS = (
+    ("answer", "Answer"),
     ("summary", "Summary"),
     ("heat-maps", "Block sizes"),
     ("scores", "TPC-H scores"),
+    ("effects", "Effects"),
     ("courses", "Courses"),
     ("lmdb", "LMDB"),
     ("raw", "Sequential I/O"),
@@ -52,8 +54,9 @@ SECTIONS = (
     ("distribution", "Latency distribution"),
     ("caches", "Cache ratios"),
     ("checkpoints", "Checkpoints"),
+    ("claims", "Claims"),
     ("durability", "Durability"),
-    ("order", "Run order and validity"),
+    ("order", "Order and drift"),
     ("failures", "Failures and doubts"),
     ("effective", "Asked and effective"),
     ("machine", "Machine"),
@@ -142,6 +145,7 @@ class FlushRow:
     durability: str
     durability_class: str
     reasons: tuple[str, ...]
+    basis: str
 
 
 @dataclass(frozen=True)
@@ -156,8 +160,7 @@ class StudyShell:
     heads: tuple[Head, ...]
     rows: tuple[Row, ...]
     legend: str
-    machine: tuple[tuple[str, str], ...]
-    machine_details: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    drift: tuple[str, ...]
     history: tuple[tuple[str, str], ...]
     plan: str
     flushes: tuple[FlushRow, ...]
@@ -215,14 +218,10 @@ def _study(found: Overview) -> StudyShell:
         heads=tuple(_head(found, run) for run in found.runs),
         rows=tuple(_rows(found)),
         legend=_legend(found),
-        machine=_machine(found.study.machine),
-        machine_details=(
-            ("Tools", tuple(sorted(found.study.machine.tools.items()))),
-            ("Tunables", tuple(sorted(found.study.machine.tunables.items()))),
-        ),
+        drift=study_health(found).sentences(),
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
-        flushes=tuple(_flush_row(cell) for cell in found.cells.values() if cell.flushes),
+        flushes=tuple(_flush_row(cell) for cell in found.cells.values() if cell.flushes or cell.durability),
     )
 
 
@@ -234,6 +233,7 @@ def _flush_row(cell: CellFacts) -> FlushRow:
         durability=words,
         durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
         reasons=cell.durability.reasons if cell.durability else (),
+        basis=cell.durability.basis if cell.durability else "",
     )
 
 
@@ -439,21 +439,3 @@ def _earlier_attempts(found: Overview) -> list[Failure]:
         for visit in found.study.visits
         if (key := visit.record.key).attempt < latest[key.cell, key.dataset, key.repetition, key.canary]
     ]
-
-
-def _machine(machine: Machine) -> tuple[tuple[str, str], ...]:
-    return (
-        ("Host", machine.hostname),
-        ("Distribution", machine.distribution),
-        ("Kernel", f"{machine.kernel_release} ({machine.architecture})"),
-        ("CPU", f"{machine.cpu_model}, {machine.cpu_count} CPUs"),
-        ("Memory", f"{format_size(machine.memory_bytes)}, pages of {format_size(machine.page_size_bytes)}"),
-        ("Virtualisation", machine.virtualisation or "none found"),
-        ("File systems", ", ".join(machine.filesystems)),
-        (
-            "Control groups",
-            f"version {machine.cgroup_version}" if machine.cgroup_version else "no memory limits",
-        ),
-        ("Pressure (PSI)", "recorded" if machine.pressure_available else "not available"),
-        ("Identity", machine.identity),
-    )

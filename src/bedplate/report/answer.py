@@ -1,0 +1,246 @@
+"""The answer of a page: what a study says in five sentences, what to choose, what is unsafe, unknown or to be measured.
+
+Every sentence is one that a command says (`advise`, `effects`, `claims`); here is only chosen which of them come
+first. So the page never says more than the commands can bear out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.model.metrics import METRICS
+from bedplate.report.advice import (
+    cell_words,
+    closing_sentences,
+    contest_sentences,
+    ranked_cells,
+    standing_cells,
+)
+from bedplate.report.advised import PROTECTED, VOLATILE, advised
+from bedplate.report.claim_tables import findings_sentence
+from bedplate.report.claims import Finding
+from bedplate.report.effects_tables import interaction_sentences, strongest_sentence
+from bedplate.report.study_health import study_health
+from bedplate.report.wording import number
+from bedplate.statistics.pareto import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.report.advice import Sentence
+    from bedplate.report.advised import Advised, Contest, Objective, Run
+    from bedplate.report.claims import ClaimsAnswer
+    from bedplate.report.factor_effects import FactorEffects, StudyEffects
+    from bedplate.report.overview import Overview
+
+SENTENCES = 5
+# More is in `bedplate advise --json`; nobody chooses among twenty.
+CHOICES = 6
+_STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, the words that it stands under, and the section of the page that bears it out."""
+
+    about: str
+    text: str
+    section: str
+
+
+@dataclass(frozen=True)
+class ChosenFigure:
+    """One figure of a cell: `24,310`, and `24,110–24,450` below it, an interval or else a range; empty where there is none."""
+
+    value: str
+    bounds: str
+    has_interval: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cell that may be chosen. `same_as` are others that are the same in force; `standing` is `leads` or `behind?`."""
+
+    cell: str
+    same_as: tuple[str, ...]
+    standing: str
+    figures: tuple[ChosenFigure, ...]
+    n: int
+
+
+@dataclass(frozen=True)
+class ContestAnswer:
+    """What to choose among the cells of one class of durability in one run; no `choices` where nothing can be judged.
+
+    `heads` are the names and units over the figures, `behind` counts cells that are ruled out, `more` those that are
+    not and do not stand in `choices`. `sentences` are all that `bedplate advise` says of it.
+    """
+
+    run: str
+    durability: str
+    heads: tuple[tuple[str, str], ...]
+    definitions: tuple[tuple[str, str], ...]
+    choices: tuple[Choice, ...]
+    cells: int
+    more: int
+    behind: int
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CacheAnswer:
+    """Advice for a device whose cache is `volatile` or `protected`.
+
+    `unjudged` says why there is no recommendation, each reason once and behind the runs that it holds for.
+    """
+
+    cache: str
+    contests: tuple[ContestAnswer, ...]
+    unjudged: tuple[tuple[str, str], ...]
+    unsafe: tuple[str, ...]
+    unknown: tuple[str, ...]
+    following: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """The answer of one study. `protected` is None where a protected cache puts no cell into another class."""
+
+    title: str
+    directory: str
+    said: tuple[Said, ...]
+    volatile: CacheAnswer
+    protected: CacheAnswer | None
+
+
+def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
+    """The answer of a study, the one of this number among those that the claims were judged on."""
+    volatile, protected = advised(found, cache=VOLATILE), advised(found, cache=PROTECTED)
+    return StudyAnswer(
+        title=found.study.facts.title,
+        directory=found.study.directory.name,
+        said=tuple(_said(volatile, effects, claims, number))[:SENTENCES],
+        volatile=_cache_answer(volatile),
+        protected=_cache_answer(protected) if protected.classes != volatile.classes else None,
+    )
+
+
+def _said(found: Advised, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
+    """The sentences, the weightiest first: what leads, what matters, what was borne out, what casts doubt."""
+    contests = _first_contests(found)[:2]
+    for contest in contests:
+        first = contest_sentences(found, contest)[0]
+        yield Said(f"{contest.run[1]}, {contest.durability}", first.text, "answer")
+    if not contests:
+        yield from (Said("Advice", each.text, "answer") for each in closing_sentences(found)[:1])
+    runs = [contest.run for contest in contests] or list(found.overview.runs[:1])
+    told = [each for run in runs for each in effects.found if each.asked.run == run]
+    strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
+    if strongest:
+        yield Said(f"What matters, {strongest[0][0].asked.run[1]}", strongest[0][1], "effects")
+    yield from _doubts(found)
+    own = [one for file in claims.judged for one in file if one.study in (number, None)]
+    if any(one.finding is not Finding.NOT_MEASURED for one in own):
+        yield Said("Claims", findings_sentence(own), "claims")
+    yield from _interplay(told)
+
+
+def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
+    for each in told:
+        for part in each.parts[:1]:
+            for words in interaction_sentences(part, METRICS[each.asked.metric])[:1]:
+                yield Said(f"Together, {each.asked.run[1]}", words, "effects")
+
+
+def _doubts(found: Advised) -> Iterable[Said]:
+    """The first of what the study says against itself; else how much could be told at all."""
+    health = study_health(found.overview).sentences()
+    if health:
+        yield Said("Doubts", health[0], "order")
+        return
+    limits = [each for each in closing_sentences(found) if each.kind == "limits"]
+    if found.judged and limits:
+        yield Said("How sure", limits[0].text, "answer")
+
+
+def _first_contests(found: Advised) -> list[Contest]:
+    """For each run the strictest class that can be judged, else the strictest; writing runs before the others."""
+    by_run: dict[Run, Contest] = {}
+    for contest in found.contests:
+        kept = by_run.get(contest.run)
+        if kept is None or (contest.can_judge and not kept.can_judge):
+            by_run[contest.run] = contest
+    return sorted(by_run.values(), key=lambda contest: (not contest.can_judge, "write" not in contest.run[1]))
+
+
+def _cache_answer(found: Advised) -> CacheAnswer:
+    contests = tuple(_contest_answer(found, contest) for contest in found.contests)
+    every = [each for contest in found.contests for each in contest_sentences(found, contest)]
+    closing = closing_sentences(found)
+    return CacheAnswer(
+        cache=found.cache,
+        contests=contests,
+        unjudged=_unjudged(found) if contests else tuple(("", each.text) for each in closing[:1]),
+        unsafe=_of_kind(closing, "unsafe"),
+        unknown=_of_kind((*closing, *every), "unknown", "apart"),
+        following=_of_kind((*every, *closing), "next"),
+        limits=_of_kind(closing if contests else closing[1:], "limits"),
+    )
+
+
+def _unjudged(found: Advised) -> tuple[tuple[str, str], ...]:
+    runs: dict[str, list[str]] = {}
+    for contest in found.contests:
+        if not contest.can_judge:
+            runs.setdefault(contest_sentences(found, contest)[0].text, []).append(contest.run[1])
+    return tuple((", ".join(names), text) for text, names in runs.items())
+
+
+def _of_kind(sentences: Iterable[Sentence], *kinds: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.text for each in sentences if each.kind in kinds))
+
+
+def _contest_answer(found: Advised, contest: Contest) -> ContestAnswer:
+    standing = {
+        cell: words
+        for kind, words in _STANDINGS.items()
+        for cell in (standing_cells(contest, kind) if contest.can_judge else ())
+    }
+    ranked = [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in standing]
+    # `sorted` keeps the order by speed within each standing.
+    shown = sorted(ranked, key=lambda cell: standing[cell] != "leads")[:CHOICES]
+    return ContestAnswer(
+        run=contest.run[1],
+        durability=contest.durability,
+        heads=tuple((each.head, _unit(each)) for each in contest.objectives),
+        definitions=tuple((each.head, each.metric.definition) for each in contest.objectives),
+        choices=tuple(_choice(found, contest, cell, standing[cell]) for cell in shown),
+        cells=len(contest.cells) + len(contest.left_out),
+        more=len(ranked) - len(shown),
+        behind=len(contest.cells) - len(standing) if contest.can_judge else 0,
+        sentences=tuple(each.text for each in contest_sentences(found, contest)),
+    )
+
+
+def _unit(objective: Objective) -> str:
+    return "" if objective.metric.unit in ("1", "1/s", "share") else objective.metric.unit
+
+
+def _choice(found: Advised, contest: Contest, cell: str, standing: str) -> Choice:
+    figures = tuple(_figure(found, contest, objective, cell) for objective in contest.objectives)
+    return Choice(
+        cell=cell_words(found.overview, cell),
+        same_as=tuple(cell_words(found.overview, other) for other in contest.same_as.get(cell, ())),
+        standing=standing,
+        figures=figures,
+        n=found.summary(contest, contest.objectives[0], cell).n,
+    )
+
+
+def _figure(found: Advised, contest: Contest, objective: Objective, cell: str) -> ChosenFigure:
+    summary = found.summary(contest, objective, cell)
+    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
+    bounds = "" if low is None or high is None else f"{number(low)}–{number(high)}"
+    return ChosenFigure(number(summary.centre), bounds, summary.low is not None)
