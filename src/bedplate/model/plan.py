@@ -140,7 +140,16 @@ class Plan:
 
     def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
         """The workloads that run on the engine of a cell."""
-        return tuple(item for item in self.workloads if ENGINE_OF[item.type] == cell.build.engine)
+        found = []
+        for item in self.workloads:
+            if cell.build.engine not in engines_of(item.type, item.datasets):
+                continue
+            # Only a power cut has datasets of two engines.
+            datasets = tuple(
+                levels for levels in item.datasets if engine_of(item.type, levels) == cell.build.engine
+            )
+            found.append(replace(item, datasets=datasets))
+        return tuple(found)
 
     @property
     def digest(self) -> str:

@@ -19,7 +19,7 @@ from bedplate.model.cell import (
     KernelLevels,
     RunSpec,
 )
-from bedplate.model.engines import ENGINE_OF
+from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, Plan, PlannedCell
 from bedplate.units import MIB
@@ -109,7 +109,9 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
     )
     if with_postgresql:
         return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
-    types = dict.fromkeys(item.type for item in plan.workloads if ENGINE_OF[item.type] == cell.build.engine)
+    if cell.build.engine == LMDB:
+        return PlannedCell(cell, (_OTHER_LOADS["lmdb"],))
+    types = dict.fromkeys(item.type for item in plan.workloads_of(cell))
     return PlannedCell(cell, (_OTHER_LOADS[next(iter(types))],))
 
 

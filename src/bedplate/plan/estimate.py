@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from bedplate.model.cell import Cell, Dataset, Throttle
 from bedplate.model.plan import Expansion, Load, Plan, Schedule
+from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.model.tpch import LOAD
 from bedplate.plan.io_estimate import io_bytes, io_seconds
 from bedplate.plan.platforms import LOCAL, QEMU
@@ -131,6 +132,9 @@ def device_bytes_needed(cell: Cell, load: Load) -> int:
     if not cell.build.has_postgresql:
         return int(io_bytes(load) * _GROWTH) + _FILESYSTEM_OVERHEAD_BYTES
     dataset = load.dataset
+    if dataset.workload == POWER_CUT:
+        # The recorded disk stands in memory; here is no more than the new cluster that tells the settings.
+        return 2 * _FILESYSTEM_OVERHEAD_BYTES
     scale = dataset.levels.integer("scale") or 0
     data = bytes_per_scale(cell.build.block_size_bytes) * scale * _GROWTH if scale else 0.0
     scale_factor = dataset.levels.number("scale_factor")

@@ -1,11 +1,14 @@
-"""Room and time of LMDB's, bonnie++'s and fio's visits, before anything has been measured; rough on purpose."""
+"""Room and time of LMDB's, bonnie++'s and fio's visits and of power cuts, before anything has been measured; rough on purpose."""
 
 from __future__ import annotations
 
 from bedplate.model.cell import RunSpec
+from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
 from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, fills, is_synchronous, settings_in_force, tests_of
 from bedplate.model.plan import Load
+from bedplate.model.power_cut import ENGINE
+from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.model.raw import TEST_FSYNC_SECONDS, is_pg_test_fsync
 from bedplate.units import MIB, parse_duration_s, parse_size
 
@@ -16,6 +19,11 @@ _LMDB_OPERATIONS_PER_S = 300_000.0
 _SEEKS_S = 20.0
 _FILES_PER_S = 30_000.0
 _TEST_FSYNC_MEASUREMENTS = 16
+
+# Two cores; and what it takes to make the file systems and the engine's data, and to go through the controls.
+_POSTGRESQL_POINTS_PER_S = 100 / 60
+_LMDB_POINTS_PER_S = 400 / 60
+_RECORDING_OVERHEAD_S = 12.0
 
 _KEY_BYTES = 16
 _LARGE_VALUE_BYTES = 100_000
@@ -68,6 +76,10 @@ def _run_seconds(load: Load, run: RunSpec, settings: Levels) -> float:
             + len(names) * entries / _LMDB_OPERATIONS_PER_S
             + moved / _BYTES_PER_S
         )
+    if run.workload == POWER_CUT:
+        points_per_s = _LMDB_POINTS_PER_S if levels.get(ENGINE) == LMDB else _POSTGRESQL_POINTS_PER_S
+        points = run.levels.integer("points") or 0
+        return (levels.number("duration_s") or 0.0) + _RECORDING_OVERHEAD_S + points / points_per_s
     return 0.0
 
 

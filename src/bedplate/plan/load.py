@@ -21,7 +21,7 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
-from bedplate.model.engines import ENGINE_OF, LMDB, POSTGRESQL
+from bedplate.model.engines import LMDB, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
@@ -32,7 +32,7 @@ from bedplate.plan.reasons import at_most, sentences
 from bedplate.plan.values import JOURNAL_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
-from bedplate.plan.workloads import dataset_count, run_count, workloads
+from bedplate.plan.workloads import dataset_count, engines, run_count, workloads
 
 MOST_CHARACTERS = 1_000_000
 MOST_CELLS = 100_000
@@ -91,8 +91,8 @@ def _refuse_too_many(document: Document) -> None:
     postgresql = (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))
     lmdb = (_asked(getattr(document.lmdb, name)) for name in LmdbTable.model_fields)
     of_engine = {POSTGRESQL: prod(map(len, postgresql)), LMDB: prod(map(len, lmdb))}
-    engines = {ENGINE_OF[table.type] for table in document.workload}
-    engine = sum(of_engine.get(name, 1) for name in engines)
+    asked = {name for table in document.workload for name in engines(table)}
+    engine = sum(of_engine.get(name, 1) for name in asked)
     cells = devices * filesystems * engine
     if cells > MOST_CELLS:
         reasons.append(
@@ -139,7 +139,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
 def _engines(document: Document) -> tuple[EngineSetup, ...]:
     """The setup of every engine that a workload of the plan runs on."""
     found = []
-    for engine in dict.fromkeys(ENGINE_OF[table.type] for table in document.workload):
+    for engine in dict.fromkeys(name for table in document.workload for name in engines(table)):
         if engine == POSTGRESQL:
             table = document.postgresql
             builds = tuple(BuildLevels(engine, *levels) for levels in product(*_build_factors(table)))

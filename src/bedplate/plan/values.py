@@ -31,6 +31,7 @@ MOST_PASSES = 20
 MAX_FILE_BYTES = MIB
 SMALLEST_IMAGE_BYTES = 512 * MIB  # below it mkfs.xfs (300 MB) or PostgreSQL's WAL lacks room
 SMALLEST_MEMORY_BYTES = 256 * MIB
+SMALLEST_CUT_IMAGE_BYTES = 128 * MIB  # what mkfs.btrfs asks for; XFS says itself that it wants 300 MB
 SMALLEST_JOURNAL_BYTES = 64 * MIB  # mkfs.xfs may ask for 64 MB of log, ReiserFS for 33
 JOURNAL_BYTES = 256 * MIB
 LONGEST_S = 30 * 86400.0

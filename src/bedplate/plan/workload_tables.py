@@ -6,9 +6,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
+from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
+from bedplate.model.power_cut import DEFAULT_PROFILES
 from bedplate.plan.fields import (
+    CacheBytes,
     ChunkSize,
     Count,
+    CutEngine,
+    CutImage,
+    CutPoints,
+    CutProfiles,
     Duration,
     Factor,
     FileCount,
@@ -28,10 +35,12 @@ from bedplate.plan.fields import (
     ScaleFactor,
     ScaleLevel,
     ScriptLevel,
+    Seed,
     Streams,
     WarmUp,
 )
 from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
+from bedplate.plan.power_cut_runs import PROFILES
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import MIB
@@ -137,8 +146,32 @@ class FioTable(Table):
     pg_test_fsync: Flag = Field(default=False, description="true or false: pg_test_fsync after the jobs")
 
 
+class PowerCutTable(Table):
+    """`[[workload]]` of type power_cut: a short recording, cut at many points."""
+
+    type: Literal["power_cut"] = Field(description="power_cut")
+    engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
+    points: CutPoints = Field(
+        default=200, description="a whole number from 1 to 100000: how often the power is cut"
+    )
+    profiles: CutProfiles = Field(
+        default=tuple(profile.value for profile in DEFAULT_PROFILES),
+        description=f"a list of {', '.join(PROFILES)}",
+    )
+    cache_bytes: CacheBytes = Field(
+        default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
+    )
+    seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    duration: Factor[Duration] = Field(default=(4.0,), description='time that is recorded, such as "4 s"')
+    clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    image_size: Factor[CutImage] = Field(
+        default=(512 * MIB,), description='size of the recorded disk, such as "512 MB"'
+    )
+
+
 AnyWorkload: TypeAlias = Annotated[
-    PgbenchTable | TpchTable | LmdbWorkloadTable | BonnieTable | FioTable, Field(discriminator="type")
+    PgbenchTable | TpchTable | LmdbWorkloadTable | BonnieTable | FioTable | PowerCutTable,
+    Field(discriminator="type"),
 ]
 # By the type, and by the type and the tables in it.
 WORKLOAD_TABLES: dict[tuple[str, ...], type[Table]] = {
@@ -148,5 +181,6 @@ WORKLOAD_TABLES: dict[tuple[str, ...], type[Table]] = {
     ("lmdb",): LmdbWorkloadTable,
     ("bonnie",): BonnieTable,
     ("fio",): FioTable,
+    ("power_cut",): PowerCutTable,
 }
 WORKLOAD_TYPES = tuple(dict.fromkeys(names[0] for names in WORKLOAD_TABLES))

@@ -12,6 +12,7 @@ from bedplate.model.plan import Workload
 from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.plan import runs
 from bedplate.plan.lmdb_runs import lmdb_runs
+from bedplate.plan.power_cut_runs import power_cut_datasets, power_cut_factors, power_cut_run
 from bedplate.plan.raw_runs import bonnie_runs, fio_run_specs
 from bedplate.plan.tpch_runs import tpch_run_count, tpch_runs
 from bedplate.plan.workload_tables import (
@@ -20,11 +21,18 @@ from bedplate.plan.workload_tables import (
     FioTable,
     LmdbWorkloadTable,
     PgbenchTable,
+    PowerCutTable,
     TpchTable,
 )
 
 # What tells two datasets of a type apart.
-_DATASET_KEYS = {"pgbench": ".scale", "tpch": ".scale_factor", "lmdb": ".entries", "bonnie": ".file_size"}
+_DATASET_KEYS = {
+    "pgbench": ".scale",
+    "tpch": ".scale_factor",
+    "lmdb": ".entries",
+    "bonnie": ".file_size",
+    "power_cut": ".engine",
+}
 
 
 def run_count(table: AnyWorkload) -> int:
@@ -35,6 +43,8 @@ def run_count(table: AnyWorkload) -> int:
         return tpch_run_count(table)
     if isinstance(table, LmdbWorkloadTable):
         return 2 * (1 + len(table.reads))
+    if isinstance(table, PowerCutTable):
+        return 1
     if isinstance(table, BonnieTable):
         return len(table.direct) * len(table.chunk_size)
     return sum(map(len, table.job)) + table.pg_test_fsync
@@ -48,14 +58,21 @@ def dataset_count(table: AnyWorkload) -> int:
         return len(table.scale_factor)
     if isinstance(table, LmdbWorkloadTable):
         return prod(map(len, _lmdb_factors(table).values()))
+    if isinstance(table, PowerCutTable):
+        return prod(map(len, power_cut_factors(table).values()))
     return len(table.file_size) if isinstance(table, BonnieTable) else 1
+
+
+def engines(table: AnyWorkload) -> tuple[str, ...]:
+    """The engines that a workload runs on, in the order of the plan."""
+    return table.engine if isinstance(table, PowerCutTable) else (ENGINE_OF[table.type],)
 
 
 def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> tuple[Workload, ...]:
     """All of them, in the order of the plan; what speaks against one is added to `reasons`."""
     found: list[Workload] = []
     tables = tuple(tables)
-    has_postgresql = any(ENGINE_OF[table.type] == POSTGRESQL for table in tables)
+    has_postgresql = any(POSTGRESQL in engines(table) for table in tables)
     for index, table in enumerate(tables):
         if isinstance(table, FioTable) and table.pg_test_fsync and not has_postgresql:
             reasons.append(
@@ -85,6 +102,8 @@ def _workload(table: AnyWorkload, seed: int) -> Workload:
     if isinstance(table, LmdbWorkloadTable):
         specs = lmdb_runs(table.tests, table.reads, batch=table.batch, threads=table.threads)
         return Workload(table.type, (), specs, _datasets(**_lmdb_factors(table)))
+    if isinstance(table, PowerCutTable):
+        return Workload(table.type, (), (power_cut_run(table, seed),), power_cut_datasets(table))
     if isinstance(table, BonnieTable):
         specs = bonnie_runs(
             table.direct, table.chunk_size, per_character=table.per_character, files=table.files

@@ -1,0 +1,43 @@
+"""What a plan's workload of type power_cut comes to: datasets that are recorded, and one run of cuts on each."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.power_cut import ENGINE, WORKLOAD, Profile
+
+if TYPE_CHECKING:
+    from bedplate.plan.workload_tables import PowerCutTable
+
+RUN_NAME = "power-cut"
+PROFILES = tuple(profile.value for profile in Profile)
+
+
+def power_cut_factors(table: PowerCutTable) -> dict[str, tuple[Scalar, ...]]:
+    """What tells its datasets apart: each is a recording of its own."""
+    return {
+        ENGINE: table.engine,
+        "image_bytes": table.image_size,
+        "clients": table.clients,
+        "duration_s": table.duration,
+    }
+
+
+def power_cut_datasets(table: PowerCutTable) -> tuple[Levels, ...]:
+    """Every combination, by the names that the workload reads: sizes in bytes, times in seconds."""
+    factors = power_cut_factors(table)
+    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
+
+
+def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
+    """The cuts of one recording; `seed` is the plan's, where the table has none of its own."""
+    levels = Levels(
+        points=table.points,
+        profiles=",".join(table.profiles),
+        cache_bytes=table.cache_bytes,
+        seed=seed if table.seed is None else table.seed,
+    )
+    return RunSpec(RUN_NAME, WORKLOAD, levels)
