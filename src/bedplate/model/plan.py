@@ -26,7 +26,7 @@ from bedplate.model.cell import (
     digest,
 )
 from bedplate.model.codec import dumps
-from bedplate.model.engines import ENGINE_OF
+from bedplate.model.engines import engine_of, engines_of
 from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import GIB
