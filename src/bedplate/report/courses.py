@@ -61,8 +61,8 @@ class Precision:
 
 
 FINE = Precision(65_000, 65_000)
-# A lane is drawn as high as it has steps, at the most.
-COARSE = Precision(_ONE_BYTE, 100)
+# A step is no higher than the line is thick: lanes are drawn 186 and 87 pixels high at the most.
+COARSE = Precision(180, 64)
 
 
 def rounded(value: float | None, digits: int = _DIGITS) -> float | None:
