@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.host.cache import cache_directory
 from bedplate.model.filesystem import TRAITS
-from bedplate.plan.platforms import GUEST_MEMORY_BYTES, LOCAL, QEMU, Platform
+from bedplate.plan.platforms import GUEST_MEMORY_BYTES, LOCAL, QEMU, SLURM, Platform
 from bedplate.plan.rules import kernel_refusals
 from bedplate.units import format_size
 
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def executor(self) -> str:
-        """`local` or `qemu`."""
+        """`local`, `qemu` or `slurm`."""
         return self.platform.executor
 
 
@@ -81,13 +81,13 @@ class CachedKernels:
 def choose(plan: Plan, machine: Machine, *, kernels: GuestKernels) -> Choice:
     """Where this plan would run now.
 
-    `local` and `qemu` are taken at their word. `auto` is local for root under a kernel that has every
+    `local`, `qemu` and `slurm` are taken at their word. `auto` is local for root under a kernel that has every
     file system of the plan, else qemu. A guest's kernel is the one that the plan names, else the
     executor's own if it takes every file system, else the newest that does, else one per cell.
     """
     executor, why = _executor(plan, machine)
-    if executor == LOCAL:
-        return Choice(Platform(LOCAL), (why,))
+    if executor in {LOCAL, SLURM}:
+        return Choice(Platform(executor), (why,))
     asked = tuple(levels.release for levels in plan.kernels)
     if asked != (None,):
         guests = _known(asked, kernels)
@@ -110,9 +110,9 @@ def recorded_choice(
     kept = {cell.filesystem: cell.kernel.release for cell in cells}
     now = choose(replace(plan, executor=executor), machine, kernels=kernels)
     chosen = {levels: release for levels, release in now.platform.chosen.items() if levels not in kept}
-    if executor != LOCAL:
+    if executor not in {LOCAL, SLURM}:
         chosen |= {levels: release for levels, release in kept.items() if release is not None}
-    guests = now.platform.guests if executor == LOCAL else _known((None, *chosen.values()), kernels)
+    guests = now.platform.guests if executor in {LOCAL, SLURM} else _known((None, *chosen.values()), kernels)
     platform = Platform(executor, {**now.platform.guests, **guests}, chosen)
     return Choice(platform, (f"executor {executor}: the study was begun with it", *now.reasons[1:]))
 

@@ -27,7 +27,8 @@ from bedplate.model.cell import (
 )
 from bedplate.model.codec import dumps
 from bedplate.model.engines import engine_of, engines_of
-from bedplate.model.levels import Levels
+from bedplate.model.fleet import Fleet
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import GIB
 
@@ -137,6 +138,7 @@ class Plan:
             for setup in self.engines:
                 for build, cluster in product(setup.builds, setup.clusters):
                     yield Cell(device, kernel, filesystem, build, cluster)
+    fleet: Fleet | None = None
 
     def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
         """The workloads that run on the engine of a cell."""
@@ -205,6 +207,7 @@ class Plan:
 @dataclass(frozen=True)
 class Load:
     """One dataset and the runs on it, in order: what one visit to a cell does."""
+                ("fleet", None if self.fleet is None else self.fleet.deciding, None),
 
     dataset: Dataset
     runs: tuple[RunSpec, ...]
@@ -236,6 +239,18 @@ class Expansion:
     warnings: tuple[str, ...] = ()
 
     def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
+    @property
+    def devices_erased(self) -> tuple[str, ...]:
+        """Every device that the plan erases, on whatever node, each once."""
+        places = (self.scratch_device, self.journal_device)
+        named = [place.device for place in places if place is not None and place.device is not None]
+        if self.fleet is not None and self.scratch_device.device is not None:
+            own = dict(self.fleet.devices)
+            if set(own) == set(self.fleet.nodes):
+                named.remove(self.scratch_device.device)
+            named += own.values()
+        return tuple(dict.fromkeys(named))
+
         """The cell and load that a scheduled visit names; KeyError where there is none."""
         return self.by_visit[cell_id, dataset_id, canary]
 
@@ -258,7 +273,8 @@ class Expansion:
 class ScheduledVisit:
     """One visit at its place. Repetitions count from 1; a canary's count is its own.
 
-    Visits with the same `boot` share one boot of a kernel; None where the running system is not left.
+    Visits with the same `boot` share one boot of a kernel; None where the running system is not left. `node` is
+    the one of a fleet that lives it; None where there is no fleet.
     """
 
     index: int
@@ -276,3 +292,4 @@ class Schedule:
     seed: int
     repetitions: int
     visits: tuple[ScheduledVisit, ...]
+    node: str | None = None

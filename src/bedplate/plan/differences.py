@@ -10,7 +10,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan, Workload
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
-from bedplate.plan.platforms import LOCAL
+from bedplate.plan.platforms import QEMU
 from bedplate.plan.words import shown
 from bedplate.units import format_duration, format_size
 
@@ -40,7 +40,7 @@ def obstacles_to_extend(old: Plan, new: Plan) -> tuple[str, ...]:
                 f'the canary would move from {before} to {after}; write filesystem = "{before}" in [canary]'
             )
         kernels = tuple(canary_kernel(list(plan.cells()), before).release for plan in (old, new))
-        if new.executor != LOCAL and kernels[0] != kernels[1]:
+        if new.executor in {QEMU, "auto"} and kernels[0] != kernels[1]:
             found.append(
                 f"the canary would move from kernel {_word(kernels[0])} to {_word(kernels[1])}; "
                 "list the kernels that are new last"
@@ -80,12 +80,27 @@ def _the_rest(old: Plan, new: Plan) -> Iterator[str]:
         yield from _changed("journal_device.ram_size", _size(before.image_bytes), _size(after.image_bytes))
     yield from _changed("guest.visits_per_boot", old.guest.visits_per_boot, new.guest.visits_per_boot)
     yield from _changed("guest.memory", *(_size(plan.guest.memory_bytes) for plan in (old, new)))
+    yield from _fleet(old, new)
     yield from _changed("canary.enabled", old.canary.enabled, new.canary.enabled)
     yield from _changed(
         "canary.every", format_duration(old.canary.every_s), format_duration(new.canary.every_s)
     )
     yield from _changed("canary.filesystem", old.canary.filesystem, new.canary.filesystem)
     yield from _workloads(old, new)
+
+
+def _fleet(old: Plan, new: Plan) -> Iterator[str]:
+    """How jobs are asked for is none of them: a limit of time may be raised while a study runs."""
+    before = {} if old.fleet is None else dict(old.fleet.deciding)
+    after = {} if new.fleet is None else dict(new.fleet.deciding)
+    for name in ("nodes", "devices", "local_directory"):
+        yield from _changed(f"slurm.{name}", _listed(before.get(name)), _listed(after.get(name)))
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, dict):
+        return ", ".join(f"{node} {device}" for node, device in value.items()) or None
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _changed(key: str, before: object, after: object) -> Iterator[str]:

@@ -54,6 +54,7 @@ from bedplate.plan.fields import (
 )
 from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES
 from bedplate.plan.settings import PAGE_COSTS
+from bedplate.plan.slurm_table import SlurmTable
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.words import refused_mkfs_options, shown
 from bedplate.plan.workload_tables import WORKLOAD_TABLES, AnyWorkload
@@ -241,6 +242,7 @@ class Document(Table):
         default=None, description='a table with device, or ram_size = "256 MB"'
     )
     guest: GuestTable = Field(default=GuestTable(), description="a table")
+    slurm: SlurmTable | None = Field(default=None, description='a table with nodes = ["n1", "n2"]')
     filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[filesystem]] tables"
     )
@@ -251,6 +253,20 @@ class Document(Table):
     )
     canary: CanaryTable = Field(default=CanaryTable(), description="a table")
 
+    @model_validator(mode="after")
+    def _has_nodes(self) -> Document:
+        if self.executor == "slurm" and self.slurm is None:
+            raise ValueError('executor = "slurm" needs the table [slurm] with nodes = ["n1", "n2"]')
+        if self.executor == "slurm" and self.machine.kernel:
+            raise ValueError(
+                "machine.kernel: nodes keep the kernel that they run; take it out, or use guests"
+            )
+        if self.slurm is not None and self.slurm.devices and self.scratch_device.device is None:
+            raise ValueError(
+                "[slurm.devices] are in place of the device of [scratch_device], which has an image"
+            )
+        return self
+
 
 # Where each table stands in a plan; array indices left out. Of a [[workload]] the type comes first.
 TABLES: dict[tuple[str, ...], type[Table]] = {
@@ -259,6 +275,7 @@ TABLES: dict[tuple[str, ...], type[Table]] = {
     ("machine",): MachineTable,
     ("journal_device",): JournalDeviceTable,
     ("guest",): GuestTable,
+    ("slurm",): SlurmTable,
     ("filesystem",): FilesystemTable,
     ("postgresql",): PostgresqlTable,
     ("lmdb",): LmdbTable,

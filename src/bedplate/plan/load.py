@@ -23,6 +23,7 @@ from bedplate.model.cell import (
 )
 from bedplate.model.engines import LMDB, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
+from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
 from bedplate.model.visit import ScratchDevice
@@ -130,6 +131,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         journal_device=_journal_device(document, reasons),
         guest=Guest(document.guest.visits_per_boot, document.guest.memory),
     )
+        fleet=_fleet(document),
     if reasons:
         raise PlanError(*at_most(reasons, 100))
     unused = document.journal_device is not None and plan.journal_device is None
@@ -139,6 +141,24 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
 def _engines(document: Document) -> tuple[EngineSetup, ...]:
     """The setup of every engine that a workload of the plan runs on."""
     found = []
+def _fleet(document: Document) -> Fleet | None:
+    table = document.slurm
+    if table is None:
+        return None
+    return Fleet(
+        nodes=table.nodes,
+        partition=table.partition,
+        constraint=table.constraint,
+        account=table.account,
+        gres=table.gres,
+        time_s=table.time,
+        devices=table.devices,
+        local_directory=table.local_directory,
+        controller_deadline_s=table.controller_deadline,
+        differing=table.differing,
+    )
+
+
     for engine in dict.fromkeys(name for table in document.workload for name in engines(table)):
         if engine == POSTGRESQL:
             table = document.postgresql

@@ -16,10 +16,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from bedplate.model.fleet import Fleet
 from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
 from bedplate.plan.boots import Boot, Ranked, by_kernel, drawn_boots
 from bedplate.plan.estimate import visit_seconds
-from bedplate.plan.platforms import LOCAL, QEMU
+from bedplate.plan.fleet_order import on_nodes
+from bedplate.plan.platforms import LOCAL, QEMU, SLURM
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ def order(
     time has passed since the last, within a block as well (but not within a boot): blocks may take
     days. It belongs to no block; its `repetition` counts canaries.
 
-    With an executor that has guests, visits are drawn into boots. `standing` is the schedule of a
-    study that is extended: its boots stay as they are, in their order.
+    With an executor of several nodes each repetition is on one of them (room `fleet_order`). With one that
+    has guests, visits are drawn into boots. `standing` is the schedule of a study that is extended: its
+    boots stay as they are, in their order.
     """
     chosen = plan.seed if seed is None else seed
     keys = {key[:2]: cell for key, (cell, _) in expansion.by_visit.items() if not key[2]}
@@ -61,6 +64,9 @@ def order(
         ]
         for repetition in range(1, plan.repetitions + 1)
     }
+    if executor == SLURM and plan.fleet is not None:
+        on_fleet = _on_fleet(plan, plan.fleet, expansion, ranked, seconds)
+        return Schedule(chosen, plan.repetitions, on_fleet)
     if executor == QEMU:
         blocks = drawn_boots(ranked, plan.guest.visits_per_boot, seed=chosen, standing=standing)
     elif any(cell.kernel.release is not None for cell in keys.values()):
@@ -72,6 +78,23 @@ def order(
     if executor == QEMU:
         visits = _canaries_booted(visits, standing)
     return Schedule(chosen, plan.repetitions, visits)
+
+
+def _on_fleet(
+    plan: Plan,
+    fleet: Fleet,
+    expansion: Expansion,
+    ranked: Mapping[int, Sequence[Ranked]],
+    seconds: Mapping[tuple[str, str], float],
+) -> tuple[ScheduledVisit, ...]:
+    blocks = {
+        repetition: [
+            ScheduledVisit(0, entry.cell_id, entry.dataset_id, repetition) for entry in sorted(entries)
+        ]
+        for repetition, entries in ranked.items()
+    }
+    canary = next((key[:2] for key in expansion.by_visit if key[2]), None) if seconds else None
+    return on_nodes(fleet, blocks, canary=canary, canary_every_s=plan.canary.every_s, seconds=seconds)
 
 
 def rank(seed: int, repetition: int, cell_id: str, dataset_id: str) -> bytes:

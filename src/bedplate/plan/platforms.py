@@ -13,6 +13,7 @@ from bedplate.units import GIB
 
 LOCAL = "local"
 QEMU = "qemu"
+SLURM = "slurm"
 # A guest's memory where neither a cell nor the plan says how much.
 GUEST_MEMORY_BYTES = 2 * GIB
 

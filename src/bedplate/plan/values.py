@@ -20,7 +20,7 @@ from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
 
-EXECUTORS = ("local", "qemu", "auto")
+EXECUTORS = ("local", "qemu", "slurm", "auto")
 VERSIONS = ("15", "17", "18")
 SCRIPTS = ("read-only", "read-write", "simple-update")
 PROTOCOLS = ("simple", "extended", "prepared")

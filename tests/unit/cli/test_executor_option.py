@@ -94,9 +94,9 @@ def test_the_terminal_says_the_same(plan: Path) -> None:
 
 
 def test_an_executor_that_does_not_exist_is_refused(plan: Path) -> None:
-    done = call(plan, "plan", plan, "--executor", "slurm")
+    done = call(plan, "plan", plan, "--executor", "docker")
     assert 2 == done.returncode
-    assert "slurm" in done.stderr
+    assert "docker" in done.stderr
 
 
 def test_every_device_that_is_erased_must_be_named(plan: Path) -> None:

@@ -153,7 +153,7 @@ def test_all_errors_come_at_once_with_file_key_found_and_allowed(
     text = """
 titel = "x"
 repetitions = 0
-executor = "slurm"
+executor = "docker"
 [scratch_device]
 device = "/dev/sda"
 [[filesystem]]
@@ -169,7 +169,7 @@ script = "read-only"
     expected = [
         "p.toml: title: missing; expected one line of text",
         "p.toml: repetitions: found 0; allowed is a whole number from 1 to 1000",
-        "p.toml: executor: found 'slurm'; allowed: local",
+        "p.toml: executor: found 'docker'; allowed: local",
         "p.toml: scratch_device.device: found '/dev/sda'; '/dev/sda' may be another disk after the next boot; ",
         "p.toml: filesystem[0].type.vary[1]: found 'reiser4'; allowed: ext2, ext3, ext4, xfs, btrfs, jfs, ",
         "p.toml: filesystem[0].mount_option: unknown key; did you mean mount_options?",
