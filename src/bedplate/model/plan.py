@@ -115,6 +115,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     journal_device: ScratchDevice | None = None
     guest: Guest = field(default_factory=Guest)
+    fleet: Fleet | None = None
 
     @property
     def builds(self) -> tuple[BuildLevels, ...]:
@@ -138,7 +139,6 @@ class Plan:
             for setup in self.engines:
                 for build, cluster in product(setup.builds, setup.clusters):
                     yield Cell(device, kernel, filesystem, build, cluster)
-    fleet: Fleet | None = None
 
     def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
         """The workloads that run on the engine of a cell."""
@@ -172,6 +172,7 @@ class Plan:
             for name, value, default in (
                 ("journal_device", self.journal_device, None),
                 ("guest", self.guest, Guest()),
+                ("fleet", None if self.fleet is None else self.fleet.deciding, None),
             )
             if value != default
         }
@@ -203,11 +204,22 @@ class Plan:
             return self.scratch_device
         return replace(self.scratch_device, image_bytes=min(size, CANARY_IMAGE_BYTES))
 
+    @property
+    def devices_erased(self) -> tuple[str, ...]:
+        """Every device that the plan erases, on whatever node, each once."""
+        places = (self.scratch_device, self.journal_device)
+        named = [place.device for place in places if place is not None and place.device is not None]
+        if self.fleet is not None and self.scratch_device.device is not None:
+            own = dict(self.fleet.devices)
+            if set(own) == set(self.fleet.nodes):
+                named.remove(self.scratch_device.device)
+            named += own.values()
+        return tuple(dict.fromkeys(named))
+
 
 @dataclass(frozen=True)
 class Load:
     """One dataset and the runs on it, in order: what one visit to a cell does."""
-                ("fleet", None if self.fleet is None else self.fleet.deciding, None),
 
     dataset: Dataset
     runs: tuple[RunSpec, ...]
@@ -239,18 +251,6 @@ class Expansion:
     warnings: tuple[str, ...] = ()
 
     def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
-    @property
-    def devices_erased(self) -> tuple[str, ...]:
-        """Every device that the plan erases, on whatever node, each once."""
-        places = (self.scratch_device, self.journal_device)
-        named = [place.device for place in places if place is not None and place.device is not None]
-        if self.fleet is not None and self.scratch_device.device is not None:
-            own = dict(self.fleet.devices)
-            if set(own) == set(self.fleet.nodes):
-                named.remove(self.scratch_device.device)
-            named += own.values()
-        return tuple(dict.fromkeys(named))
-
         """The cell and load that a scheduled visit names; KeyError where there is none."""
         return self.by_visit[cell_id, dataset_id, canary]
 
@@ -283,6 +283,7 @@ class ScheduledVisit:
     repetition: int
     canary: bool = False
     boot: int | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True)
@@ -292,4 +293,3 @@ class Schedule:
     seed: int
     repetitions: int
     visits: tuple[ScheduledVisit, ...]
-    node: str | None = None

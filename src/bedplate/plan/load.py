@@ -130,17 +130,14 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         files=files,
         journal_device=_journal_device(document, reasons),
         guest=Guest(document.guest.visits_per_boot, document.guest.memory),
-    )
         fleet=_fleet(document),
+    )
     if reasons:
         raise PlanError(*at_most(reasons, 100))
     unused = document.journal_device is not None and plan.journal_device is None
     return replace(plan, warnings=warnings(plan) + ((_UNUSED_JOURNAL_DEVICE,) if unused else ()))
 
 
-def _engines(document: Document) -> tuple[EngineSetup, ...]:
-    """The setup of every engine that a workload of the plan runs on."""
-    found = []
 def _fleet(document: Document) -> Fleet | None:
     table = document.slurm
     if table is None:
@@ -159,6 +156,9 @@ def _fleet(document: Document) -> Fleet | None:
     )
 
 
+def _engines(document: Document) -> tuple[EngineSetup, ...]:
+    """The setup of every engine that a workload of the plan runs on."""
+    found = []
     for engine in dict.fromkeys(name for table in document.workload for name in engines(table)):
         if engine == POSTGRESQL:
             table = document.postgresql
