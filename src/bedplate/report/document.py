@@ -16,6 +16,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.report.courses import packed, packed_runs, precision_for, rounded
 from bedplate.report.effective import effective_document
 from bedplate.report.lmdb_view import lmdb_document
+from bedplate.report.page_choice import choice_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
 from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.shelf import Shelf
@@ -63,6 +64,7 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
             for found in overviews
         ),
     )
+    factors, levels = choice_document(overviews)
     within = {
         "summaries": _summaries(overviews, indices, whole=False),
         "heat_maps": _heat_maps(overviews, indices, whole=False),
@@ -73,11 +75,8 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
         "metrics": [to_json(METRICS[name]) for name in indices.metrics],
         "parts": [[part.label, part.group] for part in indices.parts],
         "runs": [_run(overviews, run, indices.metrics) for run in indices.runs],
-        "cells": [
-            _cell(found, cell, number)
-            for number, found in enumerate(overviews)
-            for cell in found.cells.values()
-        ],
+        "factors": factors,
+        "cells": _cells(overviews, levels),
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),
         "heat_maps": _heat_maps(overviews, indices, whole=True),
@@ -120,6 +119,14 @@ def _study(found: Overview) -> dict[str, Any]:
         "repetitions": found.repetitions,
         "sentence": repetitions_sentence(found.repetitions),
     }
+
+
+def _cells(overviews: Sequence[Overview], levels: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+    cells = [(found, cell, i) for i, found in enumerate(overviews) for cell in found.cells.values()]
+    return [
+        {**_cell(found, cell, number), "levels": places}
+        for (found, cell, number), places in zip(cells, levels, strict=True)
+    ]
 
 
 def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:

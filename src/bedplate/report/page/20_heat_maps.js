@@ -1,7 +1,7 @@
 "use strict";
 // Heat maps as tables: one per variant, and the average over the variants that have every square.
 
-bedplate.heatMaps = (() => {
+(() => {
   const { element: h, number } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -147,5 +147,5 @@ bedplate.heatMaps = (() => {
       })));
   };
 
-  return { draw };
+  bedplate.view({ name: "heat maps", keys: ["run", "metric", "part", "shown"], place: "heat-list", draw: (state) => draw(state, (cell) => bedplate.choice.change({ courses: [...state.courses.filter((one) => one !== cell), cell].slice(-8), focus: cell, "effective.cell": cell })) });
 })();

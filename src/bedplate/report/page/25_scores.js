@@ -9,10 +9,6 @@ bedplate.scores = (() => {
   const OFFICIAL = { power: [["tpch_power", "power"]], throughput: [["tpch_throughput", "throughput"], ["tpch_composite", "composite"]] };
 
   const NAMED_MOST = 3;
-  const LEVELS = [["panel", "Variants"], ["row", "File system blocks"], ["column", "Database blocks"]];
-  // Which cells: all, those of some variants and blocks (what is left out of each), or those chosen under Courses.
-  const over = { mode: "all", without: { panel: new Set(), row: new Set(), column: new Set() } };
-  let last = null;
 
   const meter = (share, text) => h("div", { class: "meter" },
     h("span", { class: "rail" }, h("i", { width: `${Math.max(0, Math.min(1, share ?? 0)) * 100}%` })), h("b", {}, text));
@@ -47,31 +43,19 @@ bedplate.scores = (() => {
       return h("div", {}, number(found.median), range, notes.map((note) => h("span", { class: "small" }, note)));
     };
     return bedplate.table(["Cell", "After a power cut", ...shown.map((one) => `${one.words} of ${bedplate.data.runName(one.run)}, QphH@SF`)],
-      page.cells.map((cell, index) => [bedplate.data.cellName(index), cell.durability, ...shown.map((one) => value(index, one))]));
+      bedplate.choice.shown().map((index) => [bedplate.data.cellName(index), page.cells[index].durability, ...shown.map((one) => value(index, one))]));
   };
 
-  // A database block that an engine does not have is no level.
-  const levels = (name) => {
-    const found = new Map();
-    for (const cell of page.cells) if (cell[name]) found.set(cell[name], cell[`${name}_bytes`] ?? 0);
-    return name === "panel" ? [...found.keys()] : [...found].sort((one, other) => one[1] - other[1]).map(([level]) => level);
-  };
-
-  const meant = (study, state) => {
-    const mine = page.cells.map((_, cell) => cell).filter((cell) => page.cells[cell].study === study);
-    if (over.mode === "chosen") return mine.filter((cell) => state.cells.includes(cell));
-    if (over.mode === "levels") return mine.filter((cell) => LEVELS.every(([name]) => !over.without[name].has(page.cells[cell][name])));
-    return mine;
-  };
+  const meant = (study) => bedplate.choice.shown().filter((cell) => page.cells[cell].study === study);
 
   const few = (all, join, more) => [...all.slice(0, NAMED_MOST), ...(all.length > NAMED_MOST ? [`${all.length - NAMED_MOST} more ${more}${all.length === NAMED_MOST + 1 ? "" : "s"}`] : [])].join(join);
 
   const inWords = ([, words, groups]) => words + groups.map((group) => few(group.map(bedplate.data.cellName), "; ", "cell")).join(" | ");
 
   // A view over the cells that are meant: the document's own where these are all of them.
-  const viewOver = (place, times, state) => {
+  const viewOver = (place, times) => {
     const whole = page.tpch.scores[place];
-    const selected = meant(whole.study, state);
+    const selected = meant(whole.study);
     const all = page.cells.filter((cell) => cell.study === whole.study).length;
     if (selected.length === all) return { ...whole, selected, all };
     const made = bedplate.tpchScores.scores(times.views[place], selected, times.factors);
@@ -102,24 +86,22 @@ bedplate.scores = (() => {
     byId("scores-official").replaceChildren(official());
   };
 
-  const draw = async (state) => {
-    if (!byId("scores")) return;
-    last = state;
+  const draw = async (state, isCurrent) => {
     drawOfficial();
     const times = await bedplate.unpack(page.tpch.times);
+    if (!isCurrent()) return;
     const views = page.tpch.scores;
     if (!views.length) {
       byId("scores-note").textContent = "No pass ran the queries one by one, so that there are no scores.";
-      for (const id of ["scores-choice", "scores-dropped"]) byId(id).hidden = true;
+      byId("scores-dropped").hidden = true;
       return;
     }
     const run = views.some((view) => view.run === state.run) ? state.run : views[0].run;
-    const chosen = views.map((view, place) => [view, place]).filter(([view]) => view.run === run).map(([, place]) => viewOver(place, times, state));
+    const chosen = views.map((view, place) => [view, place]).filter(([view]) => view.run === run).map(([, place]) => viewOver(place, times));
     const which = run === state.run
       ? `${bedplate.data.runName(run)}, best score first. An interval says how steady a cell is; it needs three complete repetitions.`
       : `${bedplate.data.runName(state.run)} has no scores; these are those of ${bedplate.data.runName(run)}.`;
-    const maps = over.mode === "all" ? "" : " Heat maps of scores stay over all cells.";
-    byId("scores-note").textContent = `${which} ${chosen.map(overWords).map((words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`).join(" ")}${maps}`;
+    byId("scores-note").textContent = `${which} ${chosen.map(overWords).map((words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`).join(" ")}`;
     const head = (view) => (bedplate.data.several ? h("h3", {}, page.studies[view.study].title) : null);
     const all = (make) => chosen.flatMap((view) => [head(view), make(view)].filter((part) => part !== null));
     byId("scores-table").replaceChildren(...all(table));
@@ -133,22 +115,17 @@ bedplate.scores = (() => {
       : h("p", {}, "None.")))));
   };
 
-  // Boxes for every level, all of them ticked: what is left out is what is not.
-  const wire = () => {
-    byId("choose-scores").addEventListener("change", (event) => {
-      over.mode = event.target.value;
-      byId("scores-levels").hidden = over.mode !== "levels";
-      draw(last);
+  // The scores of a run over the cells that are shown: a map from cell to its figures by the metric's name.
+  const over = async (run) => {
+    const times = await bedplate.unpack(page.tpch.times);
+    const found = new Map();
+    page.tpch.scores.forEach((view, place) => {
+      if (view.run === run) for (const cell of viewOver(place, times).cells) found.set(cell.cell, cell);
     });
-    byId("scores-levels").append(...LEVELS.map(([name, words]) => h("fieldset", { class: "cell-choice" }, h("legend", { class: "note" }, words),
-      levels(name).map((level) => h("label", {}, h("input", { type: "checkbox", checked: true, "data-level": name, value: level, onchange: (event) => {
-        if (event.target.checked) over.without[name].delete(level);
-        else over.without[name].add(level);
-        draw(last);
-      } }), h("span", {}, level))))));
+    return found;
   };
 
-  if (byId("scores")) wire();
+  bedplate.view({ name: "scores", keys: ["run", "shown"], place: "scores", draw });
 
-  return { draw };
+  return { over };
 })();

@@ -183,15 +183,22 @@ bedplate.courses = (() => {
   };
 
   const MOST_CELLS = 8;
+  let listed = null;
 
   // Which cells, which repetition, and the one that is looked at alone.
   const drawChoice = (state) => {
     const shown = bedplate.choice.shown();
     byId("cell-choice").querySelector("summary").textContent = `Choose cells (${state.courses.length} of ${shown.length})`;
-    byId("cell-list").replaceChildren(h("legend", { class: "note" }, "Up to eight"), ...shown.map((cell) => h("label", {}, h("input", {
-      type: "checkbox", value: cell, checked: state.courses.includes(cell), disabled: !state.courses.includes(cell) && state.courses.length >= MOST_CELLS,
+    // Boxes stay the same elements under the pointer while the same cells are shown.
+    if (listed !== shown) byId("cell-list").replaceChildren(h("legend", { class: "note" }, "Up to eight"), ...shown.map((cell) => h("label", {}, h("input", {
+      type: "checkbox", value: cell,
       onchange: (event) => bedplate.choice.change({ courses: event.target.checked ? [...bedplate.choice.state.courses, cell] : bedplate.choice.state.courses.filter((one) => one !== cell) }),
     }), h("span", {}, bedplate.data.cellName(cell)))));
+    listed = shown;
+    for (const box of byId("cell-list").querySelectorAll("input")) {
+      box.checked = state.courses.includes(Number(box.value));
+      box.disabled = !box.checked && state.courses.length >= MOST_CELLS;
+    }
     const m = page.measurements;
     const repetitions = [...new Set(m.repetition.filter((_, i) => !m.canary[i]))].sort((a, b) => a - b);
     const option = (value, text, selected) => h("option", { value, selected }, text);

@@ -1,13 +1,15 @@
 "use strict";
 // The parts of a run, queries or phases, side by side in the chosen cells. A timeout is drawn, and is no value.
 
-bedplate.items = (() => {
+(() => {
   const { element: h, number, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const TIMES = ["query_s", "phase_s", "table_load_s"];
   const choice = { group: null, metric: null, logarithmic: false };
   let last = null;
+
+  for (const name of ["items.group", "items.metric", "items.logarithmic"]) bedplate.choice.own(name);
 
   // The parts of a run by their groups, and the metrics that a group has, its time first.
   const groups = (run) => {
@@ -103,8 +105,11 @@ bedplate.items = (() => {
   };
 
   const draw = (state) => {
-    if (!byId("items")) return;
     last = state;
+    choice.group = state["items.group"];
+    choice.metric = bedplate.data.metricOf.get(state["items.metric"]);
+    choice.logarithmic = state["items.logarithmic"] === "yes";
+    byId("choose-logarithmic").checked = choice.logarithmic;
     const found = groups(state.run);
     if (!found.size) {
       nothing(`${bedplate.data.runName(state.run)} has no parts that were measured one by one.`);
@@ -115,24 +120,25 @@ bedplate.items = (() => {
     const metric = page.metrics[choice.metric];
     const unit = bedplate.unit(metric);
     const { ticks, title } = labels(parts);
-    const traces = state.cells.flatMap((cell, place) => bars(cell, place, parts, ticks, unit));
-    const all = state.cells.flatMap((cell) => parts.map((part) => bedplate.data.summary(cell, state.run, choice.metric, part)).filter((entry) => entry));
+    const traces = state.courses.flatMap((cell, place) => bars(cell, place, parts, ticks, unit));
+    const all = state.courses.flatMap((cell) => parts.map((part) => bedplate.data.summary(cell, state.run, choice.metric, part)).filter((entry) => entry));
     const zeros = choice.logarithmic ? all.filter((entry) => entry.median === 0).length : 0;
-    legend(state.cells, all.some(stopped));
-    byId("items-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, medians over the repetitions.${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.cells.length ? "" : " No cell is chosen."}`;
+    legend(state.courses, all.some(stopped));
+    byId("items-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, medians over the repetitions.${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.courses.length ? "" : " No cell is chosen."}`;
     charts.draw("items-plot", traces, charts.layout({
       height: 380, barmode: "group", bargap: 0.25, bargroupgap: 0.06, hovermode: "closest", margin: { l: 52, r: 12, t: 34, b: 46 },
       title: { text: charts.plain(`${metric.name}${unit ? `,${unit}` : ""}`), x: 0, xref: "paper", xanchor: "left", y: 0.98, font: { size: 12, color: charts.colour("--ink") } },
       xaxis: charts.axis({ type: "category", tickmode: "array", tickvals: ticks, ticktext: ticks.map(charts.plain), title: { text: charts.plain(title), font: { size: 12 } }, showgrid: false }),
       yaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }) }));
-    bedplate.lazyTable("items-table", () => table(state.cells, parts, metric));
+    bedplate.lazyTable("items-table", () => table(state.courses, parts, metric));
   };
 
   if (byId("items")) {
-    byId("choose-group").addEventListener("change", (event) => { choice.group = event.target.value; draw(last); });
-    byId("choose-item-metric").addEventListener("change", (event) => { choice.metric = Number(event.target.value); draw(last); });
-    byId("choose-logarithmic").addEventListener("change", (event) => { choice.logarithmic = event.target.checked; draw(last); });
+    const choose = (name, value) => bedplate.choice.change({ [`items.${name}`]: value });
+    byId("choose-group").addEventListener("change", (event) => choose("group", event.target.value));
+    byId("choose-item-metric").addEventListener("change", (event) => choose("metric", page.metrics[Number(event.target.value)].name));
+    byId("choose-logarithmic").addEventListener("change", (event) => choose("logarithmic", event.target.checked ? "yes" : null));
   }
 
-  return { draw };
+  bedplate.view({ name: "items", keys: ["run", "courses", "items.group", "items.metric", "items.logarithmic"], place: "items", draw });
 })();

@@ -1,13 +1,15 @@
 "use strict";
 // The plan of a query in two cells as trees, side by side, with the first node at which they part.
 
-bedplate.plans = (() => {
+(() => {
   const { element: h } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const choice = { query: null, left: null, right: null };
   let last = null;
   let kept = null;
+
+  for (const name of ["query", "left", "right"]) bedplate.choice.own(`plans.${name}`);
 
   // Rows of one pass, as report/tpch_document.py packs them.
   const rowsOf = (run) => kept.rows.filter((row) => row[0] === run).map(([, cell, query, plan, repetitions, settings]) => ({ cell, query, plan, repetitions, settings }));
@@ -27,10 +29,7 @@ bedplate.plans = (() => {
   const offer = (rows) => {
     const queries = kept.queries.filter((query) => rows.some((row) => row.query === query));
     const plansOf = (query) => new Set(rows.filter((row) => row.query === query).map((row) => row.plan)).size;
-    if (!queries.includes(choice.query)) {
-      choice.query = queries.find((query) => plansOf(query) > 1) ?? queries[0];
-      choice.left = choice.right = null;
-    }
+    if (!queries.includes(choice.query)) choice.query = queries.find((query) => plansOf(query) > 1) ?? queries[0];
     const mine = rows.filter((row) => row.query === choice.query).sort((a, b) => a.cell - b.cell);
     const known = letters(mine);
     const several = new Set(mine.map((row) => row.cell).filter((cell, place, all) => all.indexOf(cell) !== place));
@@ -123,18 +122,20 @@ bedplate.plans = (() => {
     bedplate.lazyTable("plans-table", () => table(rows));
   };
 
-  const draw = async (state) => {
-    if (!byId("plans")) return;
-    last = { run: state.run };
+  // A plan is known by its cell in the address, and there by the plan that the cell has.
+  const draw = async (state, isCurrent) => {
     kept = await bedplate.unpack(page.tpch.plans);
+    if (!isCurrent()) return;
+    last = { run: state.run };
+    for (const name of ["query", "left", "right"]) choice[name] = state[`plans.${name}`];
     show();
   };
 
   if (byId("plans")) {
     for (const name of ["query", "left", "right"]) {
-      byId(`choose-${name}`).addEventListener("change", (event) => { choice[name] = event.target.value; show(); });
+      byId(`choose-${name}`).addEventListener("change", (event) => bedplate.choice.change({ [`plans.${name}`]: event.target.value }));
     }
   }
 
-  return { draw };
+  bedplate.view({ name: "plans", keys: ["run", "plans.query", "plans.left", "plans.right"], place: "plans", draw });
 })();

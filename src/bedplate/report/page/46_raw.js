@@ -1,7 +1,7 @@
 "use strict";
 // bonnie++ and fio: throughput, and beside it what it took of the processor, in the chosen cells.
 
-bedplate.raw = (() => {
+(() => {
   const { element: h, number, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -11,7 +11,8 @@ bedplate.raw = (() => {
   const LISTED = ["putc", "put_block", "rewrite", "getc", "get_block", "seeks", "seq_create", "seq_stat", "seq_del", "ran_create", "ran_stat", "ran_del", "sync"];
   const MORE = ["operations_per_s", "latency_ms_p99", "latency_ms_max", "machine_cpu_s_per_gib", "device_read_mib", "device_written_mib"];
   const choice = { logarithmic: false };
-  let last = null;
+
+  bedplate.choice.own("raw.logarithmic");
 
   const stagePart = (name) => page.parts.findIndex(([label, group], index) => index > 0 && label === name && group === "phases");
   const isRaw = (run) => ["bonnie", "fio"].includes(page.runs[run]?.kind);
@@ -73,19 +74,19 @@ bedplate.raw = (() => {
   };
 
   const draw = (state) => {
-    if (!byId("raw")) return;
-    last = state;
+    choice.logarithmic = state["raw.logarithmic"] === "yes";
+    byId("raw-logarithmic").checked = choice.logarithmic;
     const run = isRaw(state.run) ? state.run : page.runs.findIndex((_, index) => isRaw(index));
     const shown = places(run);
     byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : `The jobs of fio on ${page.runs[run].dataset}`}, medians over the repetitions.`
-      + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${state.cells.length ? "" : " No cell is chosen."}`;
-    byId("raw-legend").replaceChildren(...state.cells.map((cell, place) => h("li", {}, h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+      + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${state.courses.length ? "" : " No cell is chosen."}`;
+    byId("raw-legend").replaceChildren(...state.courses.map((cell, place) => h("li", {}, h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
       `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`)));
-    PLOTS.forEach((one) => plot(one, state.cells, shown));
-    bedplate.lazyTable("raw-table", () => table(state.cells, run, shown));
+    PLOTS.forEach((one) => plot(one, state.courses, shown));
+    bedplate.lazyTable("raw-table", () => table(state.courses, run, shown));
   };
 
-  if (byId("raw")) byId("raw-logarithmic").addEventListener("change", (event) => { choice.logarithmic = event.target.checked; draw(last); });
+  if (byId("raw")) byId("raw-logarithmic").addEventListener("change", (event) => bedplate.choice.change({ "raw.logarithmic": event.target.checked ? "yes" : null }));
 
-  return { draw };
+  bedplate.view({ name: "raw", keys: ["run", "courses", "raw.logarithmic"], place: "raw", draw });
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // LMDB: one test at a time, a bar for each cell, and what its commits promise beside every speed.
 
-bedplate.lmdb = (() => {
+(() => {
   const { element: h, number, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -9,8 +9,9 @@ bedplate.lmdb = (() => {
   const READS = "reads only";
   // A colour for each class; the words stand at the bar too.
   const COLOURS = { durable: "--good", bounded: "--warn", unsafe: "--bad", unknown: "--series-8", reads: "--series-1" };
-  const choice = { run: null, followed: null, test: null, metric: "lmdb_operations_per_s", logarithmic: false };
-  let last = null;
+  const choice = { run: null, test: null, metric: null, logarithmic: false };
+
+  for (const name of ["lmdb.test", "lmdb.metric", "lmdb.logarithmic"]) bedplate.choice.own(name);
 
   const runs = new Map(page.lmdb ? page.lmdb.runs : []);
   const partOf = (test) => page.parts.findIndex(([label, group], index) => index > 0 && label === test && group.startsWith(page.lmdb.phase));
@@ -38,7 +39,7 @@ bedplate.lmdb = (() => {
 
   // The cells in which the run is due, the best first; those without a figure last.
   const cellsOf = (metric) => {
-    const due = page.cells.map((_, cell) => cell).filter((cell) => bedplate.data.measurements(cell, choice.run).length);
+    const due = bedplate.choice.shown().filter((cell) => bedplate.data.measurements(cell, choice.run).length);
     const median = (cell) => entryOf(cell, metric.name)?.median ?? null;
     const sign = metric.better === "lower" ? 1 : -1;
     return due.sort((one, other) => {
@@ -96,11 +97,12 @@ bedplate.lmdb = (() => {
   };
 
   const draw = (state) => {
-    if (!byId("lmdb")) return;
-    last = state;
-    // The run chosen for the whole page, where it is one of LMDB's.
-    if (runs.has(state.run) && state.run !== choice.followed) { choice.run = state.run; choice.followed = state.run; }
-    if (!runs.has(choice.run)) [choice.run] = runs.keys();
+    // The run of the whole page, where it is one of LMDB's.
+    choice.run = runs.has(state.run) ? state.run : [...runs.keys()][0];
+    choice.test = state["lmdb.test"];
+    choice.metric = state["lmdb.metric"] ?? "lmdb_operations_per_s";
+    choice.logarithmic = state["lmdb.logarithmic"] === "yes";
+    byId("lmdb-logarithmic").checked = choice.logarithmic;
     offer();
     const metric = page.metrics[bedplate.data.metricOf.get(choice.metric)];
     if (!metric) {
@@ -117,11 +119,11 @@ bedplate.lmdb = (() => {
   };
 
   if (byId("lmdb")) {
-    byId("lmdb-run").addEventListener("change", (event) => { choice.run = Number(event.target.value); draw(last); });
-    byId("lmdb-test").addEventListener("change", (event) => { choice.test = event.target.value; draw(last); });
-    byId("lmdb-metric").addEventListener("change", (event) => { choice.metric = event.target.value; draw(last); });
-    byId("lmdb-logarithmic").addEventListener("change", (event) => { choice.logarithmic = event.target.checked; draw(last); });
+    // The run of the whole page is one and the same wherever it can be.
+    byId("lmdb-run").addEventListener("change", (event) => bedplate.choice.change({ run: Number(event.target.value) }));
+    for (const name of ["test", "metric"]) byId(`lmdb-${name}`).addEventListener("change", (event) => bedplate.choice.change({ [`lmdb.${name}`]: event.target.value }));
+    byId("lmdb-logarithmic").addEventListener("change", (event) => bedplate.choice.change({ "lmdb.logarithmic": event.target.checked ? "yes" : null }));
   }
 
-  return { draw };
+  bedplate.view({ name: "lmdb", keys: ["run", "shown", "lmdb.test", "lmdb.metric", "lmdb.logarithmic"], place: "lmdb", draw });
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // Cache ratios and checkpoints: tables whose cells are the pictures.
 
-bedplate.tables = (() => {
+(() => {
   const { element: h, number, percent } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -21,11 +21,10 @@ bedplate.tables = (() => {
     return h("span", { class: "whole" }, found ? found.counted : "n = 0");
   };
 
-  const drawCaches = (run) => {
-    if (!byId("caches-table")) return;
+  const drawCaches = ({ run }) => {
     const offered = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
     const known = offered.length ? offered : CACHES;
-    byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], page.cells.map((_, cell) => [
+    byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], bedplate.choice.shown().map((cell) => [
       bedplate.data.cellName(cell),
       ...known.map(([name]) => {
         const found = bedplate.data.named(cell, run, name);
@@ -35,9 +34,8 @@ bedplate.tables = (() => {
     define("caches-definitions", known.map(([name]) => name));
   };
 
-  const drawCheckpoints = (run) => {
-    if (!byId("checkpoints-table")) return;
-    const values = PARTS.flatMap(([name]) => page.cells.map((_, cell) => bedplate.data.named(cell, run, name)?.median ?? 0));
+  const drawCheckpoints = ({ run }) => {
+    const values = PARTS.flatMap(([name]) => bedplate.choice.shown().map((cell) => bedplate.data.named(cell, run, name)?.median ?? 0));
     const largest = Math.max(...values, 0);
     if (!largest) {
       byId("checkpoints-table").replaceChildren(h("p", {}, `No run of ${bedplate.data.runName(run)} held a checkpoint.`));
@@ -61,5 +59,6 @@ bedplate.tables = (() => {
     define("checkpoints-definitions", PARTS.flatMap(([name]) => [name, `${name}_cv`]));
   };
 
-  return { drawCaches, drawCheckpoints };
+  bedplate.view({ name: "caches", keys: ["run", "shown"], place: "caches-table", draw: drawCaches });
+  bedplate.view({ name: "checkpoints", keys: ["run", "shown"], place: "checkpoints-table", draw: drawCheckpoints });
 })();

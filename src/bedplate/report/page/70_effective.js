@@ -1,7 +1,7 @@
 "use strict";
 // What was asked of a cell, what was in force, and the commands that make it again.
 
-bedplate.effective = (() => {
+(() => {
   const { element: h } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
@@ -15,7 +15,12 @@ bedplate.effective = (() => {
 
   const facts = (entries) => h("dl", { class: "facts" }, entries.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, text(value))]));
 
-  const draw = (index) => {
+  bedplate.choice.own("effective.cell", { code: bedplate.choice.cellCode });
+
+  // The cell that is asked for here, else the one that is looked at.
+  const draw = (state) => {
+    const index = state["effective.cell"] ?? state.focus ?? 0;
+    byId("choose-effective").replaceChildren(...page.cells.map((_, one) => h("option", { value: one, selected: one === index }, bedplate.data.cellName(one))));
     const cell = page.cells[index];
     const place = byId("effective-cell");
     const found = cell && page.effective[cell.study].cells[cell.id];
@@ -39,5 +44,7 @@ bedplate.effective = (() => {
     bedplate.data.several ? h("h3", {}, page.studies[number].title) : "",
     study.common.length ? comparisons(study.common) : h("p", { class: "note" }, "Nothing is alike in all cells."))));
 
-  return { draw, drawCommon };
+  byId("choose-effective").addEventListener("change", (event) => bedplate.choice.change({ "effective.cell": Number(event.target.value) }));
+  bedplate.view({ name: "effective", keys: ["focus", "effective.cell"], place: "effective-cell", draw });
+  bedplate.view({ name: "in force alike", keys: [], place: "effective-common", draw: drawCommon });
 })();
