@@ -33,7 +33,8 @@ class Library:
     """A library of the distribution that a driver is linked with.
 
     `package` is Debian's name of what brings the header and the linker's name of the library.
-    `version_macros` are the header's numbers, the greatest first; `linker_words` as cc takes them.
+    `version_macros` are the header's numbers, the greatest first; `linker_words` as cc takes them, and
+    `header_words` what the header wants to be told before it says anything.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Library:
     package: str
     linker_words: tuple[str, ...]
     version_macros: tuple[str, ...]
+    header_words: tuple[str, ...] = ()
 
 
 LIBLMDB = Library(
@@ -49,6 +51,15 @@ LIBLMDB = Library(
     package="liblmdb-dev",
     linker_words=("-llmdb",),
     version_macros=("MDB_VERSION_MAJOR", "MDB_VERSION_MINOR", "MDB_VERSION_PATCH"),
+)
+LIBFUSE3 = Library(
+    name="libfuse3",
+    header="fuse3/fuse_lowlevel.h",
+    package="libfuse3-dev",
+    linker_words=("-lfuse3",),
+    version_macros=("FUSE_MAJOR_VERSION", "FUSE_MINOR_VERSION"),
+    # Without the version of the interface that is wanted the header is an error.
+    header_words=("-DFUSE_USE_VERSION=34",),
 )
 
 
@@ -97,7 +108,7 @@ def library_version(library: Library, *, commands: Commands) -> str | None:
 
     Raises `RequirementMissing` without a compiler: nobody else knows where it looks.
     """
-    argv = [COMPILER, "-E", "-dM", "-include", library.header, "-x", "c", "/dev/null"]
+    argv = [COMPILER, "-E", "-dM", *library.header_words, "-include", library.header, "-x", "c", "/dev/null"]
     try:
         text = commands.run(argv, check=False).stdout
     except CommandFailed as error:

@@ -1,0 +1,94 @@
+/*
+ * bedplate-power-cut-recorder: one or two disks as files, every write to which is logged in one order.
+ *
+ * Goals: a log from which the content of the disks at any moment can be rebuilt, with the flushes that were asked for
+ * and the marks of clients among the writes; one thread, so that there is one order; memory that is bounded, and an end
+ * with a reason where the bound is reached. Non-goals: choosing where to cut, building images; the visit does that
+ * from the log (bedplate/workload/power_cut).
+ *
+ * A file system of FUSE with these files is mounted on --mount:
+ *     disk, journal  as large as asked, zeros at first; a loop device goes above each
+ *     mark           each line that is written to it becomes a mark in the log (at most 468 bytes), by anybody
+ *     status         the document below, as of its opening
+ *     seal           any write to it ends the log: from then on the disks work, and nothing is logged
+ * What the disks hold and the log stand as `store/disk`, `store/journal` and `log` in --directory, which should be on
+ * tmpfs. Only fsync(2) of a disk is a flush; close(2) is none. Punching a hole is a discard, zeroing a range a
+ * write of zeros that takes no room in the log.
+ *
+ * Order. An entry is logged when the kernel hands the request over, before it is answered: what was answered before
+ * a flush was asked for stands before that flush, and a mark stands behind every write that was answered before it.
+ *
+ * Log, little-endian, in sectors of 512 bytes; the format of the kernel's drivers/md/dm-log-writes.c:
+ *     superblock  u64 0x6a736677736872, u64 version (1), u64 entries, u32 512; the entries are filled in at the end
+ *     entry       u64 sector, u64 sectors, u64 flags (1 flush, 4 discard, 8 mark), u64 length of a mark's text;
+ *                 u64 monotonic time in ns, u32 device (0 disk, 1 journal), our addition where others have
+ *                 zeros; a mark has its text there instead, and the addition in the last 12 bytes of the sector
+ *     data        as many sectors, after an entry that is none of flush, discard and mark
+ * Without its number of entries the log is of a recorder that was killed, and whole up to its last whole entry.
+ *
+ * Standard output: a line `{"ready": true}` once it is mounted, and at the end the document, one line of JSON:
+ *     entries, log_bytes, marks, sealed, memory_locked, io_flusher (whether the kernel took mlockall(2) and
+ *     PR_SET_IO_FLUSHER), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
+ *     failure (null, or why nothing was logged any more: all later writes and flushes then fail with EIO)
+ * It ends when it is unmounted, on SIGTERM, SIGINT or SIGHUP, and with --parent.
+ * Exit status: 0 done, 1 failed, 2 the call is wrong.
+ */
+#define _GNU_SOURCE
+#include "power_cut_recorder/files.h"
+#include "power_cut_recorder/options.h"
+#include "power_cut_recorder/recorder.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57 /* linux/prctl.h since 5.6 */
+#endif
+
+static void end_with(const struct options *options)
+{
+    if (options->parent == 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != options->parent)
+        exit(0);
+}
+
+/* A loop device stands above: to wait for memory that is only free once we have written would be for ever. */
+static void never_wait_for_memory(struct recorder *recorder)
+{
+    recorder->io_flusher = prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) == 0;
+    recorder->memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
+}
+
+int main(int count, char **words)
+{
+    static struct recorder recorder;
+    struct options options = options_parse(count, words);
+    end_with(&options);
+    if (!recorder_open(&recorder, &options))
+        return 1;
+    struct fuse_session *session = files_mount(&recorder, options.mount);
+    if (session == NULL) {
+        fprintf(stderr, "bedplate-power-cut-recorder: nothing could be mounted on %s\n", options.mount);
+        return 1;
+    }
+    never_wait_for_memory(&recorder);
+    puts("{\"ready\": true}");
+    fflush(stdout);
+    bool ended = files_serve(session, options.mount);
+    recorder_seal(&recorder);
+    char text[STATUS_BYTES];
+    recorder_status(&recorder, text);
+    if (fputs(text, stdout) < 0 || fflush(stdout) != 0) {
+        fputs("bedplate-power-cut-recorder: the document cannot be written to standard output\n", stderr);
+        return 1;
+    }
+    return ended && recorder.failure[0] == '\0' ? 0 : 1;
+}

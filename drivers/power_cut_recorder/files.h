@@ -1,0 +1,11 @@
+/* The files that others see: FUSE's side of the recorder. */
+#pragma once
+
+#include "recorder.h"
+
+struct fuse_session;
+
+/* NULL where it cannot be mounted; the library says why on standard error. */
+struct fuse_session *files_mount(struct recorder *recorder, const char *target);
+/* Until it is unmounted or a signal comes; false where the kernel's requests could not be read any more. */
+bool files_serve(struct fuse_session *session, const char *target);

@@ -1,0 +1,92 @@
+/* Reads the command line. */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GRAIN_BYTES = 4096, LEAST_LOG_BYTES = 1024 * 1024, MOST_PID = 1 << 22 };
+static const uint64_t BYTES_MAX = (uint64_t)1 << 46;
+
+static const char USAGE[] =
+    "bedplate-power-cut-recorder --directory DIRECTORY --mount MOUNT --disk-bytes N --log-limit-bytes N [options]\n"
+    "\n"
+    "  --directory DIRECTORY  where the log and what the disks hold are made; on tmpfs\n"
+    "  --mount MOUNT          an empty directory: disk, journal, mark, status and seal appear in it\n"
+    "  --disk-bytes N         size of the disk, whole 4096 bytes\n"
+    "  --journal-bytes N      size of a second disk for a journal (there is none)\n"
+    "  --log-limit-bytes N    the log grows no further: it ends then, and every later write fails\n"
+    "  --parent PID           end with this process, which has to be the one that starts it\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 the call is wrong.\n";
+
+static void __attribute__((noreturn, format(printf, 1, 2))) usage_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("bedplate-power-cut-recorder: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n\n%s", USAGE);
+    va_end(arguments);
+    exit(2);
+}
+
+static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t grain)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    /* strtoull takes blanks and a minus, and turns -1 into the largest number. */
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < least || value > most || value % grain != 0)
+        usage_error("--%s takes a whole number from %llu to %llu, in steps of %llu, found '%s'", name,
+                    (unsigned long long)least, (unsigned long long)most, (unsigned long long)grain, text);
+    return value;
+}
+
+enum name { DIRECTORY, MOUNT, DISK, JOURNAL, LOG_LIMIT, PARENT, HELP };
+
+static const struct option NAMES[] = {
+    [DIRECTORY] = {"directory", required_argument, NULL, DIRECTORY},
+    [MOUNT] = {"mount", required_argument, NULL, MOUNT},
+    [DISK] = {"disk-bytes", required_argument, NULL, DISK},
+    [JOURNAL] = {"journal-bytes", required_argument, NULL, JOURNAL},
+    [LOG_LIMIT] = {"log-limit-bytes", required_argument, NULL, LOG_LIMIT},
+    [PARENT] = {"parent", required_argument, NULL, PARENT},
+    [HELP] = {"help", no_argument, NULL, HELP},
+    [HELP + 1] = {NULL, 0, NULL, 0},
+};
+
+static void take(struct options *options, int name, const char *text)
+{
+    const char *called = NAMES[name].name;
+    switch ((enum name)name) {
+    case DIRECTORY: options->directory = text; break;
+    case MOUNT: options->mount = text; break;
+    case DISK: options->disk_bytes = number(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
+    case JOURNAL: options->journal_bytes = number(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
+    case LOG_LIMIT: options->log_limit_bytes = number(called, text, LEAST_LOG_BYTES, BYTES_MAX, 1); break;
+    case PARENT: options->parent = (pid_t)number(called, text, 1, MOST_PID, 1); break;
+    case HELP: fputs(USAGE, stdout); exit(0);
+    }
+}
+
+struct options options_parse(int count, char **words)
+{
+    struct options options = {0};
+    opterr = 0;
+    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
+        if (name < 0 || name > HELP)
+            usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
+        take(&options, name, optarg);
+    }
+    if (optind < count)
+        usage_error("'%s' belongs to no option", words[optind]);
+    if (options.directory == NULL || options.mount == NULL)
+        usage_error("--directory and --mount have to be named");
+    if (options.disk_bytes == 0 || options.log_limit_bytes == 0)
+        usage_error("--disk-bytes and --log-limit-bytes have to be named");
+    return options;
+}

@@ -1,0 +1,372 @@
+"""The power-cut recorder as it is started and ended: disks in memory, every write to which is logged.
+
+The recorder (drivers/power_cut_recorder.c, where the log's format stands) is a file system in user space, and a
+loop device goes above each of its disks. Whatever is done to them is in its log, in one order, from the first write
+of mkfs on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing, VerifyFailed
+from bedplate.host import process, undo
+from bedplate.host.command import environment
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding
+from bedplate.host.loop import attach_loop, detach_loop
+from bedplate.host.mount import type_below, unmount
+from bedplate.host.tunables import queue_settings
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.host.command import Commands
+    from bedplate.host.device import AttachedDevice
+    from bedplate.host.ledger import Ledger
+
+DRIVER = "power_cut_recorder"
+FUSE = Path("/dev/fuse")
+
+# What the recorder calls itself in the table of mounts.
+_SOURCE = "bedplate-recorder"
+_READY = b'{"ready": true}'
+_START_LIMIT_S = 30.0
+_END_LIMIT_S = 30.0
+_LINES_QUOTED = 6
+
+
+class RecorderFailed(BedplateError):
+    """The recorder did not start, died, or could not log everything; what it logged before is whole."""
+
+
+@dataclass(frozen=True)
+class RecorderSizes:
+    """Sizes in bytes: the disk, an external journal if there is one, and what the log may grow to."""
+
+    disk_bytes: int
+    log_limit_bytes: int
+    journal_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class RecordedDevice:
+    """What one disk was asked for so far; `name` is `disk` or `journal`."""
+
+    name: str
+    bytes: int
+    writes: int
+    write_bytes: int
+    flushes: int
+    discards: int
+    reads: int
+    read_bytes: int
+
+
+@dataclass(frozen=True)
+class RecorderStatus:
+    """What was logged so far. `failure` says why nothing more was; `is_sealed` that nothing more will be.
+
+    `memory_locked` and `io_flusher` are the kernel's answers to mlockall(2) and PR_SET_IO_FLUSHER.
+    """
+
+    entries: int
+    log_bytes: int
+    marks: int
+    is_sealed: bool
+    memory_locked: bool
+    io_flusher: bool
+    library: str
+    devices: tuple[RecordedDevice, ...]
+    failure: str | None
+
+
+def recorder_reasons() -> tuple[str, ...]:
+    """Why no recorder can run here; empty when one can. Touches nothing."""
+    if not FUSE.is_char_device():
+        return (f"{FUSE} is not there, through which the power-cut recorder works; run `modprobe fuse`",)
+    if not os.access(FUSE, os.R_OK | os.W_OK):
+        return (f"{FUSE} cannot be opened, through which the power-cut recorder works; be root",)
+    return ()
+
+
+def parse_status(text: str) -> RecorderStatus:
+    """The recorder's document; OutputNotUnderstood quotes what is none."""
+    try:
+        found = json.loads(text)
+        failure = found["failure"]
+        return RecorderStatus(
+            entries=int(found["entries"]),
+            log_bytes=int(found["log_bytes"]),
+            marks=int(found["marks"]),
+            is_sealed=found["sealed"] is True,
+            memory_locked=found["memory_locked"] is True,
+            io_flusher=found["io_flusher"] is True,
+            library=str(found["library"]),
+            devices=tuple(_device(device) for device in found["devices"]),
+            failure=None if failure is None else str(failure),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputNotUnderstood("the power-cut recorder", expected="its document", found=text) from error
+
+
+class Recorder:
+    """One recorder that runs. `disk`, `journal` (None without one) and `mark` are its files.
+
+    A client writes one line to `mark`, at most 468 bytes, in one write(2), for what it was promised. `log` is what
+    `workload/power_cut/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
+    the ledger. Begin it in the thread that outlives it: the kernel ends it with that thread.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        running: subprocess.Popen[bytes],
+        *,
+        has_journal: bool,
+        ledger: Ledger,
+        commands: Commands,
+    ) -> None:
+        self._target = _target(folder)
+        self.log = folder / "log"
+        self.disk = self._target / "disk"
+        self.journal = self._target / "journal" if has_journal else None
+        self.mark = self._target / "mark"
+        self._folder = folder
+        self._running = running
+        self._ledger = ledger
+        self._commands = commands
+        self._ended: RecorderStatus | None = None
+
+    @classmethod
+    def start(
+        cls, driver: Path, folder: Path, sizes: RecorderSizes, *, ledger: Ledger, commands: Commands
+    ) -> Recorder:
+        """Start it in `folder`, which is empty and on a tmpfs, and wait until its files are there.
+
+        RequirementMissing with every reason where it cannot run or has no room for its log; RecorderFailed
+        with its own words where it did not start.
+        """
+        reasons = (*recorder_reasons(), *_room_reasons(folder, sizes))
+        if reasons:
+            raise RequirementMissing(*reasons)
+        target = _target(folder)
+        target.mkdir(mode=0o755)
+        argv = _command_line(driver, folder, sizes)
+        ledger.note(Holding("mount", str(target), _SOURCE))
+        commands.record.append(argv)
+        try:
+            with held():
+                running = _popen(argv, folder)
+                ledger.note(Holding("process", str(running.pid), process.start_time(running.pid) or ""))
+        except RecorderFailed:
+            ledger.settled(Holding("mount", str(target)))
+            raise
+        recorder = cls(
+            folder, running, has_journal=sizes.journal_bytes is not None, ledger=ledger, commands=commands
+        )
+        try:
+            recorder._wait_until_ready()
+        except BaseException:
+            recorder.abandon()
+            raise
+        return recorder
+
+    def status(self) -> RecorderStatus:
+        """What was logged so far: `entries` is the position of the next one. RecorderFailed if it has died."""
+        try:
+            return parse_status((self._target / "status").read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            raise RecorderFailed(
+                f"the power-cut recorder does not answer ({error.strerror}): {self._said()}"
+            ) from error
+
+    def write_mark(self, text: str) -> None:
+        """One mark, behind everything that was answered before."""
+        mark = os.open(self.mark, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(mark, text.encode())
+        finally:
+            os.close(mark)
+
+    def attach(self, image: Path, *, write_back: bool = True) -> AttachedDevice:
+        """A loop device over `disk` or `journal`, its write cache set and read back.
+
+        VerifyFailed where the kernel does not take it: without flushes a log says nothing of them.
+        """
+        device = attach_loop(image, ledger=self._ledger, commands=self._commands, in_memory=True)
+        try:
+            queue_settings(
+                device, read_ahead_kb=None, scheduler=None, write_back=write_back, ledger=self._ledger
+            )
+        except BaseException:
+            self.detach(device)
+            raise
+        return device
+
+    def detach(self, device: AttachedDevice) -> None:
+        """Give its queue and the loop device back; nothing may be mounted on it. Safe to repeat."""
+        key = Holding("write_cache", device.queue_name).key
+        for holding in self._ledger.held():
+            if holding.key == key:
+                outcome = undo.restore_write_cache(holding.name, holding.detail)
+                if outcome.problem is not None:
+                    raise VerifyFailed(outcome.problem)
+                self._ledger.settled(holding)
+        detach_loop(device, ledger=self._ledger, commands=self._commands)
+
+    def seal(self) -> RecorderStatus:
+        """End the log; the disks go on. RecorderFailed if the log lacks anything."""
+        try:
+            (self._target / "seal").write_bytes(b"seal\n")
+        except OSError as error:
+            raise RecorderFailed(
+                f"the log of the power-cut recorder cannot be ended ({error.strerror}): {self._said()}"
+            ) from error
+        return _whole(self.status())
+
+    def stop(self) -> RecorderStatus:
+        """Unmount it and let it end; what the disks held is deleted, the log stays. Safe to repeat.
+
+        RecorderFailed if the log lacks anything, when all is given back. DeviceInUse if a loop device is left above it.
+        """
+        if self._ended is None:
+            unmount(self._target, commands=self._commands)
+            said = self._last_words()
+            self._settle()
+            if not said.strip():
+                raise RecorderFailed(
+                    f"the power-cut recorder ended with status {self._running.returncode} and no document: {self._said()}"
+                )
+            self._ended = parse_status(said.decode(errors="replace"))
+        return _whole(self._ended)
+
+    def abandon(self) -> None:
+        """Kill it and give everything back, whatever it did; for a recording that failed. Safe to repeat."""
+        self._running.kill()
+        self._running.wait()
+        unmount(self._target, commands=self._commands)
+        self._settle()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.stop()
+        else:
+            self.abandon()
+
+    def _wait_until_ready(self) -> None:
+        assert self._running.stdout is not None  # noqa: S101 -- Popen was given a pipe
+        words, deadline = b"", time.monotonic() + _START_LIMIT_S
+        while b"\n" not in words:
+            ready, _, _ = select.select([self._running.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            piece = os.read(self._running.stdout.fileno(), 4096) if ready else b""
+            if not piece:
+                raise RecorderFailed(f"the power-cut recorder did not start: {self._said()}")
+            words += piece
+        if words.strip() != _READY:
+            raise OutputNotUnderstood(
+                "the power-cut recorder", expected=_READY.decode(), found=words.decode(errors="replace")
+            )
+
+    def _last_words(self) -> bytes:
+        """What it prints at its end, which has come: nothing reaches it any more."""
+        try:
+            said, _ = self._running.communicate(timeout=_END_LIMIT_S)
+        except subprocess.TimeoutExpired as error:
+            self.abandon()
+            raise RecorderFailed(
+                f"the power-cut recorder did not end within {_END_LIMIT_S:g} s after it was unmounted"
+            ) from error
+        return said
+
+    def _settle(self) -> None:
+        if self._running.stdout is not None:
+            self._running.stdout.close()
+        self._ledger.settled(Holding("process", str(self._running.pid)))
+        self._ledger.settled(Holding("mount", str(self._target)))
+        store = self._folder / "store"
+        for path in (store / "disk", store / "journal"):
+            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            store.rmdir()
+
+    def _said(self) -> str:
+        text = (self._folder / "errors").read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return " | ".join(lines[:_LINES_QUOTED]) or "(it printed nothing)"
+
+
+def _target(folder: Path) -> Path:
+    return folder / "recorder"
+
+
+def _command_line(driver: Path, folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
+    journal = () if sizes.journal_bytes is None else ("--journal-bytes", str(sizes.journal_bytes))
+    return (
+        str(driver),
+        *("--directory", str(folder)),
+        *("--mount", str(_target(folder))),
+        *("--disk-bytes", str(sizes.disk_bytes)),
+        *journal,
+        *("--log-limit-bytes", str(sizes.log_limit_bytes)),
+        *("--parent", str(os.getpid())),
+    )
+
+
+def _popen(argv: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
+    try:
+        with (folder / "errors").open("wb") as errors:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd="/",
+                env=environment(),
+                # An interruption from the keyboard is for the visit, which has to unmount first.
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise RecorderFailed(f"{argv[0]} cannot be started: {error.strerror}") from error
+
+
+def _room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
+    kind = type_below(folder)
+    if kind not in {"tmpfs", "ramfs"}:
+        where = f"the power-cut recorder's log would stand in {folder}, which is on {kind or 'an unknown file system'}"
+        return (f"{where}; name a directory on a tmpfs, such as /dev/shm",)
+    room = os.statvfs(folder)
+    free_bytes = room.f_bavail * room.f_frsize
+    # What the disks hold takes room too, but never more than what was logged of them.
+    needed_bytes = 2 * sizes.log_limit_bytes
+    if kind == "tmpfs" and free_bytes < needed_bytes:
+        needs = f"a log of {format_size(sizes.log_limit_bytes)} and what the disks hold need {format_size(needed_bytes)}"
+        has = f"{folder} has {format_size(free_bytes)} free"
+        return (f"{has}; {needs}: record less, or make the tmpfs larger",)
+    return ()
+
+
+def _whole(status: RecorderStatus) -> RecorderStatus:
+    if status.failure is not None:
+        raise RecorderFailed(status.failure)
+    return status
+
+
+def _device(found: Mapping[str, object]) -> RecordedDevice:
+    numbers = {
+        name: int(str(found[name]))
+        for name in ("bytes", "writes", "write_bytes", "flushes", "discards", "reads", "read_bytes")
+    }
+    return RecordedDevice(str(found["name"]), **numbers)

@@ -1,0 +1,301 @@
+"""The recorder as it is built and run: what loop devices and file systems do above it, and every end it can come to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bedplate.engine.native import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger, release_orphans
+from bedplate.host.loop_table import attached_to
+from bedplate.host.mount import find_mount, unmount
+from bedplate.host.process import start_time
+from bedplate.host.recorder import (
+    DRIVER,
+    Recorder,
+    RecorderFailed,
+    RecorderSizes,
+    RecorderStatus,
+    recorder_reasons,
+)
+from bedplate.units import MIB
+from bedplate.workload.power_cut.log import DISCARD, FLUSH, JOURNAL, Log, read_log
+
+pytestmark = pytest.mark.host
+
+SOURCES = Path(__file__).resolve().parents[2]
+SIZES = RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=128 * MIB, journal_bytes=16 * MIB)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Path:
+    requirement = library_requirement(LIBFUSE3, reason="the power-cut recorder", commands=Commands())
+    if not requirement.found:
+        pytest.skip(requirement.sentence)
+    if reasons := recorder_reasons():
+        pytest.skip("; ".join(reasons))
+    return ensure_driver(
+        DRIVER,
+        source=SOURCES / "drivers" / f"{DRIVER}.c",
+        cache_directory=cache_directory() / "drivers",
+        commands=Commands(),
+        libraries=(LIBFUSE3,),
+    )
+
+
+class Place:
+    """A folder on tmpfs and a ledger, and what was started in them."""
+
+    def __init__(self, base: Path, driver: Path) -> None:
+        self.base = base
+        self.driver = driver
+        self.commands = Commands()
+        self.ledger = Ledger.open(base / "state", "test")
+        self.folder = base / "recording"
+        self.folder.mkdir()
+
+    def start(self, sizes: RecorderSizes = SIZES) -> Recorder:
+        return Recorder.start(self.driver, self.folder, sizes, ledger=self.ledger, commands=self.commands)
+
+
+@pytest.fixture
+def place(driver: Path) -> Iterator[Place]:
+    base = Path(tempfile.mkdtemp(prefix="bedplate-test-recorder-", dir="/dev/shm"))
+    found = Place(base, driver)
+    try:
+        yield found
+        assert () == found.ledger.held()
+    finally:
+        found.ledger.release(Commands())
+        found.ledger.close()
+        shutil.rmtree(base)
+
+
+def replayed(log: Log, device: int, size: int) -> bytes:
+    """What the log says that a disk holds, by the plainest way."""
+    image = bytearray(size)
+    for index in range(len(log)):
+        entry = log.entry(index)
+        if entry.device != device:
+            continue
+        if log.is_write(index):
+            image[entry.offset : entry.offset + entry.length] = log.data(index)
+        elif entry.flags & DISCARD:
+            image[entry.offset : entry.offset + entry.length] = bytes(entry.length)
+    return bytes(image)
+
+
+def counted(log: Log, flag: int, device: int) -> int:
+    return sum(bool(log.flags[index] & flag) and log.devices[index] == device for index in range(len(log)))
+
+
+def device_of(status: RecorderStatus, name: str) -> object:
+    return next(device for device in status.devices if device.name == name)
+
+
+def test_what_is_written_to_both_disks_stands_in_one_log(place: Place) -> None:
+    with place.start() as recorder:
+        assert recorder.journal is not None
+        for number, path in enumerate((recorder.disk, recorder.journal, recorder.disk)):
+            file = os.open(path, os.O_RDWR)
+            os.pwrite(file, bytes([number + 1]) * 4096, number * 8192)
+            os.fsync(file)
+            os.close(file)
+            recorder.write_mark(f"A 0 {number}")
+        status = recorder.status()
+        found = recorder.disk.read_bytes()
+    with read_log(recorder.log) as log:
+        assert [(e.device, e.offset, e.length, e.flags) for e in map(log.entry, range(len(log)))] == [
+            *((0, 0, 4096, 0), (0, 0, 0, FLUSH), (0, 0, 5, 8)),
+            *((JOURNAL, 8192, 4096, 0), (JOURNAL, 0, 0, FLUSH), (0, 0, 5, 8)),
+            *((0, 16384, 4096, 0), (0, 0, 0, FLUSH), (0, 0, 5, 8)),
+        ]
+        assert log.mark(2) == b"A 0 0"
+        times = [log.entry(index).time_ns or 0 for index in range(len(log))]
+        assert times == sorted(times)
+        assert times[0] > 0
+        assert replayed(log, 0, SIZES.disk_bytes) == found
+    assert (9, 3) == (status.entries, status.marks)
+    assert not (place.folder / "store").exists()
+
+
+def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkfs(place: Place) -> None:
+    target = place.base / "mount"
+    target.mkdir()
+    with place.start() as recorder:
+        device = recorder.attach(recorder.disk)
+        place.commands.run(["mkfs.ext4", "-q", "-E", "nodiscard", device.path])
+        place.commands.run(["mount", device.path, str(target)])
+        for number in range(50):
+            with (target / f"file-{number}").open("wb") as file:
+                file.write(os.urandom(5000))
+                os.fsync(file.fileno())
+        (target / "file-1").unlink()
+        place.commands.run(["fstrim", str(target)])
+        place.commands.run(["umount", str(target)])
+        recorder.detach(device)
+        status = recorder.seal()
+        found = recorder.disk.read_bytes()
+    with read_log(recorder.log) as log:
+        assert status.entries == len(log)
+        assert replayed(log, 0, SIZES.disk_bytes) == found
+        assert 1 <= counted(log, DISCARD, 0)
+        assert 100 <= counted(log, FLUSH, 0)
+    image = place.base / "image"
+    image.write_bytes(found)
+    place.commands.run(["e2fsck", "-f", "-n", str(image)])
+
+
+def test_a_sealed_log_takes_nothing_more_and_the_disks_go_on(place: Place) -> None:
+    with place.start() as recorder:
+        recorder.disk.open("r+b").write(b"before" + bytes(506))
+        sealed = recorder.seal()
+        recorder.disk.open("r+b").write(b"behind" + bytes(506))
+        recorder.write_mark("A 0 1")
+        assert recorder.disk.open("rb").read(6) == b"behind"
+        assert sealed.is_sealed
+    with read_log(recorder.log) as log:
+        assert 1 == len(log) == sealed.entries
+        assert bytes(log.data(0, 0, 6)) == b"before"
+
+
+def test_a_full_log_names_itself_and_fails_what_comes_after(place: Place) -> None:
+    recorder = place.start(RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=1 * MIB))
+    file = os.open(recorder.disk, os.O_RDWR)
+    for number in range(227):
+        os.pwrite(file, bytes([7]) * 4096, number * 4096)
+    with pytest.raises(OSError, match="Input/output error"):
+        os.pwrite(file, bytes(4096), 0)
+    with pytest.raises(OSError, match="Input/output error"):
+        os.fsync(file)
+    os.close(file)
+    with pytest.raises(OSError, match="Input/output error"):
+        recorder.write_mark("A 0 1")
+    with pytest.raises(
+        RecorderFailed, match=r"recording/log reached its limit of 1048576 bytes after 227 entries"
+    ):
+        recorder.stop()
+    with read_log(recorder.log) as log:
+        assert 227 == len(log)
+
+
+def test_a_line_is_a_mark_and_what_is_too_long_is_refused(place: Place) -> None:
+    with place.start() as recorder:
+        recorder.write_mark("one\ntwo\n")
+        recorder.write_mark("x" * 468)
+        for refused in ("y" * 469, "\n"):
+            with pytest.raises(OSError, match="Invalid argument"):
+                recorder.write_mark(refused)
+        assert 3 == recorder.status().marks
+    with read_log(recorder.log) as log:
+        assert [log.mark(index) for index in range(len(log))] == [b"one", b"two", b"x" * 468]
+
+
+def test_anybody_may_mark_and_only_root_may_write_the_disk(place: Place) -> None:
+    place.base.chmod(0o755)
+    with place.start() as recorder:
+        for path, is_open in ((recorder.mark, True), (recorder.disk, False)):
+            done = subprocess.run(
+                ["dd", f"of={path}", "conv=notrunc", "status=none"],
+                input=bytes(512).replace(b"\0", b"a")[: 400 if is_open else 512],
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                check=False,
+                capture_output=True,
+            )
+            assert is_open == (done.returncode == 0), done.stderr
+
+
+def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: Place) -> None:
+    recorder = place.start()
+    with recorder.disk.open("r+b", buffering=0) as file:
+        file.write(b"kept" + bytes(508))
+    recorder._running.kill()
+    recorder._running.wait()
+    with pytest.raises(RecorderFailed, match="does not answer"):
+        recorder.status()
+    with pytest.raises(RecorderFailed, match="no document"):
+        recorder.stop()
+    assert find_mount(place.folder / "recorder") is None
+    with read_log(recorder.log) as log:
+        assert 1 == len(log)
+
+
+def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(place: Place) -> None:
+    """A process that starts a recorder, mounts above it and is killed."""
+    target = place.base / "mount"
+    target.mkdir()
+    script = f"""
+import os, pathlib, signal
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.loop_table import attached_to
+from bedplate.host.mount import mount
+from bedplate.host.recorder import Recorder, RecorderSizes
+base, commands = pathlib.Path({str(place.base)!r}), Commands()
+ledger = Ledger.open(base / "orphans", "killed")
+recorder = Recorder.start(pathlib.Path({str(place.driver)!r}), base / "recording", RecorderSizes({64 * MIB}, {64 * MIB}),
+    ledger=ledger, commands=commands)
+device = recorder.attach(recorder.disk)
+commands.run(["mkfs.ext4", "-q", "-E", "nodiscard", device.path])
+ledger.note(Holding("mount", {str(target)!r}, device.path))
+mount(device.path, pathlib.Path({str(target)!r}), "ext4", (), commands=commands)
+(pathlib.Path({str(target)!r}) / "file").write_text("x")
+print(recorder._running.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(SOURCES / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert -signal.SIGKILL == done.returncode, done.stderr
+    report = release_orphans(place.base / "orphans", Commands())
+    assert () == report.problems
+    assert find_mount(target) is None
+    assert find_mount(place.folder / "recorder") is None
+    assert () == attached_to(place.folder / "recorder/disk")
+    assert start_time(int(done.stdout)) is None
+
+
+def test_it_is_busy_while_a_loop_device_stands_above(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = place.start()
+    device = recorder.attach(recorder.disk)
+    monkeypatch.setattr(
+        "bedplate.host.recorder.unmount",
+        lambda target, *, commands: unmount(target, commands=commands, deadline_s=0),
+    )
+    with pytest.raises(DeviceInUse, match=rf"{device.path} stands on"):
+        recorder.stop()
+    recorder.detach(device)
+    recorder.stop()
+
+
+def test_a_folder_that_is_not_in_memory_is_refused(place: Place, tmp_path: Path) -> None:
+    with pytest.raises(RequirementMissing, match=r"name a directory on a tmpfs"):
+        Recorder.start(place.driver, tmp_path, SIZES, ledger=place.ledger, commands=place.commands)
+
+
+def test_a_log_larger_than_the_memory_is_refused(place: Place) -> None:
+    with pytest.raises(RequirementMissing, match=r"make the tmpfs larger"):
+        place.start(RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=1 << 45))
+
+
+def test_a_start_that_fails_says_why_and_leaves_nothing(place: Place) -> None:
+    (place.folder / "store").mkdir()
+    with pytest.raises(RecorderFailed, match=r"store cannot be made: File exists"):
+        place.start()
