@@ -103,6 +103,12 @@ class CacheAnswer:
     following: tuple[str, ...]
     limits: tuple[str, ...]
 
+    @property
+    def definitions(self) -> tuple[tuple[str, str], ...]:
+        """What the figures are, of all contests."""
+        judged = [contest for contest in self.contests if contest.choices]
+        return tuple(dict.fromkeys(each for contest in judged for each in contest.definitions))
+
 
 @dataclass(frozen=True)
 class StudyAnswer:
@@ -129,13 +135,15 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
 
 def _said(found: Advised, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
     """The sentences, the weightiest first: what leads, what matters, what was borne out, what casts doubt."""
-    contests = _first_contests(found)[:2]
-    for contest in contests:
+    contests = _first_contests(found)
+    judged = [contest for contest in contests if contest.can_judge][:2]
+    for contest in judged:
         first = contest_sentences(found, contest)[0]
         yield Said(f"{contest.run[1]}, {contest.durability}", first.text, "answer")
-    if not contests:
-        yield from (Said("Advice", each.text, "answer") for each in closing_sentences(found)[:1])
-    runs = [contest.run for contest in contests] or list(found.overview.runs[:1])
+    if not judged:
+        for runs, text in _unjudged(found):
+            yield Said(runs, text, "answer")
+    runs = [contest.run for contest in contests] or found.overview.runs
     told = [each for run in runs for each in effects.found if each.asked.run == run]
     strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
     if strongest:
@@ -172,17 +180,23 @@ def _first_contests(found: Advised) -> list[Contest]:
         kept = by_run.get(contest.run)
         if kept is None or (contest.can_judge and not kept.can_judge):
             by_run[contest.run] = contest
-    return sorted(by_run.values(), key=lambda contest: (not contest.can_judge, "write" not in contest.run[1]))
+    return sorted(by_run.values(), key=lambda contest: (not contest.can_judge, _writes_first(contest)))
+
+
+def _writes_first(contest: Contest) -> bool:
+    """Runs that write before the others: in them file systems differ."""
+    return "write" not in contest.run[1]
 
 
 def _cache_answer(found: Advised) -> CacheAnswer:
-    contests = tuple(_contest_answer(found, contest) for contest in found.contests)
-    every = [each for contest in found.contests for each in contest_sentences(found, contest)]
+    ordered = sorted(found.contests, key=_writes_first)
+    contests = tuple(_contest_answer(found, contest) for contest in ordered)
+    every = [each for contest in ordered for each in contest_sentences(found, contest)]
     closing = closing_sentences(found)
     return CacheAnswer(
         cache=found.cache,
         contests=contests,
-        unjudged=_unjudged(found) if contests else tuple(("", each.text) for each in closing[:1]),
+        unjudged=_unjudged(found),
         unsafe=_of_kind(closing, "unsafe"),
         unknown=_of_kind((*closing, *every), "unknown", "apart"),
         following=_of_kind((*every, *closing), "next"),
@@ -191,6 +205,8 @@ def _cache_answer(found: Advised) -> CacheAnswer:
 
 
 def _unjudged(found: Advised) -> tuple[tuple[str, str], ...]:
+    if not found.contests:
+        return (("Advice", closing_sentences(found)[0].text),)
     runs: dict[str, list[str]] = {}
     for contest in found.contests:
         if not contest.can_judge:

@@ -93,8 +93,10 @@ def strongest_sentence(each: FactorEffects) -> str | None:
     largest = max(judged, key=lambda share: share.share)
     if largest.low is None or largest.high is None or largest.low <= 0:
         return f"No factor can be told to have a share {what}."
+    names = " and ".join(map(short_name, largest.factors))
+    whose = f"The factor {names} has" if len(largest.factors) == 1 else f"The factors {names} together have"
     return (
-        f"{share_name(largest)} has the largest share {what}: {100 * largest.share:.0f} % "
+        f"{whose} the largest share {what}: {100 * largest.share:.0f} % "
         f"({100 * largest.low:.0f}–{100 * largest.high:.0f} %)."
     )
 

@@ -202,9 +202,10 @@ bedplate.table = (heads, rows) => {
     h("tbody", {}, rows.map((row) => h("tr", {}, row.map((value, i) => h("td", { class: figures[i] ? "number" : null }, value))))));
 };
 
-// Fills a <details> when it is opened, not before: a table of seconds is long.
+// Fills a <details> when it is opened, not before: a table of seconds is long. `made(id)` makes the table it would hold.
 bedplate.lazyTable = (id, make) => {
   const details = document.getElementById(id);
+  bedplate.lazyTable.makers.set(id, make);
   const fill = () => {
     details.querySelectorAll(".wide").forEach((old) => old.remove());
     if (details.open) details.append(bedplate.element("div", { class: "wide", tabindex: "0" }, make()));
@@ -212,3 +213,5 @@ bedplate.lazyTable = (id, make) => {
   details.ontoggle = fill;
   fill();
 };
+bedplate.lazyTable.makers = new Map();
+bedplate.lazyTable.made = (id) => bedplate.lazyTable.makers.get(id)?.();

@@ -62,7 +62,7 @@
       const title = bedplate.data.several ? `${page.studies[study].title}: visits in the order they ran` : "visits in the order they ran";
       return [
         [`xaxis${axis(study)}`, charts.axis({ anchor: `y${axis(study)}`, title: { text: charts.plain(title), font: { size: 12 } }, showgrid: false })],
-        [`yaxis${axis(study)}`, charts.axis({ anchor: `x${axis(study)}`, domain: [low, high], tickformat: ".2~f" })],
+        [`yaxis${axis(study)}`, charts.axis({ anchor: `x${axis(study)}`, domain: [low, high], tickformat: ".4~g" })],
       ];
     }));
     charts.draw("order-plot", traces, charts.layout({ height: 90 + 250 * Math.max(1, lanes.length), hovermode: "closest",

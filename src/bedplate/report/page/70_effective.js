@@ -37,6 +37,7 @@
       facts(extra),
       h("h3", {}, "Commands"),
       h("pre", { tabindex: "0" }, found.commands.length ? found.commands.join("\n") : "None was recorded."),
+      found.commands.length ? h("p", { class: "save" }, h("button", { type: "button", onclick: () => bedplate.save.download(`${bedplate.save.slug(`commands-${cell.id}`)}.txt`, "text/plain;charset=utf-8", `${found.commands.join("\n")}\n`) }, "Save commands")) : "",
       found.kernel_messages.length ? h("pre", { tabindex: "0" }, found.kernel_messages.join("\n")) : "");
   };
 
