@@ -22,6 +22,7 @@ from bedplate.report.document import page_document
 from bedplate.report.effects_view import effects_view, page_effects
 from bedplate.report.machines_view import machines_view
 from bedplate.report.selected import selected_overviews
+from bedplate.report.shelf import Shelf
 from bedplate.report.shell import page_shell
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def build_report(
     found = selected_overviews(studies, cells)
     judged = judge_claims(found, files)
     effects = [page_effects(each) for each in found]
-    document = page_document(found)
+    shelf = Shelf()
+    document = page_document(found, shelf)
     document["effects"] = effects_view(effects, [(run["dataset"], run["run"]) for run in document["runs"]])
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
@@ -69,6 +71,7 @@ def build_report(
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         data=Markup(data),  # noqa: S704 - escaped for where it stands
+        shelf=Markup(shelf.text),  # noqa: S704 - base64
         **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
     )
     output.parent.mkdir(parents=True, exist_ok=True)
