@@ -35,6 +35,7 @@ from bedplate.units import GIB
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
 # image full of zeros would cost more than the canary itself.
 CANARY_IMAGE_BYTES = GIB
+_NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
 VISITS_PER_BOOT = 8
 
@@ -48,17 +49,41 @@ class Scale:
 
 
 @dataclass(frozen=True)
+class CellChoice:
+    """Cells that differ from `first` in nothing but `levels`: names as in `Cell.levels`, each with what it may be.
+
+    Unless they are named, two are no difference: the kernel, which is settled only where a cell is lived, and the
+    place of an external journal, which follows from there being one.
+    """
+
+    levels: tuple[tuple[str, tuple[Scalar, ...]], ...]
+    first: Levels
+
+    def takes(self, levels: Levels) -> bool:
+        """Whether a cell with these levels is one of them; a level that is absent was not asked for."""
+        named = dict(self.levels)
+        for name in {*named, *levels, *self.first}:
+            if name in named:
+                if levels.get(name) not in named[name]:
+                    return False
+            elif name not in _NEVER_DEPARTS and levels.get(name) != self.first.get(name):
+                return False
+        return True
+
+
+@dataclass(frozen=True)
 class Workload:
     """One `[[workload]]`: its datasets, and the runs made in order on each.
 
     `scales` become datasets where a cell's memory is known; `datasets` are known by themselves (a TPC-H
-    scale factor). A workload has one of the two.
+    scale factor). A workload has one of the two. `only` are the cells in which it runs, all of its engine if empty.
     """
 
     type: str
     scales: tuple[Scale, ...]
     runs: tuple[RunSpec, ...]
     datasets: tuple[Levels, ...] = ()
+    only: tuple[CellChoice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,22 +154,29 @@ class Plan:
 
     @property
     def cell_count(self) -> int:
-        """How many cells the layers multiply to, pruned ones included."""
+        """How many cells the layers multiply to, or so many of them as a workload runs in; pruned ones included."""
+        if any(workload.only for workload in self.workloads):
+            return sum(1 for _ in self.cells())
         below = prod(len(layer) for layer in (self.devices, self.kernels, self.filesystems))
         return below * sum(len(setup.builds) * len(setup.clusters) for setup in self.engines)
 
     def cells(self) -> Iterator[Cell]:
-        """Every combination of levels, the file system varying slowest within device and kernel."""
+        """Every combination of levels that a workload runs in, the file system slowest within device and kernel."""
+        restricted = any(workload.only for workload in self.workloads)
         for device, kernel, filesystem in product(self.devices, self.kernels, self.filesystems):
             for setup in self.engines:
                 for build, cluster in product(setup.builds, setup.clusters):
-                    yield Cell(device, kernel, filesystem, build, cluster)
+                    cell = Cell(device, kernel, filesystem, build, cluster)
+                    if not restricted or self.workloads_of(cell):
+                        yield cell
 
     def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
-        """The workloads that run on the engine of a cell."""
+        """The workloads that run in a cell, each with the datasets that are for its engine."""
         found = []
         for item in self.workloads:
-            if cell.build.engine not in engines_of(item.type, item.datasets):
+            if not self.runs_on(item, cell.build.engine):
+                continue
+            if item.only and not any(choice.takes(cell.levels) for choice in item.only):
                 continue
             # Only a power cut has datasets of two engines.
             datasets = tuple(
@@ -152,6 +184,11 @@ class Plan:
             )
             found.append(replace(item, datasets=datasets))
         return tuple(found)
+
+    @staticmethod
+    def runs_on(workload: Workload, engine: str) -> bool:
+        """Whether a workload is for an engine at all, in whatever cells."""
+        return engine in engines_of(workload.type, workload.datasets)
 
     @property
     def digest(self) -> str:
@@ -162,7 +199,7 @@ class Plan:
         """
         layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
         loads = [
-            (workload.type, loaded, workload.runs)
+            (workload.type, loaded, workload.runs, *([workload.only] if workload.only else ()))
             for workload in self.workloads
             for loaded in (*workload.scales, *workload.datasets)
         ]

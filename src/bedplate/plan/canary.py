@@ -111,7 +111,7 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
         return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
     if cell.build.engine == LMDB:
         return PlannedCell(cell, (_OTHER_LOADS["lmdb"],))
-    types = dict.fromkeys(item.type for item in plan.workloads_of(cell))
+    types = dict.fromkeys(item.type for item in plan.workloads if plan.runs_on(item, cell.build.engine))
     return PlannedCell(cell, (_OTHER_LOADS[next(iter(types))],))
 
 

@@ -137,16 +137,23 @@ def _workloads(old: Plan, new: Plan) -> Iterator[str]:
 
 def _by_dataset(plan: Plan) -> dict[str, Workload]:
     by_scale = {
-        f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}": workload
+        f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}{_where(workload)}": workload
         for workload in plan.workloads
         for scale in workload.scales
     }
     by_levels = {
-        f"{workload.type} at {', '.join(f'{name} {level}' for name, level in levels.items())}": workload
+        f"{workload.type} at {', '.join(f'{name} {level}' for name, level in levels.items())}{_where(workload)}": workload
         for workload in plan.workloads
         for levels in workload.datasets
     }
     return {**by_scale, **by_levels}
+
+
+def _where(workload: Workload) -> str:
+    """Two workloads of one dataset differ in the cells that they run in."""
+    tables = dict.fromkeys(choice.levels for choice in workload.only)
+    words = (" and ".join(f"{name} {'/'.join(map(str, at))}" for name, at in table) for table in tables)
+    return f" in cells of {'; '.join(word or 'the first' for word in words)}" if tables else ""
 
 
 def _runs(key: str, old: Workload, new: Workload) -> Iterator[str]:

@@ -51,7 +51,7 @@ def expand(
         else:
             kept.append(
                 PlannedCell(
-                    cell, _loads(plan.workloads_of(cell), _memory_bytes(plan, cell, machine, platform))
+                    cell, _loads(plan.workloads_of(asked), _memory_bytes(plan, cell, machine, platform))
                 )
             )
     return Expansion(

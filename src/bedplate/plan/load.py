@@ -27,13 +27,14 @@ from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
 from bedplate.model.visit import ScratchDevice
+from bedplate.plan.chosen_cells import chosen
 from bedplate.plan.document import Document, FilesystemTable, LmdbTable, PostgresqlTable
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, sentences
 from bedplate.plan.values import JOURNAL_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
-from bedplate.plan.workloads import dataset_count, engines, run_count, workloads
+from bedplate.plan.workloads import cells_named, dataset_count, engines, run_count, workloads
 
 MOST_CHARACTERS = 1_000_000
 MOST_CELLS = 100_000
@@ -132,6 +133,8 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         guest=Guest(document.guest.visits_per_boot, document.guest.memory),
         fleet=_fleet(document),
     )
+    if not reasons:
+        plan = chosen(plan, cells_named(document.workload), reasons)
     if reasons:
         raise PlanError(*at_most(reasons, 100))
     unused = document.journal_device is not None and plan.journal_device is None

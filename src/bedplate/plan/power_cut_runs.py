@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from bedplate.plan.workload_tables import PowerCutTable
 
 RUN_NAME = "power-cut"
+# What becomes of an external journal in RAM at the cut. Kept, it stands for one on a device of its own.
+JOURNAL_LOST = "lost"
+JOURNAL_KEPT = "kept"
+RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
 PROFILES = tuple(profile.value for profile in Profile)
 
 
@@ -23,13 +27,15 @@ def power_cut_factors(table: PowerCutTable) -> dict[str, tuple[Scalar, ...]]:
         "image_bytes": table.image_size,
         "clients": table.clients,
         "duration_s": table.duration,
+        "ram_journal": table.ram_journal,
     }
 
 
 def power_cut_datasets(table: PowerCutTable) -> tuple[Levels, ...]:
     """Every combination, by the names that the workload reads: sizes in bytes, times in seconds."""
     factors = power_cut_factors(table)
-    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
+    found = (dict(zip(factors, levels, strict=True)) for levels in product(*factors.values()))
+    return tuple(map(_without_default, found))
 
 
 def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
@@ -41,3 +47,10 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
         seed=seed if table.seed is None else table.seed,
     )
     return RunSpec(RUN_NAME, WORKLOAD, levels)
+
+
+def _without_default(levels: dict[str, Scalar]) -> Levels:
+    """Without what only cells with such a journal have, where it says what holds anyway."""
+    return Levels(
+        {name: level for name, level in levels.items() if (name, level) != ("ram_journal", JOURNAL_LOST)}
+    )

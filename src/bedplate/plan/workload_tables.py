@@ -10,6 +10,7 @@ from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
 from bedplate.model.power_cut import DEFAULT_PROFILES
 from bedplate.plan.fields import (
     CacheBytes,
+    ChosenCells,
     ChunkSize,
     Count,
     CutEngine,
@@ -30,6 +31,7 @@ from bedplate.plan.fields import (
     PerCharacter,
     Protocol,
     QueryParameters,
+    RamJournal,
     Rate,
     RunName,
     ScaleFactor,
@@ -40,7 +42,7 @@ from bedplate.plan.fields import (
     WarmUp,
 )
 from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
-from bedplate.plan.power_cut_runs import PROFILES
+from bedplate.plan.power_cut_runs import JOURNAL_KEPT, JOURNAL_LOST, PROFILES
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import MIB
@@ -166,6 +168,12 @@ class PowerCutTable(Table):
     clients: Factor[Count] = Field(default=(2,), description="sessions at once")
     image_size: Factor[CutImage] = Field(
         default=(512 * MIB,), description='size of the recorded disk, such as "512 MB"'
+    )
+    ram_journal: Factor[RamJournal] = Field(
+        default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
+    )
+    cells: ChosenCells = Field(
+        default=(), description="a list of tables: where it differs from the first cell"
     )
 
 

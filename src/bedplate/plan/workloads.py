@@ -11,6 +11,7 @@ from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Workload
 from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.plan import runs
+from bedplate.plan.chosen_cells import Departures
 from bedplate.plan.lmdb_runs import lmdb_runs
 from bedplate.plan.power_cut_runs import power_cut_datasets, power_cut_factors, power_cut_run
 from bedplate.plan.raw_runs import bonnie_runs, fio_run_specs
@@ -85,13 +86,24 @@ def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> t
             reasons.append(f"workload[{index}].{'job' if table.type == 'fio' else 'run'}: {error}")
             continue
         for earlier, other in enumerate(found):
-            if workload.type == other.type and _loaded(workload) & _loaded(other):
+            # Workloads that name their cells are held against each other where those are known.
+            named = bool(_cells(table) and _cells(tables[earlier]))
+            if workload.type == other.type and not named and _loaded(workload) & _loaded(other):
                 reasons.append(
                     f"workload[{index}]{_DATASET_KEYS.get(workload.type, '')}: loads the same dataset as workload[{earlier}]; "
                     "put its runs there, so that it is loaded once"
                 )
         found.append(workload)
     return tuple(found)
+
+
+def cells_named(tables: Iterable[AnyWorkload]) -> dict[int, tuple[Departures, ...]]:
+    """What workloads say of the cells that they run in, by their place in the plan."""
+    return {index: cells for index, table in enumerate(tables) if (cells := _cells(table))}
+
+
+def _cells(table: AnyWorkload) -> tuple[Departures, ...]:
+    return table.cells if isinstance(table, PowerCutTable) else ()
 
 
 def _workload(table: AnyWorkload, seed: int) -> Workload:

@@ -173,7 +173,7 @@ def _documented() -> dict[tuple[str, ...], set[str]]:
     for line in (ROOT / "docs" / "PLANS.md").read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
             heading = line[3:]
-            named = re.fullmatch(r"\[+([a-z_.]+)\]+(?: of type ([a-z]+))?", heading)
+            named = re.fullmatch(r"\[+([a-z_.]+)\]+(?: of type ([a-z_]+))?", heading)
             table = None if named is None else tuple(named[1].split("."))
             if heading == "The plan itself":
                 table = ()
