@@ -371,8 +371,9 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
 
 def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> Tally:
     from bedplate.executor.display import LineDisplay, display_for_terminal  # noqa: PLC0415
+    from bedplate.executor.keeping import Grounds  # noqa: PLC0415
     from bedplate.executor.preparation import prepare_builds, prepare_drivers, prepare_inputs  # noqa: PLC0415
-    from bedplate.executor.study_run import Grounds, StudyRun  # noqa: PLC0415
+    from bedplate.executor.study_run import StudyRun  # noqa: PLC0415
 
     cells = cells_of(found)
     ensure_requirements(found, LineDisplay(), yes=leave.yes)

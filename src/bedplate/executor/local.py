@@ -30,9 +30,10 @@ _LEAVING_LIMIT_S = 300.0
 
 
 class LocalExecutor:
-    """Needs root, as the visit formats and mounts."""
+    """Needs root, as the visit formats and mounts; `name` is who says that it lives the visits."""
 
-    name = "local"
+    def __init__(self, name: str = "local") -> None:
+        self.name = name
 
     def run_visit(
         self,
@@ -52,6 +53,7 @@ class LocalExecutor:
             visit = subprocess.Popen(
                 [
                     *(sys.executable, "-S", "-m", "bedplate.visit.command"),
+                    *("--executor", self.name),
                     *("--parent", str(os.getpid()), "--", str(request_file), str(directory)),
                 ],
                 stdin=subprocess.DEVNULL,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import BedplateError, RequirementMissing
-from bedplate.executor import study_run
-from bedplate.executor.study_run import Grounds, StudyRun
+from bedplate.executor import keeping, study_run
+from bedplate.executor.keeping import Grounds
+from bedplate.executor.study_run import StudyRun
 from bedplate.host.facts import read_machine
 from bedplate.model import codec
 from bedplate.model.levels import Scalar
@@ -247,7 +248,7 @@ def test_a_bug_in_a_figure_costs_the_visit_its_success_and_nothing_else(
         assert "01-a" == run.name
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(study_run, "make_figures", broken)
+    monkeypatch.setattr(keeping, "make_figures", broken)
     tally = lab.run(Pretender(visit_1=with_runs))
     assert (5, 1) == (tally.completed, tally.failed)
     (reasons,) = [reasons for _, outcome, reasons in lab.outcomes() if outcome == "failed"]

@@ -10,7 +10,7 @@ from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
 
-from bedplate.executor.study_run import _summary
+from bedplate.executor.keeping import summary as _summary
 from bedplate.model.codec import write
 from bedplate.model.visit import Outcome, Phase, RunRecord
 from bedplate.study.progress import read_progress

@@ -1,0 +1,191 @@
+"""What every executor's visit is asked, and how what came of it gets its place in the study."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.executor.state import state_directory
+from bedplate.figures.run import make_figures
+from bedplate.model import codec
+from bedplate.model.cell import digest
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitKey, VisitRecord, VisitRequest
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.executor.known_answers import KnownAnswers
+    from bedplate.model.cell import BuildLevels, Cell, Dataset
+    from bedplate.model.figure import RunFigures
+    from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
+    from bedplate.model.visit import EngineBuild, ScratchDevice
+    from bedplate.study.store import Attempt, StudyStore
+
+# The time that a run without transactions is about.
+_TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s")
+# In a summary of one line.
+_SHOWN_REASON_CHARACTERS = 160
+_WHOLE_SECONDS_FROM = 10
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What all visits of a start share; `inputs` are paths of what was made for a dataset beforehand."""
+
+    plan: Plan
+    expansion: Expansion
+    builds: Mapping[BuildLevels, EngineBuild]
+    native_drivers: Mapping[str, str]
+    erase: tuple[str, ...]
+    erase_foreign: bool
+    inputs: Mapping[Dataset, Mapping[str, str]] = field(default_factory=dict)
+
+
+class Desk:
+    """Makes the requests of one start of a study."""
+
+    def __init__(self, store: StudyStore, grounds: Grounds, answers: KnownAnswers) -> None:
+        self._store = store
+        self._grounds = grounds
+        self._answers = answers
+
+    def request(self, visit: ScheduledVisit, attempt: int, cell: Cell, load: Load) -> VisitRequest:
+        """What is asked of one attempt at a visit, on its node where it has one."""
+        grounds = self._grounds
+        fleet = grounds.plan.fleet
+        scratch = self._allowed(grounds.plan.scratch_device_for(canary=visit.canary))
+        if fleet is not None and visit.node is not None and visit.node in fleet.devices:
+            scratch = replace(scratch, device=fleet.devices[visit.node])
+        journal = grounds.plan.journal_device_for(cell.filesystem)
+        # On a node an image stands on a disk of the node's own, where its part of the executor puts it.
+        if scratch.is_image and scratch.image_directory is None and visit.node is None:
+            scratch = replace(scratch, image_directory=str(self._store.scratch_directory))
+        return VisitRequest(
+            format_version=FORMAT_VERSION,
+            key=VisitKey(visit.cell_id, visit.dataset_id, visit.repetition, attempt, canary=visit.canary),
+            cell=cell,
+            dataset=load.dataset,
+            runs=load.runs,
+            scratch_device=scratch,
+            journal_device=None if journal is None else self._allowed(journal),
+            build=grounds.builds[cell.build] if cell.build.has_postgresql else None,
+            native_drivers=grounds.native_drivers,
+            inputs=grounds.inputs.get(load.dataset, {}),
+            expected_answers=self._answers.digests,
+            answer_sources=self._answers.sources,
+            state_directory=str(state_directory()),
+            # The same load for every cell of a repetition, another one in the next.
+            seed=int(digest([grounds.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),
+            provenance={
+                "machine": self._store.facts.machine_identity,
+                "plan": grounds.plan.digest,
+                **({} if visit.node is None else {"node": visit.node}),
+            },
+        )
+
+    def _allowed(self, device: ScratchDevice) -> ScratchDevice:
+        return replace(device, erase=self._grounds.erase, erase_foreign=self._grounds.erase_foreign)
+
+
+def keep(
+    attempt: Attempt, record: VisitRecord, *, seconds_before: float
+) -> tuple[VisitRecord, list[RunFigures]]:
+    """Make the figures of a visit that has ended and write its final record; OSError where that fails.
+
+    Where figures cannot be made the visit has failed, and says why. `seconds_before` is how long it took until
+    now, with its hand-over.
+    """
+    started = time.monotonic()
+    figures, problems = _make_figures(attempt.directory, record)
+    if problems:
+        record = replace(
+            record,
+            outcome=Outcome.FAILED,
+            reasons=(*record.reasons, *problems),
+            failed_step=record.failed_step or "figures",
+        )
+    record = replace(record, whole_seconds=seconds_before + time.monotonic() - started)
+    codec.write(attempt.directory / "visit.json", record)
+    return record, figures
+
+
+def _make_figures(directory: Path, record: VisitRecord) -> tuple[list[RunFigures], list[str]]:
+    """The figures of every run that left a record, and why some could not be made."""
+    figures: list[RunFigures] = []
+    problems: list[str] = []
+    for name in record.runs:
+        run = directory / "runs" / name
+        if not (run / "record.json").exists():
+            continue  # the visit ended within it, and says why
+        try:
+            figures.append(make_figures(directory, run))
+        except OSError:
+            raise
+        except BedplateError as error:
+            problems += [f"{name}: {reason}" for reason in error.reasons]
+        except Exception as error:  # noqa: BLE001 -- the raw record stays, and a bug must not cost the study
+            problems.append(f"{name}: its figures could not be made, please report: {error!r}")
+    return figures, problems
+
+
+def lost_record(
+    request: VisitRequest, reasons: tuple[str, ...], executor: str, seconds: float
+) -> VisitRecord:
+    """The record of a visit that left none: what is known is why."""
+    return VisitRecord(
+        format_version=FORMAT_VERSION,
+        key=request.key,
+        cell=request.cell,
+        dataset=request.dataset,
+        outcome=Outcome.FAILED,
+        reasons=reasons,
+        failed_step="visit process",
+        started_wall_s=time.time() - seconds,
+        seconds=seconds,
+        boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        executor=executor,
+        build_digest=None if request.build is None else request.build.digest,
+        provenance=request.provenance,
+    )
+
+
+def summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
+    """What a person wants to see of a visit that has just ended."""
+    if record.outcome is not Outcome.COMPLETED:
+        text = "; ".join(record.reasons)
+        return text if len(text) <= _SHOWN_REASON_CHARACTERS else f"{text[: _SHOWN_REASON_CHARACTERS - 1]}…"
+    told = [(run, words) for run in figures if (words := _speed(run)) is not None]
+    parts = []
+    for index, (run, words) in enumerate(told):
+        count = _queries(run)
+        # `cold 93 s, warm 80 s (22 of 22)`: said once of passes that are alike.
+        again = index + 1 < len(told) and _queries(told[index + 1][0]) == count
+        doubt = "" if run.validity.value == "valid" else f"({run.validity.value})"
+        parts.append(" ".join(filter(None, (run.run, words, "" if again else count, doubt))))
+    # A reader of the log shall not take it for the speed of anything real.
+    return ", ".join(parts) + (" (emulated processors)" if parts and record.emulated else "")
+
+
+def _speed(run: RunFigures) -> str | None:
+    """What a run is about, as `24,310 tps` or `93 s`; `> 93 s` where a part was stopped; None without either."""
+    whole = {row.metric: row for row in run.figures if row.phase == "measure" and not row.item}
+    tps = whole.get("tps")
+    if tps is not None and tps.value is not None:
+        return f"{tps.value:,.0f} tps"
+    for row in (whole[metric] for metric in _TIMES if metric in whole):
+        seconds = row.limit if row.value is None else row.value
+        if seconds is not None:
+            words = format_duration(seconds) if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f} s"
+            return f"> {words}" if row.value is None else words
+    return None
+
+
+def _queries(run: RunFigures) -> str:
+    """How many queries ended within their limit, as `(22 of 22)`; nothing of a run without queries."""
+    completed = next((row.value for row in run.figures if row.metric == "queries_completed"), None)
+    asked = sum(row.metric == "query_s" and bool(row.item) for row in run.figures)
+    return "" if completed is None else f"({completed:.0f} of {asked})"
