@@ -1,48 +1,71 @@
 "use strict";
-// Views are drawn when they come near the window, not before: a page of hundreds of cells has much that nobody
-// scrolls to. Paper shows everything, so everything is drawn for it.
+// On a page of hundreds of cells, views are drawn when they come near the window, and the others one by one when the
+// browser has nothing else to do: what a reader looks at answers first. A small page is drawn whole at once. Paper
+// shows everything, so everything is drawn for it.
 
 bedplate.sight = (() => {
-  // A window's height ahead, so that what is scrolled to is there already.
-  const AHEAD = "100% 0px";
-  const views = new Map();
+  const AT_ONCE_CELLS = 60;
+  // Half a window's height ahead, so that what is scrolled to is there already.
+  const AHEAD = "50% 0px";
+  const small = bedplate.document.cells.length <= AT_ONCE_CELLS;
+  const views = [];
+  const byElement = new Map();
+  let idle = false;
+  let looked = null;
+  // Where everything stands is known a moment after the page was laid out.
+  const ready = small ? Promise.resolve() : new Promise((resolve) => { looked = resolve; });
 
-  const near = new IntersectionObserver((entries) => {
+  const now = (view) => {
+    view.due = false;
+    view.drawing = Promise.resolve(view.draw());
+    return view.drawing;
+  };
+
+  const whenIdle = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
+  const later = () => {
+    if (idle) return;
+    idle = true;
+    whenIdle(async () => {
+      const next = views.find((view) => view.due);
+      if (next) await now(next);
+      idle = false;
+      if (views.some((view) => view.due)) later();
+    });
+  };
+
+  const observer = new IntersectionObserver((entries) => {
     for (const entry of entries) {
-      const view = views.get(entry.target);
-      view.near = entry.isIntersecting;
-      if (view.near && view.due) view.now();
+      for (const view of byElement.get(entry.target)) {
+        view.near = entry.isIntersecting;
+        if (view.near && view.due) now(view);
+      }
     }
+    looked?.();
   }, { rootMargin: AHEAD });
 
-  // → `ask`: draws the element's view at once where it is near the window, else when it comes there. What `draw`
-  // promises is waited for by `settled`. A view whose element the page does not have is never drawn.
+  // → `ask`: draws at once where the element is near the window (or is none), else soon. Its promise is that of what
+  // is drawn at once.
   const watch = (element, draw) => {
-    if (!element) return () => Promise.resolve();
-    const view = { near: false, due: false, drawing: Promise.resolve() };
-    view.now = () => {
-      view.due = false;
-      view.drawing = Promise.resolve(draw());
-      return view.drawing;
-    };
-    views.set(element, view);
-    near.observe(element);
+    const view = { draw, near: small || !element, due: false, drawing: Promise.resolve() };
+    views.push(view);
+    if (!view.near) {
+      byElement.set(element, [...(byElement.get(element) ?? []), view]);
+      observer.observe(element);
+    }
     return () => {
+      if (view.near) return now(view);
       view.due = true;
-      return view.near ? view.now() : Promise.resolve();
+      later();
+      return Promise.resolve();
     };
   };
 
-  // Draws what is due wherever it stands.
-  const all = () => Promise.all([...views.values()].map((view) => (view.due ? view.now() : view.drawing)));
+  // Draws what is due, wherever it stands, and waits for it.
+  const all = () => Promise.all(views.map((view) => (view.due ? now(view) : view.drawing)));
 
-  // What stands in the window now is drawn.
-  const settled = () => Promise.all([...views].map(([element, view]) => {
-    const { top, bottom } = element.getBoundingClientRect();
-    if (view.due && bottom >= 0 && top <= window.innerHeight) return view.now();
-    return view.drawing;
-  }));
+  // What is near the window has been drawn.
+  const drawn = () => Promise.all(views.filter((view) => view.near).map((view) => view.drawing));
 
   window.addEventListener("beforeprint", all);
-  return { all, settled, watch };
+  return { all, drawn, ready, watch };
 })();

@@ -3,7 +3,8 @@
 //
 // `bedplate.view({name, keys, draw, place})`: `draw(state, isCurrent)` may be asynchronous; after waiting for
 // something it goes on only if `isCurrent()`, as the reader may have chosen something else. `place` is the id of the
-// element that it draws in; a view without that element on this page is never drawn.
+// element that it draws in; a view without that element on this page is never drawn, and one whose section is far
+// from the window is drawn when there is time (11_sight.js).
 
 bedplate.views = (() => {
   const views = [];
@@ -15,13 +16,18 @@ bedplate.views = (() => {
   };
 
   const add = ({ name, keys, draw: act, place = null }) => {
-    if (place && !document.getElementById(place)) return;
+    const element = place && document.getElementById(place);
+    if (place && !element) return;
     const view = { name, draw: act, turn: 0 };
+    view.ask = bedplate.sight.watch(element && element.closest("section"), () => draw(view));
     views.push(view);
-    bedplate.choice.subscribe(keys, () => draw(view));
+    bedplate.choice.subscribe(keys, () => view.ask());
   };
 
-  const drawAll = () => Promise.all(views.map(draw));
+  const drawAll = async () => {
+    await bedplate.sight.ready;
+    return Promise.all(views.map((view) => view.ask()));
+  };
 
   return { add, drawAll };
 })();

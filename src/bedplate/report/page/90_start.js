@@ -5,7 +5,10 @@
   await bedplate.data.open();
   bedplate.choice.open();
   // Plotly's colours are drawn in, not styled: another theme, or paper, needs another drawing.
-  for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", bedplate.views.drawAll);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", async () => {
+    await bedplate.views.drawAll();
+    if (query === "print") await bedplate.sight.all();
+  });
   await bedplate.views.drawAll();
   bedplate.choice.scroll();
   document.documentElement.dataset.ready = "yes";
