@@ -43,6 +43,8 @@ _EXTENSION = struct.Struct("<QI")
 _HEADER_AND_EXTENSION = struct.Struct("<QQQQQI")
 _SMALLEST_SECTOR = 512
 _LARGEST_SECTOR = 65536
+# What a file's offset can be.
+_LARGEST_OFFSET = 2**63 - 1
 
 
 class Entry(NamedTuple):
@@ -158,6 +160,8 @@ class Log:
             at = data_at
             if flags & ~_KNOWN:
                 raise self._not_understood(f"flags within {_KNOWN:#x}", f"{flags:#x}", len(self))
+            if not flags & MARK and (sector + sectors) * sector_bytes > _LARGEST_OFFSET:
+                raise self._not_understood("an offset of 63 bits", f"{sector} + {sectors} sectors", len(self))
             if flags & MARK:
                 if _HEADER.size + data_length > sector_bytes:
                     raise self._not_understood("a mark within its sector", f"{data_length} bytes", len(self))
