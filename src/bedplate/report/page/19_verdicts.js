@@ -1,0 +1,171 @@
+"use strict";
+// Two cells and one metric, and many such at once: as statistics/comparison.py and false_discovery.py judge them.
+// Pure; the vectors of tests/golden/statistics hold the two together.
+//
+// A side is a map from repetition to {value, limit, status, outcome, validity}. The verdict is read from the interval
+// and from nothing else; suspect runs are left out, fewer than three repetitions are described and not judged.
+
+bedplate.verdicts = (() => {
+  const { student } = bedplate;
+  const MARGIN = 0.05;
+  const CONFIDENCE = 0.95;
+  const RATE = 0.05;
+  const REPETITIONS_MIN = 3;
+  const REPETITIONS_MAX = 100;
+  const CHANCE = 0.8;
+  const CLASSES = 256;
+  const SPEED_UNITS = new Set(["s", "ms", "us", "µs", "QphH@SF"]);
+  const CANNOT_TELL = "cannot tell";
+
+  const sum = (values) => values.reduce((one, other) => one + other, 0);
+  const mean = (values) => sum(values) / values.length;
+  const variance = (values) => { const middle = mean(values); return sum(values.map((value) => (value - middle) ** 2)) / (values.length - 1); };
+  const isRatio = (found) => found.kind === "ratio";
+  const marginOnScale = (kind, margin) => (kind === "ratio" ? Math.log1p(margin) : margin);
+  // A logarithm as a ratio; null where that is larger than a number can be, as nothing is known then.
+  const takenBack = (kind, value) => {
+    if (kind !== "ratio") return value;
+    const ratio = Math.exp(value);
+    return Number.isFinite(ratio) ? ratio : null;
+  };
+
+  const isSpeed = (metric) => metric.better !== "neither" && metric.scale === "ratio" && (SPEED_UNITS.has(metric.unit) || metric.unit.endsWith("/s"));
+
+  const hasValue = (one) => {
+    const known = one.status === "censored" ? one.limit : one.value;
+    return one.outcome === "completed" && one.status !== "absent" && Number.isFinite(known);
+  };
+
+  const equality = (found) => (isRatio(found) ? 1 : 0);
+  const differs = (found) => (found.low !== null && found.low > equality(found)) || (found.high !== null && found.high < equality(found));
+
+  const verdict = (found) => {
+    const { low, high, margin, metric } = found;
+    if (margin !== null && low !== null && high !== null) {
+      const within = isRatio(found) ? low >= 1 / (1 + margin) && high <= 1 + margin : low >= -margin && high <= margin;
+      if (within) return "same";
+    }
+    if (!differs(found)) return CANNOT_TELL;
+    const larger = low !== null && low > equality(found);
+    if (!isSpeed(metric)) return larger ? "higher" : "lower";
+    return larger === (metric.better === "higher") ? "faster" : "slower";
+  };
+
+  const atConfidence = (found, confidence) => {
+    if (!found.basis) return { ...found, confidence };
+    const half = student.quantile(found.basis.degrees, 1 - confidence) * found.basis.error;
+    const ends = [found.basis.mean - half, found.basis.mean + half].map((end) => takenBack(found.kind, end));
+    const judged = { ...found, confidence, low: found.open_side < 0 ? null : ends[0], high: found.open_side > 0 ? null : ends[1] };
+    return { ...judged, verdict: verdict(judged) };
+  };
+
+  // Values up to the smallest limit; why they cannot be compared; which side is left open.
+  const capped = (sides) => {
+    const limits = sides.flat().filter((one) => one.status === "censored" && one.limit !== null).map((one) => one.limit);
+    const limit = Math.min(Infinity, ...limits);
+    const values = sides.map((side) => side.map((one) => Math.min(one.status === "censored" ? one.limit : one.value, limit)));
+    const cut = sides.map((side) => side.some((one) => one.status === "censored" || (one.value ?? 0) > limit));
+    if (cut[0] && cut[1]) return { values, reasons: ["both sides have runs that were stopped at a limit"], open: 0 };
+    return { values, reasons: [], open: cut[1] ? 1 : cut[0] ? -1 : 0 };
+  };
+
+  const estimated = (first, second, paired) => {
+    if (paired) {
+      const each = second.map((value, i) => value - first[i]);
+      return { mean: mean(each), error: Math.sqrt(variance(each)) / Math.sqrt(each.length), degrees: each.length - 1, n: each.length };
+    }
+    const n = Math.min(first.length, second.length);
+    const error = Math.sqrt(variance(first) / first.length + variance(second) / second.length);
+    return { mean: mean(second) - mean(first), error, degrees: n - 1, n };
+  };
+
+  const compared = (found, sides) => {
+    const { values, reasons, open } = capped(sides);
+    if (isRatio(found) && Math.min(...values.flat()) <= 0) return { ...found, reasons: ["a value is not positive, and has no logarithm to compare"] };
+    const [first, second] = isRatio(found) ? values.map((side) => side.map(Math.log)) : values;
+    const each = found.paired ? second.map((value, i) => value - first[i]) : null;
+    const described = {
+      ...found, reasons, open_side: open,
+      estimate: takenBack(found.kind, mean(second) - mean(first)),
+      censored: sides.flat().filter((one) => one.status === "censored").length,
+      smallest: each ? takenBack(found.kind, Math.min(...each)) : null,
+      largest: each ? takenBack(found.kind, Math.max(...each)) : null,
+    };
+    if (found.n < REPETITIONS_MIN) {
+      return { ...described, reasons: [...reasons, `a verdict needs ${REPETITIONS_MIN} repetitions, there are ${found.n} ${found.paired ? "in common" : "on one side"}`] };
+    }
+    return reasons.length ? described : atConfidence({ ...described, basis: estimated(first, second, found.paired) }, found.confidence);
+  };
+
+  const compare = (baseline, contender, metric, { margin = MARGIN, confidence = CONFIDENCE, sharesRepetitions = true } = {}) => {
+    const all = [baseline, contender];
+    const usable = all.map((side) => new Map([...side].filter(([, one]) => hasValue(one) && one.validity !== "suspect")));
+    const suspect = sum(all.map((side) => [...side.values()].filter((one) => hasValue(one) && one.validity === "suspect").length));
+    const empty = {
+      metric, kind: metric.scale === "ratio" ? "ratio" : "difference", verdict: CANNOT_TELL, estimate: null, low: null, high: null, confidence,
+      margin: metric.scale === "count" ? null : margin, n: 0, paired: sharesRepetitions, smallest: null, largest: null, suspect, censored: 0, reasons: [], basis: null, open_side: 0,
+    };
+    if (usable.some((side) => !side.size)) return { ...empty, reasons: [`one side has no run with a value${suspect ? ` (${suspect} suspect runs are left out)` : ""}`] };
+    let sides = usable.map((side) => [...side.values()]);
+    if (sharesRepetitions) {
+      const common = [...usable[0].keys()].filter((repetition) => usable[1].has(repetition)).sort((one, other) => one - other);
+      if (!common.length) return { ...empty, reasons: ["the two have no repetition in common"] };
+      sides = usable.map((side) => common.map((repetition) => side.get(repetition)));
+    }
+    return compared({ ...empty, n: Math.min(sides[0].length, sides[1].length) }, sides);
+  };
+
+  // Distance / error, infinite where there is no error, 0 where there is neither.
+  const standardised = (distance, error) => (distance === 0 ? 0 : distance / error);
+
+  // 1 - the confidence from which on there is a verdict; null without an interval.
+  const pValue = (found) => {
+    if (!found.basis) return null;
+    const { mean: middle, error, degrees } = found.basis;
+    const different = student.beyond(degrees, Math.abs(standardised(middle, error)));
+    if (found.open_side) return middle * found.open_side > 0 ? different : 1;
+    if (found.margin === null) return different;
+    const room = standardised(marginOnScale(found.kind, found.margin) - Math.abs(middle), error);
+    return Math.min(different, room > 0 ? student.beyond(degrees, room) : 1);
+  };
+
+  // The comparisons of one question, with intervals and verdicts that hold together.
+  const judgedTogether = (comparisons, rate = RATE) => {
+    const known = comparisons.map(pValue).filter((p) => p !== null).sort((one, other) => one - other);
+    if (!known.length) return comparisons;
+    const m = known.length;
+    const discoveries = known.reduce((most, p, place) => (p <= ((place + 1) * rate) / m ? place + 1 : most), 0);
+    const confidence = 1 - (Math.max(discoveries, 1) * rate) / m;
+    return comparisons.map((one) => (one.basis ? atConfidence(one, confidence) : one));
+  };
+
+  // Deviations as samples find them, as shares of the true one: the middles of equally likely classes.
+  const kept = new Map();
+  const deviations = (degrees) => {
+    if (!kept.has(degrees)) {
+      kept.set(degrees, Array.from({ length: CLASSES }, (_, i) => Math.sqrt(student.gammaQuantile(degrees / 2, (i + 0.5) / CLASSES) / (degrees / 2))));
+    }
+    return kept.get(degrees);
+  };
+
+  const chance = (middle, deviation, n, confidence, margin) => {
+    if (deviation <= 0) return 1;
+    const error = deviation / Math.sqrt(n);
+    const width = student.quantile(n - 1, 1 - confidence) * error;
+    const within = (bound) => student.normal((bound - middle) / error) - student.normal((-bound - middle) / error);
+    return mean(deviations(n - 1).map((share) => Math.min(1, 1 - within(width * share) + within(Math.max(margin - width * share, 0)))));
+  };
+
+  // How many more repetitions would tell, if what was found is what is; null where none up to a hundred would.
+  // It takes a while: ask for it where it is read.
+  const moreRepetitions = (found) => {
+    if (!found.basis || found.open_side || found.verdict !== CANNOT_TELL) return null;
+    const margin = found.margin === null ? 0 : marginOnScale(found.kind, found.margin);
+    for (let n = found.basis.n + 1; n <= REPETITIONS_MAX; n += 1) {
+      if (chance(found.basis.mean, found.basis.error * Math.sqrt(found.basis.n), n, found.confidence, margin) >= CHANCE) return n - found.basis.n;
+    }
+    return null;
+  };
+
+  return { compare, judgedTogether, moreRepetitions, pValue, isSpeed, MARGIN };
+})();
