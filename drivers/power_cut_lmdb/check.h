@@ -1,0 +1,7 @@
+/* The oracle. */
+#pragma once
+
+#include "options.h"
+
+/* The program's exit status. */
+int check_environment(const struct options *options);
