@@ -1,9 +1,10 @@
 "use strict";
 // Every picture can be taken along: as SVG, and the table behind it as CSV. Nothing leaves the page by itself.
 //
-// `bedplate.save.attach(figure, {name, svg, rows})` puts the two buttons behind a figure. `svg` makes the text of the
-// drawing and `rows` the rows of the table, both only when they are asked for; both may be asynchronous. Without
-// `svg` the figure is drawn as it stands, without `rows` the tables within it are read.
+// `bedplate.save.attach(figure, {name, svg, rows, legend})` puts the two buttons behind a figure. `svg` makes the text of
+// the drawing and `rows` the rows of the table, both only when they are asked for; both may be asynchronous. Without
+// `svg` the figure is drawn as it stands, under its title and the element `legend`, above the notes of its section, which
+// say what it is and how many values stand behind it. Without `rows` the tables within the figure are read.
 
 bedplate.save = (() => {
   const { element: h } = bedplate;
@@ -22,9 +23,11 @@ bedplate.save = (() => {
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   };
 
-  // What a spreadsheet might take for a formula stands behind an apostrophe; plain numbers stay numbers.
+  // What a spreadsheet might take for a formula stands behind an apostrophe; plain numbers stay numbers, and lose the
+  // commas between thousands.
   const field = (value) => {
-    const text = String(value ?? "").trim();
+    const said = String(value ?? "").trim();
+    const text = /^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$/.test(said) ? said.replace(/,/g, "") : said;
     const safe = /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.,]+( %)?$/.test(text) ? `'${text}` : text;
     return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
   };
@@ -97,16 +100,28 @@ bedplate.save = (() => {
     return found;
   };
 
+  let ramps = 0;
+
   // What stands on the page as an SVG of rectangles and texts: for pictures that are tables.
   const drawn = (root) => {
     const frame = root.getBoundingClientRect();
     const width = Math.max(1, Math.ceil(Math.max(frame.width, root.scrollWidth)));
     const height = Math.max(1, Math.ceil(Math.max(frame.height, root.scrollHeight)));
-    const svg = node("svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}` });
+    const svg = node("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     const hatch = node("pattern", { id: "hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
     hatch.append(node("line", { x1: 0, y1: 0, x2: 0, y2: 7, stroke: rgb(getComputedStyle(root).color)?.fill ?? "#888", "stroke-opacity": 0.35, "stroke-width": 3 }));
     svg.append(node("defs", {}));
     svg.firstChild.append(hatch);
+    // A ramp of colours from left to right; every other gradient of the page is a hatch.
+    const ramp = (image) => {
+      if (!image.startsWith("linear-gradient")) return "url(#hatch)";
+      const stops = [...image.matchAll(/(?:rgba?|oklab|oklch|color)\([^()]*\)/g)].map(([colour], place, all) => ({ offset: place / Math.max(1, all.length - 1), colour }));
+      ramps += 1;
+      const made = node("linearGradient", { id: `ramp-${ramps}` });
+      made.append(...stops.map(({ offset, colour }) => node("stop", { offset, "stop-color": rgb(colour)?.fill ?? "none" })));
+      svg.firstChild.append(made);
+      return `url(#ramp-${ramps})`;
+    };
     const put = (box, paint) => svg.append(node("rect", { x: box.left - frame.left, y: box.top - frame.top, width: box.width, height: box.height, ...paint }));
     const write = (box, style, text) => svg.append(node("text", {
       x: box.left - frame.left, y: box.top - frame.top + box.height * 0.78, "font-size": style.fontSize, "font-family": style.fontFamily, "font-weight": style.fontWeight, ...rgb(style.color),
@@ -118,7 +133,7 @@ bedplate.save = (() => {
       const ground = rgb(style.backgroundColor);
       const rounded = { rx: Math.min(6, parseFloat(style.borderTopLeftRadius) || 0) };
       if (ground && element !== root) put(box, { ...ground, ...rounded });
-      if (style.backgroundImage.includes("gradient")) put(box, { fill: "url(#hatch)", ...rounded });
+      if (style.backgroundImage.includes("gradient")) put(box, { fill: ramp(style.backgroundImage), ...rounded });
       if (parseFloat(style.outlineWidth) && style.outlineStyle !== "none" && style.outlineStyle !== "auto") put(box, { fill: "none", stroke: rgb(style.outlineColor)?.fill ?? "none", "stroke-width": style.outlineWidth, ...rounded });
       for (const child of element.childNodes) {
         if (child.nodeType === Node.TEXT_NODE) lines(child).forEach((line) => write(line.box, style, line.words.join(" ")));
@@ -131,10 +146,24 @@ bedplate.save = (() => {
     return svg;
   };
 
-  // A ground of the page's own colour: on another one, its texts might not be read.
-  const finished = (svg, { title, description }) => {
-    const [, , width, height] = (svg.getAttribute("viewBox") ?? `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`).split(" ");
-    svg.prepend(node("title", {}, title), node("desc", {}, description), node("rect", { width, height, ...rgb(getComputedStyle(document.body).backgroundColor) }));
+  const AROUND = 16;
+  const BETWEEN = 12;
+
+  // Drawings one below the other, on a ground of the page's own colour: on another one, texts might not be read.
+  const stacked = (parts, { title, description }) => {
+    const own = getComputedStyle(document.body);
+    const sizes = parts.map((part) => ["width", "height"].map((side) => parseFloat(part.getAttribute(side))));
+    const head = node("text", { x: AROUND, y: AROUND + 14, "font-size": 15, "font-weight": 600, "font-family": own.fontFamily, ...rgb(own.color) }, title);
+    const width = Math.max(...sizes.map(([wide]) => wide), 320) + 2 * AROUND;
+    let top = AROUND + 22 + BETWEEN;
+    parts.forEach((part, place) => {
+      part.setAttribute("x", AROUND);
+      part.setAttribute("y", top);
+      top += sizes[place][1] + BETWEEN;
+    });
+    const height = top - BETWEEN + AROUND;
+    const svg = node("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
+    svg.append(node("title", {}, title), node("desc", {}, description), node("rect", { width, height, ...rgb(own.backgroundColor) }), head, ...parts);
     return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
   };
 
@@ -147,12 +176,22 @@ bedplate.save = (() => {
 
   const described = (figure) => {
     const section = figure.closest("section");
-    const heading = section?.querySelector("h2")?.textContent ?? "";
     const caption = figure.closest("figure")?.querySelector("figcaption")?.textContent;
     return {
-      title: [document.querySelector("h1").textContent, heading, caption].filter(Boolean).join(" · "),
+      title: [document.querySelector("h1").textContent.slice(0, MOST_OF_A_NAME), section?.querySelector("h2")?.textContent, caption].filter(Boolean).join(" · "),
       description: [...(section?.querySelectorAll(":scope > .muted, :scope > .note") ?? [])].map((one) => one.textContent.trim()).filter(Boolean).join(" "),
     };
+  };
+
+  // The picture with what it cannot be read without.
+  const whole = async (figure, legend) => {
+    const seen = (one) => one && one.getBoundingClientRect().height > 0 && one.textContent.trim() !== "";
+    const notes = [...figure.closest("section").querySelectorAll(":scope > .note")].filter(seen);
+    return stacked([
+      ...[legend && document.getElementById(legend)].filter(seen).map(drawn),
+      isPlot(figure) ? await plotted(figure) : drawn(figure),
+      ...notes.map(drawn),
+    ], described(figure));
   };
 
   const named = (name) => {
@@ -162,7 +201,7 @@ bedplate.save = (() => {
     return slug([name, ...chosen].filter(Boolean).join("-"));
   };
 
-  const attach = (figure, { name, svg = null, rows = null }) => {
+  const attach = (figure, { name, svg = null, rows = null, legend = null }) => {
     if (!figure || figure.dataset.saved) return;
     figure.dataset.saved = "yes";
     const said = h("span", { class: "note", role: "status" });
@@ -174,11 +213,7 @@ bedplate.save = (() => {
         said.textContent = `This could not be saved: ${error.message}.`;
       }
     };
-    const drawing = async () => {
-      if (svg) return svg();
-      if (isPlot(figure)) return finished(await plotted(figure), described(figure));
-      return finished(drawn(figure), described(figure));
-    };
+    const drawing = async () => (svg ? svg() : whole(figure, legend));
     const heading = described(figure).title.split(" · ").slice(1).join(", ");
     figure.after(h("p", { class: "save", role: "group", "aria-label": `Save ${heading}` },
       h("button", { type: "button", onclick: saving(async () => download(`${named(name)}.svg`, "image/svg+xml", await drawing())) }, "Save SVG"),

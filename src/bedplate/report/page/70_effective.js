@@ -7,7 +7,7 @@
   const byId = (id) => document.getElementById(id);
   const text = (value) => (value === null ? "–" : String(value));
 
-  const comparisons = (rows) => h("div", { class: "wide" }, (() => {
+  const comparisons = (rows) => h("div", { class: "wide", tabindex: "0" }, (() => {
     const made = bedplate.table(["What", "Asked", "In force", "Read from"], rows.map((row) => row.map(text)));
     made.querySelectorAll("tbody tr").forEach((line, i) => { if (rows[i][1] !== null && rows[i][2] !== null && text(rows[i][1]) !== text(rows[i][2])) line.className = "differs"; });
     return made;

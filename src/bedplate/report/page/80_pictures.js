@@ -3,13 +3,14 @@
 
 (() => {
   const BEHIND = {
-    "heat-list": "heat-table", "courses-plot": "courses-table", "lmdb-plot": "lmdb-table", "raw-throughput": "raw-table", "raw-cpu": "raw-table",
-    "items-plot": "items-table", "latency-linear": "latency-table", "latency-logarithmic": "latency-table", "distribution-plot": "distribution-table",
-    "effects-shares": "effects-table", "effects-ratios": "effects-table", "order-plot": "order-table", "plans-trees": "plans-table",
+    "heat-list": ["heat-table", "heat-legend"], "courses-plot": ["courses-table", "chosen"], "lmdb-plot": ["lmdb-table"], "raw-throughput": ["raw-table", "raw-legend"],
+    "raw-cpu": ["raw-table", "raw-legend"], "items-plot": ["items-table", "items-legend"], "latency-linear": ["latency-table"], "latency-logarithmic": ["latency-table"],
+    "distribution-plot": ["distribution-table", "chosen"], "effects-shares": ["effects-table"], "effects-ratios": ["effects-table"], "order-plot": ["order-table", "order-legend"],
+    "plans-trees": ["plans-table"],
   };
   const TABLES = ["scores-table", "scores-official", "caches-table", "checkpoints-table"];
 
-  for (const [id, table] of Object.entries(BEHIND)) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-(list|plot)$/, ""), rows: bedplate.save.rowsBehind(table) });
+  for (const [id, [table, legend]] of Object.entries(BEHIND)) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-(list|plot)$/, ""), rows: bedplate.save.rowsBehind(table), legend });
   for (const id of TABLES) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-table$/, "") });
   // Tables that stand on the page before any script.
   document.querySelectorAll("#answer .wide, #summary .wide, #claims .wide, #durability .wide, #machine .wide, #failures .wide").forEach((place) => {

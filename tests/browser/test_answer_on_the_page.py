@@ -1,0 +1,228 @@
+"""Answer, effects, claims, drift and machines in a real Chromium, and pictures that are taken along."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.opened_page import opened
+from tests.synthetic_study import HOSTILE, MACHINE, Recipe, write_study
+
+from bedplate.model.codec import write
+from bedplate.report.build import build_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Download, Page
+
+pytestmark = pytest.mark.browser
+
+CLAIMS = sorted(Path(__file__).parents[2].joinpath("claims").glob("*.toml"))
+SVG = "{http://www.w3.org/2000/svg}"
+RECIPE = Recipe(
+    filesystem_blocks=(1024, 4096),
+    database_blocks=(2048, 8192),
+    repetitions=5,
+    course_s=12,
+    suspect=((2, 1),),
+    failed=((1, 1),),
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("answer")
+    build_report([write_study(directory / "study", RECIPE)], directory / "report.html", claims=CLAIMS)
+    return directory / "report.html"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("two")
+    first = write_study(directory / "first", RECIPE)
+    second = write_study(directory / "second", replace(RECIPE, repetitions=3, seed=8, title="Elsewhere"))
+    write(second / "machine.json", replace(MACHINE, hostname="other"))
+    build_report([first, second], directory / "report.html", claims=CLAIMS)
+    return directory / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("hostile")
+    recipe = replace(RECIPE, filesystem_blocks=(4096,), hostile=True, title=HOSTILE)
+    build_report([write_study(directory / "study", recipe)], directory / "report.html", claims=CLAIMS)
+    return directory / "report.html"
+
+
+def shown(page: Page, section: str) -> None:
+    page.locator(f"#{section}").scroll_into_view_if_needed()
+
+
+def saved(page: Page, picture: str, kind: str) -> Download:
+    """What the button behind a picture downloads."""
+    place = page.locator(f"#{picture}")
+    place.scroll_into_view_if_needed()
+    expect(place).not_to_be_empty()
+    with page.expect_download() as waiting:
+        page.locator(f"#{picture} + .save button", has_text=kind).click()
+    return waiting.value
+
+
+def rows_of(download: Download) -> list[list[str]]:
+    text = Path(download.path()).read_text(encoding="utf-8-sig")
+    return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False), (390, True)])
+def test_opens_without_a_complaint_in_every_look(
+    browser: Browser, two: Path, width: int, *, dark: bool
+) -> None:
+    with opened(browser, two, width=width, dark=dark) as found:
+        for section in ("answer", "effects", "claims", "order", "machine"):
+            shown(found.page, section)
+        expect(found.page.locator("#effects-ratios svg.main-svg")).not_to_have_count(0)
+        assert [] == found.complaints
+        assert found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_answer_stands_first_and_needs_no_script(browser: Browser, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "answer" == page.locator("section").first.get_attribute("id")
+    assert 1 <= page.locator("#answer .said li").count() <= 5
+    assert "read-write, durable" == page.locator("#answer .about").first.inner_text()
+    assert "nobarrier" in page.locator("#answer .finding.unsafe").inner_text()
+    assert "nobarrier" not in page.locator("#answer .choices").first.inner_text()
+    assert page.locator("#claims .badge.holds").count() > 0
+    assert page.locator("#claims .badge.fails").count() > 0
+    context.close()
+
+
+def test_effects_answer_to_the_choice_and_live_in_the_address(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        shown(page, "effects")
+        expect(page.locator("#effects-note")).to_contain_text("read-write: tps")
+        expect(page.locator("#effects-strongest")).to_contain_text("has the largest share")
+        page.select_option("#choose-metric", label="latency_ms_p99")
+        expect(page.locator("#effects-note")).to_contain_text("read-write: latency_ms_p99")
+        page.select_option("#choose-run", label="read-only")
+        expect(page.locator("#effects-note")).to_contain_text("read-only")
+        page.select_option("#effects-design", label="within file system ext4")
+        expect(page.locator("#effects-ratios")).to_contain_text("barrier")
+        page.wait_for_url(re.compile("effects.design"))
+        link = page.url
+        expect(page.locator("#effects-design option:checked")).to_have_text("within file system ext4")
+        page.goto("about:blank")
+        page.goto(link)
+        shown(page, "effects")
+        expect(page.locator("#effects-design option:checked")).to_have_text("within file system ext4")
+        page.locator("#effects-table > summary").click()
+        expect(page.locator("#effects-table tbody tr")).not_to_have_count(0)
+        assert [] == found.complaints
+
+
+def test_each_study_has_its_own_lane_and_each_machine_its_column(browser: Browser, two: Path) -> None:
+    with opened(browser, two) as found:
+        page = found.page
+        shown(page, "order")
+        expect(page.locator("#order-plot .subplot.xy")).to_have_count(1)
+        expect(page.locator("#order-plot .subplot.x2y2")).to_have_count(1)
+        head = page.locator("#machine > .wide table.machines thead th")
+        assert 3 == head.count()
+        differing = page.locator("#machine > .wide tr.differs th").all_inner_texts()
+        assert "Host" in differing
+        assert "CPU" not in differing
+        assert 2 == page.locator("#answer ol.said").count()
+        assert [] == found.complaints
+
+
+@pytest.mark.parametrize(
+    "picture", ["heat-list", "effects-ratios", "courses-plot", "order-plot", "caches-table"]
+)
+def test_a_picture_is_saved_as_svg_and_csv(browser: Browser, report: Path, picture: str) -> None:
+    with opened(browser, report, dark=True) as found:
+        drawing = saved(found.page, picture, "SVG")
+        assert re.fullmatch(r"[a-z0-9._-]+\.svg", drawing.suggested_filename)
+        root = ET.fromstring(Path(drawing.path()).read_text(encoding="utf-8"))  # noqa: S314 - made by our own page
+        assert f"{SVG}svg" == root.tag
+        words = " ".join(root.itertext())
+        assert "ext4" in words or "visits" in words or "tps" in words
+        assert "Barriers and block sizes" in (root.findtext(f"{SVG}title") or "")
+        # How many values stand behind it goes along, in the picture or in the note below it.
+        assert "n = " in words
+        assert not any("color-mix" in str(node.attrib) or "oklab" in str(node.attrib) for node in root.iter())
+        rows = rows_of(saved(found.page, picture, "CSV"))
+        assert len(rows) > 2
+        assert [] == found.complaints
+        assert [report.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+
+
+def test_a_saved_table_holds_what_is_shown(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        shown(page, "claims")
+        table = page.locator("#claims table.claims").first
+        with page.expect_download() as waiting:
+            table.locator("xpath=../following-sibling::p[contains(@class,'save')][1]/button[2]").click()
+        rows = rows_of(waiting.value)
+        assert table.locator("tbody tr").count() == len(rows) - 1
+        assert table.locator("tbody .badge").all_inner_texts() == [row[0] for row in rows[1:]]
+
+
+def test_commands_of_a_cell_are_saved(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        shown(page, "effective")
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name="Save commands").click()
+        assert "mount -o noatime /dev/loop0 '/mnt x'" in Path(waiting.value.path()).read_text(
+            encoding="utf-8"
+        )
+
+
+def test_a_hostile_study_saves_text_and_runs_nothing(browser: Browser, hostile: Path) -> None:
+    with opened(browser, hostile) as found:
+        page = found.page
+        for picture in ("heat-list", "effects-shares", "order-plot"):
+            drawing = Path(saved(page, picture, "SVG").path()).read_text(encoding="utf-8")
+            root = ET.fromstring(drawing)  # noqa: S314 - made by our own page
+            assert {"script", "img", "foreignObject"}.isdisjoint(
+                node.tag.rpartition("}")[2] for node in root.iter()
+            )
+            rows_of(saved(page, picture, "CSV"))
+        assert page.evaluate("window.__pwned") is None
+        assert [] == found.complaints
+
+
+def test_what_a_spreadsheet_might_run_is_text(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        text = found.page.evaluate(
+            "bedplate.save.csv([['=1+1', '-0.5', '+0.1 to 2', '@x', '1,096.5', 'a,b', 'say \"x\"', null]])"
+        )
+        assert '\ufeff\'=1+1,-0.5,\'+0.1 to 2,\'@x,1096.5,"a,b","say ""x""",\r\n' == text
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_control_has_a_name_and_is_reached_by_key(browser: Browser, report: Path, width: int) -> None:
+    with opened(browser, report, width=width) as found:
+        for section in found.page.locator("section").all():
+            section.scroll_into_view_if_needed()
+        nameless = found.page.evaluate(
+            """() => [...document.querySelectorAll("main button, main select, main input, main a, main summary")]
+              .filter((one) => !(one.textContent.trim() || one.getAttribute("aria-label") || one.labels?.length))
+              .map((one) => one.outerHTML.slice(0, 120))"""
+        )
+        assert [] == nameless
+        unreachable = found.page.evaluate(
+            """() => [...document.querySelectorAll(".wide")].filter((one) => one.scrollWidth > one.clientWidth + 1
+              && one.tabIndex < 0).map((one) => one.parentElement.id + "/" + one.id)"""
+        )
+        assert [] == unreachable
