@@ -40,6 +40,13 @@ bedplate.data = (() => {
   const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
   const m = page.measurements;
   const rows = m.cell.map((_, index) => index);
+  const runsOf = new Map();
+  for (const i of rows) {
+    const key = `${m.cell[i]}/${m.run[i]}`;
+    if (m.canary[i]) continue;
+    if (!runsOf.has(key)) runsOf.set(key, []);
+    runsOf.get(key).push(i);
+  }
   const ordered = (numbers) => [...(numbers ?? [])].sort((one, other) => one - other);
   const first = (run) => page.runs[run]?.first ?? 0;
   // Metrics that no run has a value for are explained where they are missed, and not offered.
@@ -63,7 +70,7 @@ bedplate.data = (() => {
     named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}/0`) : undefined),
     heatMap: (study, run, metric, part) => maps.find((one) => one.study === study && one.run === run && one.metric === metric && one.part === part),
     partName: (part) => (part ? page.parts[part][0] : ""),
-    measurements: (cell, run) => rows.filter((i) => m.cell[i] === cell && m.run[i] === run && !m.canary[i]),
+    measurements: (cell, run) => runsOf.get(`${cell}/${run}`) ?? [],
     all: rows,
     panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].title}` : ""}${emulation(cell)}`,
     cellName: (index) => {
