@@ -16,7 +16,8 @@ from bedplate.model.metrics import METRICS
 from bedplate.report.courses import packed, packed_runs, precision_for, rounded
 from bedplate.report.effective import effective_document
 from bedplate.report.lmdb_view import lmdb_document
-from bedplate.report.page_choice import choice_document
+from bedplate.report.page_choice import choice_document, surroundings_document
+from bedplate.report.page_observations import observations_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
 from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.shelf import Shelf
@@ -76,6 +77,8 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
         "parts": [[part.label, part.group] for part in indices.parts],
         "runs": [_run(overviews, run, indices.metrics) for run in indices.runs],
         "factors": factors,
+        "surroundings": surroundings_document(overviews, indices.runs),
+        "observations": observations_document(overviews, indices.metrics, indices.parts),
         "cells": _cells(overviews, levels),
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),

@@ -1,16 +1,20 @@
 """What a reader of a page chooses by, and what keeps two cells from being compared: factors and surroundings.
 
 The page makes its verdicts itself, for any choice of cells. It needs what `compared` needs: by which factors
-cells differ, in what surroundings they were measured, and the figures of every run that have no place elsewhere.
+cells differ, and in what surroundings they were measured.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.visit import Outcome
 from bedplate.report.compared import candidates_of
 from bedplate.report.factors import level_text, short_name
 from bedplate.report.selection import STUDY
+from bedplate.report.surroundings import FOLLOWING, surroundings_of
+from bedplate.statistics.comparable import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +43,55 @@ def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]]
         for place, level in zip(places, found, strict=True):
             place.append(-1 if level is None else levels.index(level))
     return factors, places
+
+
+def surroundings_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """What `Surroundings` knows: `of` has for each cell its place in `kinds`, whose values are those of all its visits.
+
+    `own` are cells whose visits differ among themselves, with the sentences; `identical` and `notes` those of each
+    cell; `asked` the levels of each study's runs, where several studies may call two ways of measuring alike.
+    """
+    kinds: dict[str, int] = {}
+    places: list[int] = []
+    cells = [(number, cell) for number, found in enumerate(overviews) for cell in found.cells]
+    known: dict[tuple[int, str], dict[str, set[str]]] = {place: {} for place in cells}
+    for number, found in enumerate(overviews):
+        for visit in found.study.visits:
+            record = visit.record
+            place = (number, record.key.cell)
+            if place in known and not record.key.canary and record.outcome is Outcome.COMPLETED:
+                for name, value in surroundings_of(record).items():
+                    known[place].setdefault(name, set()).add(value)
+    for place in cells:
+        values = {name: sorted(known[place][name]) for name in NAMES if name in known[place]}
+        places.append(kinds.setdefault(json.dumps(values), len(kinds)))
+    facts = [overviews[number].cells[cell] for number, cell in cells]
+    index = {place: at for at, place in enumerate(cells)}
+    return {
+        "names": list(NAMES.items()),
+        "following": [[start, list(names)] for start, names in FOLLOWING.items()],
+        "kinds": [json.loads(text) for text in kinds],
+        "of": places,
+        "own": [[at, list(each.incomparable)] for at, each in enumerate(facts) if each.incomparable],
+        "identical": [
+            [at, [index[number, other] for other in each.identical_to]]
+            for at, ((number, _), each) in enumerate(zip(cells, facts, strict=True))
+            if each.identical_to
+        ],
+        "notes": [
+            [at, notes]
+            for at, each in enumerate(facts)
+            if (notes := [note for note in each.notes if "not comparable" not in note])
+        ],
+        "asked": [[_asked(found, run) for run in runs] for found in overviews]
+        if len(overviews) > 1
+        else None,
+    }
+
+
+def _asked(found: Overview, run: tuple[str, str]) -> dict[str, str] | None:
+    spec = found.spec(run) if run in found.runs else None
+    return None if spec is None else {name: str(level) for name, level in spec.levels.items()}
 
 
 def _typed(level: Scalar) -> tuple[str, Scalar]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bedplate.report.selection import Candidate
 
 # Which surroundings follow from a factor, by the start of its name.
-_FOLLOWING = {"kernel.": ("kernel",), "build.": ("build",), "build.engine": ("tools",)}
+FOLLOWING = {"kernel.": ("kernel",), "build.": ("build",), "build.engine": ("tools",)}
 
 
 class Surroundings:
@@ -74,9 +74,5 @@ def _explained(levels: Sequence[Mapping[str, object]]) -> frozenset[str]:
     names = {name for found in levels for name in found}
     varying = [name for name in names if len({repr(found.get(name)) for found in levels}) > 1]
     return frozenset(
-        key
-        for start, keys in _FOLLOWING.items()
-        for name in varying
-        if name.startswith(start)
-        for key in keys
+        key for start, keys in FOLLOWING.items() for name in varying if name.startswith(start) for key in keys
     )

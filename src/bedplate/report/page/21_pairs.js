@@ -1,0 +1,150 @@
+"use strict";
+// Which cell is held against which, and what came of it: report/matching.py and report/compared.py for any choice.
+//
+// A side is one cell, or all shown cells of a level. Two cells are a pair if they differ in nothing but what the sides
+// name. Without a contender every other shown cell, or every other level of the factor, is one.
+
+bedplate.pairs = (() => {
+  const { verdicts, choice } = bedplate;
+  const page = bedplate.document;
+  const m = page.measurements;
+  const around = page.surroundings;
+  const isLevel = (side) => side !== null && typeof side === "object";
+
+  const sparse = (rows) => new Map(rows);
+  const own = sparse(around.own);
+  const identical = sparse(around.identical);
+  const notes = sparse(around.notes);
+  const placeOf = new Map(page.factors.map((factor, place) => [factor.name, place]));
+  const study = placeOf.get("study");
+
+  const sideCells = (side) => (isLevel(side) ? choice.shown().filter((cell) => choice.levelOf(cell, side.factor) === side.level) : [side]);
+
+  // The cells of both sides, and which factors they name: all of them where a cell is named by itself.
+  const sidesOf = ({ baseline, contender }) => {
+    if (baseline === null) return null;
+    const first = sideCells(baseline);
+    const others = choice.shown().filter((cell) => !first.includes(cell) && (!isLevel(baseline) || choice.levelOf(cell, baseline.factor) !== null));
+    const second = contender === null ? others : sideCells(contender);
+    const cellNamed = !isLevel(baseline) || (contender !== null && !isLevel(contender));
+    const named = new Set(cellNamed ? placeOf.keys() : [baseline.factor, ...(contender === null ? [] : [contender.factor])]);
+    return { first, second, named };
+  };
+
+  const isNamed = (name, named) => named.has(name) || [...named].some((other) => name.startsWith(`${other}.`));
+  const has = (cell, place) => page.cells[cell].levels[place] >= 0;
+
+  const pairsOf = (state) => {
+    const sides = sidesOf(state);
+    if (!sides) return [];
+    const { first, second, named } = sides;
+    const shared = page.factors.map((factor, place) => place).filter((place) => place !== study && !isNamed(page.factors[place].name, named)
+      && first.some((cell) => has(cell, place)) && second.some((cell) => has(cell, place)));
+    const key = (cell) => shared.map((place) => page.cells[cell].levels[place]).join("/");
+    const partners = new Map();
+    for (const cell of first) partners.set(key(cell), [...(partners.get(key(cell)) ?? []), cell]);
+    const done = new Set();
+    return second.flatMap((cell) => {
+      const found = (partners.get(key(cell)) ?? []).filter((other) => other !== cell);
+      const within = found.filter((other) => page.cells[other].study === page.cells[cell].study);
+      return (within.length && !named.has("study") ? within : found).flatMap((other) => {
+        const pair = [other, cell].sort((a, b) => a - b).join("/");
+        if (done.has(pair)) return [];
+        done.add(pair);
+        return [{ baseline: other, contender: cell }];
+      });
+    });
+  };
+
+  // What factors explain: a kernel that is a factor may differ, and so may its build.
+  const explained = (cells) => {
+    const varying = page.factors.filter((_, place) => new Set(cells.map((cell) => page.cells[cell].levels[place])).size > 1);
+    const found = new Set(around.following.filter(([start]) => varying.some(({ name }) => name.startsWith(start))).flatMap(([, names]) => names));
+    return found.has("kernel") ? found.add("kernel_digest") : found;
+  };
+
+  // Why two cells stand side by side in a run, without a verdict; empty where they may be compared.
+  const incomparable = ({ baseline, contender }, run) => {
+    const cells = [baseline, contender];
+    const allowed = explained(cells);
+    const kinds = cells.map((cell) => around.kinds[around.of[cell]]);
+    const said = cells.flatMap((cell) => (own.get(cell) ?? []).map((words) => `visits of ${bedplate.data.cellName(cell)} differ: ${words}`));
+    for (const [key, name] of around.names) {
+      const values = [...new Set(kinds.flatMap((kind) => kind[key] ?? []))].sort();
+      if (!allowed.has(key) && values.length > 1) said.push(`${name}: ${values.join(", ")}`);
+    }
+    const asked = around.asked ? cells.map((cell) => around.asked[page.cells[cell].study][run] ?? {}) : [{}, {}];
+    for (const name of [...new Set(asked.flatMap(Object.keys))].sort()) {
+      const levels = asked.map((one) => one[name] ?? "default");
+      if (levels[0] !== levels[1]) said.push(`${name} of the run ${page.runs[run].run}: ${levels.join(", ")}`);
+    }
+    return [...new Set(said)];
+  };
+
+  const limits = new Map(page.observations.limits.map(([row, metric, limit]) => [`${row}/${metric}`, limit]));
+  let within = null;
+  // Figures of parts are unpacked when the first verdict over a part is asked for.
+  const open = async () => {
+    if (within) return;
+    const rows = (await bedplate.unpack(page.observations.within)) ?? [];
+    within = new Map(rows.map(([part, metric, places, values, ends]) => [`${part}/${metric}`, new Map(places.map((row, i) => [row, [values[i], ends[i]]]))]));
+  };
+
+  const figure = (row, metric, part) => (part ? within.get(`${part}/${metric}`)?.get(row) ?? [null, null] : [m.figures[metric][row], limits.get(`${row}/${metric}`) ?? null]);
+
+  const observations = (cell, run, metric, part) => new Map(bedplate.data.measurements(cell, run).map((row) => {
+    const [value, limit] = figure(row, metric, part);
+    const status = limit !== null ? "censored" : value === null ? "absent" : "measured";
+    return [m.repetition[row], { value, limit, status, outcome: m.outcome[row], validity: m.validity[row] }];
+  }));
+
+  const compared = (pair, { run, metric, part }) => {
+    const { baseline, contender } = pair;
+    const together = page.cells[baseline].study === page.cells[contender].study;
+    const same = together && (identical.get(baseline) ?? []).includes(contender);
+    const apart = incomparable(pair, run);
+    const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { sharesRepetitions: together });
+    const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? []))];
+    const promises = [baseline, contender].map((cell) => page.cells[cell].durability);
+    if (promises[0] !== promises[1]) said.push(`what survives a power cut differs: ${promises.join(" beside ")}; the two are not ranked by speed alone`);
+    return {
+      ...pair, run, metric, part, identical: same, incomparable: apart, notes: said,
+      medians: [baseline, contender].map((cell) => bedplate.data.summary(cell, run, metric, part)?.median ?? null),
+      // Without a basis it is in no family; its estimate stays as a description.
+      found: same || apart.length ? { ...found, verdict: "cannot tell", low: null, high: null, basis: null } : found,
+    };
+  };
+
+  // All pairs of a choice in every run and metric that is asked for, as one question whose verdicts hold together.
+  const judged = async (pairs, asked) => {
+    if (asked.some(({ part }) => part)) await open();
+    const all = asked.flatMap((one) => pairs.filter((pair) => [pair.baseline, pair.contender].every((cell) => bedplate.data.measurements(cell, one.run).length)).map((pair) => compared(pair, one)));
+    const together = verdicts.judgedTogether(all.map(({ found }) => found));
+    return all.map((one, place) => ({ ...one, found: together[place] }));
+  };
+
+  const word = (one) => {
+    if (one.identical) return "identical";
+    if (one.incomparable.length) return "side by side";
+    return one.found.verdict === "same" ? `same within ${(one.found.margin * 100).toPrecision(2).replace(/\.0$/, "")} %` : one.found.verdict;
+  };
+
+  const estimate = (found, value) => {
+    if (value === null) return "–";
+    if (found.kind === "ratio") return `×${value >= 100 || value < 0.01 ? value.toPrecision(3) : value.toFixed(3)}`;
+    return `${value > 0 ? "+" : ""}${bedplate.number(value)}`;
+  };
+
+  const interval = (found) => {
+    if (found.low === null && found.high === null) return "no interval";
+    if (found.high === null) return `at least ${estimate(found, found.low)}`;
+    return found.low === null ? `at most ${estimate(found, found.high)}` : `${estimate(found, found.low)} to ${estimate(found, found.high)}`;
+  };
+
+  const sideName = (side) => {
+    if (side === null) return "nothing";
+    return isLevel(side) ? `${page.factors[placeOf.get(side.factor)].words} ${side.level}` : bedplate.data.cellName(side);
+  };
+
+  return { pairsOf, judged, word, estimate, interval, sideName, isLevel };
+})();

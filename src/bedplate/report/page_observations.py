@@ -1,0 +1,49 @@
+"""The figures of single runs that verdicts need and that stand nowhere else on the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bedplate.model.figure import Status
+from bedplate.report.courses import packed, rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.figure import Figure
+    from bedplate.report.overview import Overview
+    from bedplate.report.page_parts import PagePart
+
+_FIGURE_DIGITS = 6
+
+
+def observations_document(
+    overviews: Sequence[Overview], metrics: Sequence[str], parts: Sequence[PagePart]
+) -> dict[str, Any]:
+    """The figures of single runs that stand nowhere else on the page: limits of whole runs, and all of parts.
+
+    `limits` are [measurement, metric, limit] of what was stopped there; `within` is packed: for each part and metric
+    the measurements, their values, null where there is none, and their limits, null where none was met.
+    """
+    measurements = [m for found in overviews for m in found.measurements]
+    metric_of = {name: index for index, name in enumerate(metrics)}
+    part_of = {(part.phase, part.item): index for index, part in enumerate(parts)}
+    limits: list[list[float]] = []
+    columns: dict[tuple[int, int], list[list[Any]]] = {}
+    for number, m in enumerate(measurements):
+        for name, figure in m.by_metric.items():
+            limit = _limit(figure)
+            if limit is not None and name in metric_of:
+                limits.append([number, metric_of[name], limit])
+        for (phase, item, name), figure in m.parts.items():
+            if name in metric_of and (phase, item) in part_of and figure.status is not Status.ABSENT:
+                rows = columns.setdefault((part_of[phase, item], metric_of[name]), [[], [], []])
+                rows[0].append(number)
+                rows[1].append(rounded(m.value(name, phase, item), _FIGURE_DIGITS))
+                rows[2].append(_limit(figure))
+    within = [[part, metric, *rows] for (part, metric), rows in columns.items()]
+    return {"limits": limits, "within": packed(within) if within else None}
+
+
+def _limit(figure: Figure) -> float | None:
+    return rounded(figure.limit, _FIGURE_DIGITS) if figure.status is Status.CENSORED else None
