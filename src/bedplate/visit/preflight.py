@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
+from bedplate.host.recorder import DRIVER as RECORDER
+from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
@@ -33,6 +35,8 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
     needs = (*filesystem.needs, *workload_for(request.dataset.workload).needs)
     reasons += [found.sentence for found in look(needs) if not found.found]
     reasons += _missing_files(request)
+    if RECORDER in request.native_drivers:
+        reasons += recorder_reasons()
     reasons += refusal_reasons(
         request.scratch_device,
         commands,

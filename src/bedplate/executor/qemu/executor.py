@@ -169,7 +169,11 @@ class QemuExecutor:
         assert self._directory is not None  # noqa: S101 -- made by _open
         kernel = self._kernel(request)
         surroundings = surroundings_of(
-            request.cell.filesystem.type, kernel, trees=self._trees, cache_directory=self._cache
+            request.cell.filesystem.type,
+            kernel,
+            trees=self._trees,
+            cache_directory=self._cache,
+            drivers=request.native_drivers,
         )
         equipped = self._with_journal(request)
         disks = disks_of(equipped, place=self._place)

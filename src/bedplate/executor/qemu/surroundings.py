@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.executor.qemu import zfs_modules
+from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.model.filesystem import TRAITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.executor.qemu.guest_kernel import GuestKernel
     from bedplate.host.apt.package_tree import PackageTree
+
+# It is a file system in user space, and loop devices go above its disks. Nothing asks for either by itself: there is
+# no udev, which would make the devices by which they are asked for.
+_FOR_THE_RECORDER = (("modprobe", "fuse"), ("modprobe", "loop"))
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,16 @@ class Surroundings:
 
 
 def surroundings_of(
-    filesystem: str, kernel: GuestKernel, *, trees: Sequence[PackageTree], cache_directory: Path
+    filesystem: str,
+    kernel: GuestKernel,
+    *,
+    trees: Sequence[PackageTree],
+    cache_directory: Path,
+    drivers: Collection[str] = (),
 ) -> Surroundings:
-    """The surroundings of a visit on this type; RequirementMissing where ZFS was not built."""
+    """The surroundings of a visit on this type with these drivers; RequirementMissing where ZFS was not built."""
     found = Surroundings(
+        load=_FOR_THE_RECORDER if RECORDER in drivers else (),
         path=tuple(entry for tree in trees for entry in tree.path),
         library_path=tuple(entry for tree in trees for entry in tree.library_path),
     )
@@ -42,7 +53,7 @@ def surroundings_of(
         return _with_zfs(found, kernel, cache_directory)
     # By the alias that mount(2) itself would ask for; what is built in, or lacking, does no harm here.
     types = TRAITS[filesystem].kernel_types if filesystem in TRAITS else ()
-    return Surroundings(tuple(("modprobe", f"fs-{name}") for name in types), found.path, found.library_path)
+    return replace(found, load=(*found.load, *(("modprobe", f"fs-{name}") for name in types)))
 
 
 def _with_zfs(found: Surroundings, kernel: GuestKernel, cache_directory: Path) -> Surroundings:
@@ -53,6 +64,7 @@ def _with_zfs(found: Surroundings, kernel: GuestKernel, cache_directory: Path) -
         )
     return Surroundings(
         load=(
+            *found.load,
             *(("modprobe", name) for name in tree.kernel_modules),
             *(("insmod", str(path)) for path in tree.modules),
         ),
