@@ -37,6 +37,7 @@ from bedplate.probe.kernel import (
 )
 from bedplate.units import MIB
 from bedplate.visit.declaration import declare, lmdb_settings
+from bedplate.visit.power_bench import VisitPowerBench
 from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.visit.server import ServerPlaces, start_server
 from bedplate.workload.protocol import Rig
@@ -361,6 +362,9 @@ class Stand:
             expected_answers=dict(self._request.expected_answers),
             answer_sources=dict(self._request.answer_sources),
             make_cold=lambda: self._make_cold(device, cluster, group),
+            power_bench=VisitPowerBench(
+                self._request, self._account, self._commands, self._ledger, self._log_directory, self._place
+            ),
         )
 
     def _make_cold(self, device: AttachedDevice, cluster: Cluster | None, group: Group) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Levels, Scalar
     from bedplate.model.visit import RunRecord
     from bedplate.probe.protocol import Probe
+    from bedplate.workload.power_cut.bench import PowerBench
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Rig:
     the visit. `engine_settings` are the cell's, for an engine that the workload itself opens; into
     `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
     later runs are held to. `answer_sources` say in which run of which visit an answer was found, where that is known. `make_cold` stops the server, mounts the file system anew and starts it again:
-    nothing is cached afterwards, and every session is gone. `emit` tells the caller of the visit what happens now.
+    nothing is cached afterwards, and every session is gone. `power_bench` records and replays power cuts. `emit` tells the caller of the visit what happens now.
     """
 
     dataset: Dataset
@@ -64,6 +65,7 @@ class Rig:
     expected_answers: MutableMapping[str, str]
     answer_sources: MutableMapping[str, str]
     make_cold: Callable[[], None]
+    power_bench: PowerBench | None = None
 
     @property
     def cluster(self) -> Cluster:

@@ -9,6 +9,7 @@ from bedplate.workload.bonnie import Bonnie
 from bedplate.workload.fio import Fio
 from bedplate.workload.lmdb import Lmdb
 from bedplate.workload.pgbench import Pgbench
+from bedplate.workload.power_cut.workload import PowerCut
 from bedplate.workload.tpch.workload import Tpch
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from bedplate.workload.protocol import Workload
 
-_ALL: tuple[Workload, ...] = (Pgbench(), Tpch(), Lmdb(), Bonnie(), Fio())
+_ALL: tuple[Workload, ...] = (Pgbench(), Tpch(), Lmdb(), Bonnie(), Fio(), PowerCut())
 WORKLOADS: Mapping[str, Workload] = {workload.name: workload for workload in _ALL}
 
 

@@ -14,7 +14,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bedplate.engine.postgresql import configuration
 from bedplate.engine.postgresql.session import Session, SessionFailed
@@ -27,7 +27,6 @@ from bedplate.model.visit import Comparison, EngineBuild
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bedplate.host.ledger import Ledger
     from bedplate.model.cell import BuildLevels, ClusterLevels
 
 DATABASE = "bedplate"
@@ -55,6 +54,18 @@ class Connection:
         return ("-h", str(self.socket_directory), "-p", "5432", "-U", self.account.name, self.database)
 
 
+class Holdings(Protocol):
+    """Where a server is written down before it is started: the visit's ledger."""
+
+    def note(self, holding: Holding) -> None:
+        """Write down what is about to be taken."""
+        ...
+
+    def settled(self, holding: Holding) -> None:
+        """Write down that it was given back."""
+        ...
+
+
 class Cluster:
     """One data directory and its server."""
 
@@ -67,7 +78,7 @@ class Cluster:
         log: Path,
         account: Account,
         commands: Commands,
-        ledger: Ledger,
+        ledger: Holdings,
         enter_group: Callable[[], None] | None = None,
     ) -> None:
         self.build = build
@@ -80,8 +91,10 @@ class Cluster:
         self._enter_group = enter_group
         self._server: subprocess.Popen[bytes] | None = None
 
-    def initialise(self, levels: ClusterLevels, build_levels: BuildLevels) -> None:
-        """Run initdb and write the configuration."""
+    def initialise(
+        self, levels: ClusterLevels, build_levels: BuildLevels, *, options: tuple[str, ...] = ()
+    ) -> None:
+        """Run initdb, with more `options` if need be, and write the configuration."""
         checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
         # Before 18 there is no --no-data-checksums, and none is the default.
         has_no_option = int(self.build.version.split(".", maxsplit=1)[0]) < 18
@@ -97,6 +110,7 @@ class Cluster:
                 "--encoding=UTF8",
                 "--locale=C",
                 *wanted,
+                *options,
             ],
             account=self.account,
             timeout_s=900,
@@ -105,13 +119,13 @@ class Cluster:
         with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(text)
 
-    def start(self, *, timeout_s: float = 300.0) -> None:
-        """Start the server and wait until it accepts connections."""
+    def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
+        """Start the server and wait until it accepts connections; `options` win over its configuration."""
         self._ledger.note(Holding("server", str(self.data_directory), self.build.prefix))
-        program = str(self.connection.program("postgres"))
+        argv = (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
         with self.log.open("ab") as log, held():
             self._server = subprocess.Popen(
-                [program, "-D", str(self.data_directory)],
+                argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -122,7 +136,7 @@ class Cluster:
                 # entered before, so both are done here, in that order.
                 preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
             )
-        self._commands.record.append((program, "-D", str(self.data_directory)))
+        self._commands.record.append(argv)
         self._wait_until_ready(time.monotonic() + timeout_s)
 
     def stop(self, *, timeout_s: float = 300.0) -> None:

@@ -1,0 +1,104 @@
+"""A file system after a power cut: mounting an image beside its twins, and the repair where a mount is not enough.
+
+The options are for images only: they say which of several copies of one file system is meant, and change nothing of what
+its recovery does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.host.command import Commands
+    from bedplate.model.cell import FilesystemLevels
+
+_EXT = ("ext2", "ext3", "ext4")
+# Since then the kernel mounts a second btrfs of the same identity under a passing one (fs/btrfs/super.c, temp_fsid).
+_BTRFS_TWINS_SINCE = (6, 7)
+_REPAIR_LIMIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class _Repair:
+    """A command, `{device}` and `{journal}` in its words; `journal_words` only with an external journal.
+
+    `done` are the statuses after which a mount may be tried again.
+    """
+
+    words: tuple[str, ...]
+    done: frozenset[int]
+    journal_words: tuple[str, ...] = ()
+
+
+# As the manuals name them: e2fsck(8), xfs_repair(8), btrfs-check(8), jfs_fsck(8), reiserfsck(8), fsck.f2fs(8),
+# ntfsfix(8), bcachefs(8). In order, each only where the one before it did not help. What is not here has none.
+_E2FSCK = (_Repair(("e2fsck", "-f", "-y"), frozenset({0, 1, 2, 3}), ("-j", "{journal}")),)
+_NTFSFIX = (_Repair(("ntfsfix", "-d"), frozenset({0})),)
+_REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
+    **dict.fromkeys(_EXT, _E2FSCK),
+    "xfs": (
+        _Repair(("xfs_repair",), frozenset({0}), ("-l", "{journal}")),
+        # Throws the log away: what is left where it cannot be replayed.
+        _Repair(("xfs_repair", "-L"), frozenset({0}), ("-l", "{journal}")),
+    ),
+    "btrfs": (_Repair(("btrfs", "check", "--repair", "--force"), frozenset({0})),),
+    "jfs": (_Repair(("fsck.jfs", "-f", "-p"), frozenset({0, 1}), ("-j", "{journal}")),),
+    "reiserfs": (
+        _Repair(("reiserfsck", "-q", "-y", "--fix-fixable"), frozenset({0, 1}), ("-j", "{journal}")),
+        _Repair(("reiserfsck", "-q", "-y", "--rebuild-tree"), frozenset({0, 1}), ("-j", "{journal}")),
+    ),
+    "f2fs": (_Repair(("fsck.f2fs", "-f", "-y"), frozenset({0, 1})),),
+    "ntfs3": _NTFSFIX,
+    "ntfs-3g": _NTFSFIX,
+    "bcachefs": (_Repair(("bcachefs", "fsck", "-y"), frozenset({0, 1})),),
+}
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Whether a repair left something that may be mounted; `text` is what it said."""
+
+    done: bool
+    text: str
+
+
+def repairs_of(type: str) -> int:  # noqa: A002 - the plan's word
+    """How many repairs there are to try, one after the other."""
+    return len(_REPAIRS.get(type, ()))
+
+
+def repair(
+    levels: FilesystemLevels, attempt: int, device_path: str, *, commands: Commands, journal_path: str | None
+) -> Repaired:
+    """The repair number `attempt` of a type, with everything answered by yes."""
+    chosen = _REPAIRS[levels.type][attempt]
+    journal = () if journal_path is None else chosen.journal_words
+    argv = [*chosen.words, *(word.format(journal=journal_path) for word in journal), device_path]
+    ended = commands.run(argv, timeout_s=_REPAIR_LIMIT_S, check=False)
+    return Repaired(ended.status in chosen.done, f"{' '.join(chosen.words)}: {ended.output[-2000:]}")
+
+
+def image_levels(levels: FilesystemLevels, journal_path: str | None) -> FilesystemLevels:
+    """The levels with which an image is mounted: ext finds its journal by a number that another boot, or loop, gives."""
+    extra: tuple[str, ...] = ()
+    if levels.type == "xfs":
+        extra = ("nouuid",)
+    elif levels.type in _EXT and journal_path is not None:
+        extra = (f"journal_path={journal_path}",)
+    return replace(levels, mount_options=(*levels.mount_options, *extra))
+
+
+def stands_beside_twins(levels: FilesystemLevels, *, kernel: str | None = None) -> bool:
+    """Whether two images of one file system can be mounted at the same time."""
+    if levels.type == "btrfs":
+        found = re.match(r"(\d+)\.(\d+)", kernel or os.uname().release)
+        return found is not None and (int(found[1]), int(found[2])) >= _BTRFS_TWINS_SINCE
+    if levels.type in (*_EXT, "xfs", "f2fs", "ntfs3", "nilfs2"):
+        return True
+    # A pool of ZFS is known by its name, JFS and ReiserFS look for their external journal on every disk.
+    return levels.type in ("jfs", "reiserfs") and levels.journal != "external"

@@ -1,0 +1,225 @@
+"""A worker that replays cuts: it builds each image, lets file system and engine recover on it, and asks the oracle.
+
+It lives in namespaces of its own (`power_bench.py` starts it there): its mounts go with it, its loop devices with the
+mounts, and every process of an engine with the first one, which it is. So nothing is left of a worker that was
+killed, and no ledger has to know what it did. Standard output: one PointRecord a line, as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engine.postgresql.cluster import Cluster
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
+from bedplate.filesystem.after_cut import image_levels, repair, repairs_of
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.account import server_account
+from bedplate.host.command import Commands
+from bedplate.host.mount import read_mount_table
+from bedplate.host.passing_loop import passing_loop
+from bedplate.model import codec
+from bedplate.model.engines import LMDB
+from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut.acknowledged import Acknowledgements
+from bedplate.workload.power_cut.bench import DATA_DIRECTORY, ReplayJob
+from bedplate.workload.power_cut.image import ImageBuilder
+from bedplate.workload.power_cut.log import JOURNAL, read_log
+from bedplate.workload.power_cut.positions import building_order
+from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.host.ledger import Holding
+    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.workload.power_cut.image import Built
+
+
+class _HeldByNamespace:
+    """What a server needs of a ledger where the namespace is the ledger."""
+
+    def note(self, holding: Holding) -> None:
+        """It ends with the namespace."""
+
+    def settled(self, holding: Holding) -> None:
+        """As above."""
+
+
+class CutSite:
+    """Where the images of one job are mounted, one after the other. `directory` is empty, and best on tmpfs."""
+
+    def __init__(self, job: ReplayJob, directory: Path, *, commands: Commands) -> None:
+        self._job = job
+        self._commands = commands
+        self._account = server_account()
+        self._filesystem = filesystem_for(job.filesystem.type)
+        self._directory = directory
+        self._mount_point = directory / "mount"
+        self._socket = directory / "socket"
+        for path in (self._mount_point, self._socket):
+            path.mkdir()
+        shutil.chown(self._socket, self._account.uid, self._account.gid)
+
+    def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, Answer | None]:
+        """Recover one image and ask what is on it; the image is another one afterwards."""
+        with ExitStack() as stack:
+            device = stack.enter_context(passing_loop(built.disk))
+            journal = None if built.journal is None else stack.enter_context(passing_loop(built.journal))
+            recovered = self._mount(device, journal)
+            if not recovered.mounted:
+                return recovered, None
+            try:
+                answer = self._ask(promised)
+            finally:
+                self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=journal)
+            if not recovered.repaired and not answer.detected and not answer.silent:
+                recovered = self._check(recovered, device, journal)
+            return recovered, answer
+
+    def _mount(self, device: str, journal: str | None) -> Recovered:
+        """By the kernel's own recovery, else after each of the type's repairs in turn."""
+        levels = image_levels(self._job.filesystem, journal)
+        problems: list[str] = []
+        fsck_s: float | None = None
+        for attempt in range(-1, repairs_of(levels.type)):
+            if attempt >= 0:
+                started = time.monotonic()
+                repaired = repair(levels, attempt, device, commands=self._commands, journal_path=journal)
+                fsck_s = (fsck_s or 0.0) + time.monotonic() - started
+                problems.append(repaired.text)
+                if not repaired.done:
+                    continue
+            started = time.monotonic()
+            try:
+                self._filesystem.mount(
+                    levels, device, self._mount_point, commands=self._commands, journal_path=journal
+                )
+            except BedplateError as error:
+                problems += error.reasons
+                continue
+            return Recovered(
+                mounted=True,
+                repaired=attempt >= 0,
+                mount_s=time.monotonic() - started,
+                fsck_s=fsck_s,
+                problems=tuple(problems),
+            )
+        return Recovered(mounted=False, fsck_s=fsck_s, problems=tuple(problems))
+
+    def _check(self, recovered: Recovered, device: str, journal: str | None) -> Recovered:
+        """Whether a repair finds work although all was well; how long it takes where it does."""
+        levels = self._job.filesystem
+        checked = self._filesystem.check(levels, device, commands=self._commands, journal_path=journal)
+        if checked.clean:
+            return Recovered(mounted=True, unclean=False, mount_s=recovered.mount_s)
+        started = time.monotonic()
+        has_repair = repairs_of(levels.type) > 0
+        if has_repair:
+            repair(levels, 0, device, commands=self._commands, journal_path=journal)
+        return Recovered(
+            mounted=True,
+            unclean=True,
+            mount_s=recovered.mount_s,
+            fsck_s=time.monotonic() - started if has_repair else None,
+            problems=(f"it mounted, and a check finds errors: {checked.text}",),
+        )
+
+    def _ask(self, promised: Mapping[int, int]) -> Answer:
+        """What the engine says; a file system that gives errors is what an engine complains of."""
+        subject, place = self._job.subject, self._mount_point / DATA_DIRECTORY
+        try:
+            if subject.engine == LMDB:
+                driver = str(subject.drivers[lmdb.DRIVER.name])
+                return lmdb.examine(place, driver, promised, account=self._account, commands=self._commands)
+            return self._ask_postgresql(place, promised)
+        except OSError as error:
+            return Answer(None, detected=(f"{error.filename or place}: {error.strerror}",))
+
+    def _ask_postgresql(self, place: Path, promised: Mapping[int, int]) -> Answer:
+        build = self._job.subject.build
+        if build is None:
+            raise BedplateError("the job names no build of PostgreSQL to start on its images")
+        cluster = Cluster(
+            build=build,
+            data_directory=place,
+            socket_directory=self._socket,
+            log=self._directory / "server.log",
+            account=self._account,
+            commands=self._commands,
+            ledger=_HeldByNamespace(),
+        )
+        # Of a server that is killed, files in /dev/shm would be left.
+        options = ("-c", f"unix_socket_directories={self._socket}", "-c", "dynamic_shared_memory_type=mmap")
+        return postgresql.examine(cluster, promised, rows=self._job.subject.rows, start_options=options)
+
+
+def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:
+    """Replay every `of`-th point from number `share` on, and print what came of each."""
+    site = CutSite(job, directory, commands=Commands())
+    images = directory / "images"
+    images.mkdir()
+    lost = (JOURNAL,) if job.loses_journal else ()
+    with read_log(log_file) as log:
+        marks = Acknowledgements(log)
+        builder = ImageBuilder(
+            log,
+            directory,
+            job.sizes,
+            window_bytes=job.window_bytes,
+            measured_from=job.measured_from,
+            lost=lost,
+        )
+        with builder:
+            for point in building_order(job.points)[share::of]:
+                print(codec.dumps(_replay(point, builder, marks, site, images), indent=None), flush=True)
+
+
+def _replay(
+    point: CutPoint, builder: ImageBuilder, marks: Acknowledgements, site: CutSite, images: Path
+) -> PointRecord:
+    built = builder.build(point, images)
+    acknowledged = marks.before(point.position)
+    try:
+        recovered, answer = site.examine(built, acknowledged.highest)
+    finally:
+        for path in built.images:
+            path.unlink(missing_ok=True)
+    return judge(point, built.window, acknowledged, recovered, answer)
+
+
+def let_go_of(places: Path, commands: Commands) -> None:
+    """Unmount, in this namespace alone, what the visit has mounted: a copy would keep its devices busy."""
+    inside = [entry.target for entry in read_mount_table() if Path(entry.target).is_relative_to(places)]
+    for target in reversed(inside):
+        commands.run(["umount", "--lazy", target], check=False)
+
+
+def main(arguments: list[str]) -> int:
+    """Replay one share of a job."""
+    parser = argparse.ArgumentParser(prog="power_cut_worker", description=__doc__)
+    parser.add_argument("job", type=Path, help="a ReplayJob, as JSON")
+    parser.add_argument("log", type=Path, help="the recorder's log")
+    parser.add_argument("directory", type=Path, help="an empty folder on a tmpfs")
+    parser.add_argument("--share", type=int, default=0)
+    parser.add_argument("--of", type=int, default=1)
+    parser.add_argument("--let-go-of", type=Path, help="what is mounted below is not this worker's")
+    given = parser.parse_args(arguments)
+    try:
+        if given.let_go_of is not None:
+            let_go_of(given.let_go_of.resolve(), Commands())
+        job = codec.read(ReplayJob, given.job)
+        replay_share(job, given.log, given.directory, share=given.share, of=given.of)
+    except BedplateError as error:
+        print(*error.reasons, sep="\n", file=sys.stderr)
+        return EXIT_SOME_RUNS_FAILED
+    return EXIT_DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""What a run of power cuts needs of its visit: a stand whose devices log, and workers that replay cuts of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate.model.cell import FilesystemLevels  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.levels import Levels  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.power_cut import CutPoint  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from bedplate.engine.postgresql.cluster import Cluster
+    from bedplate.model.cell import Cell
+    from bedplate.model.power_cut import PointRecord
+
+# Where the engine's files are on a file system that was recorded, and then in every image of it.
+DATA_DIRECTORY = "data"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose data stand on the recorded file system, and what its oracle has to know of them.
+
+    `rows` are the accounts of a PostgreSQL, or the entries of an LMDB, that were there before the clients began.
+    `drivers` are paths of built C drivers by name, `settings` the engine's.
+    """
+
+    engine: str
+    rows: int
+    settings: Levels
+    drivers: Levels
+    build: EngineBuild | None = None
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """Everything that decides what comes of the points of one log, but the log itself.
+
+    `filesystem` are the levels that were recorded. Sizes in bytes; `journal_bytes` is None without an external
+    journal, and `loses_journal` says that it stood in memory and is gone after each cut.
+    """
+
+    filesystem: FilesystemLevels
+    subject: Subject
+    points: tuple[CutPoint, ...]
+    image_bytes: int
+    window_bytes: int
+    measured_from: int
+    journal_bytes: int | None = None
+    loses_journal: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the disk and, where there is one, of the journal."""
+        return (self.image_bytes, *(() if self.journal_bytes is None else (self.journal_bytes,)))
+
+
+class RecordedStand(Protocol):
+    """A file system of the cell on devices that log, empty at first, with room for the engine's files.
+
+    `log` is whole once `seal` has returned. `memory` is a folder on tmpfs, for what must not be logged.
+    """
+
+    data_directory: Path
+    mark_file: Path
+    log: Path
+    memory: Path
+    journal_bytes: int | None
+    loses_journal: bool
+
+    def cluster(self) -> Cluster:
+        """A PostgreSQL of the cell's build in the data directory, not yet initialised."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Write a mark of the workload's own into the log."""
+        ...
+
+    def settle(self) -> None:
+        """Bring everything that was written so far to the medium."""
+        ...
+
+    def seal(self) -> None:
+        """End the log here; BedplateError if it lacks anything."""
+        ...
+
+
+class PowerBench(Protocol):
+    """Made by the visit, which knows the file system, the account and the ledger; `build` is the server's, if any."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell under test."""
+        ...
+
+    @property
+    def build(self) -> EngineBuild | None:
+        """The PostgreSQL that was built for it."""
+        ...
+
+    def recorded(self, image_bytes: int) -> AbstractContextManager[RecordedStand]:
+        """A stand until the block ends, its disk so large; BedplateError says why there can be none."""
+        ...
+
+    def replayed(self, log: Path, job: ReplayJob, told: Callable[[str], None]) -> Iterator[PointRecord]:
+        """What came of each point, in the order in which it is done; BedplateError if a worker dies.
+
+        `told` is given what the workers say on standard error.
+        """
+        ...

@@ -1,0 +1,115 @@
+"""What is found after one cut, and what that is called: a pure judgement of what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.model.power_cut import PointOutcome, PointRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.power_cut import CutPoint
+    from bedplate.workload.power_cut.acknowledged import Acknowledged
+    from bedplate.workload.power_cut.window import Window
+
+# Enough for a person; a page of errors says no more.
+_PROBLEMS_KEPT = 6
+_PROBLEM_LENGTH = 400
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What clients were promised while they were recorded, in how many seconds, and by which engine's version."""
+
+    acknowledged: int
+    seconds: float
+    version: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """How a file system came back. `mounted` is false where neither a mount nor its repair helped.
+
+    `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
+    asked and it was unmounted again, None where it was not checked. Times in seconds.
+    """
+
+    mounted: bool
+    repaired: bool = False
+    unclean: bool | None = None
+    mount_s: float | None = None
+    fsck_s: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the oracle was told by an engine on its recovered data.
+
+    `present` is the last transaction of each client that is there; None where nothing could be asked. `detected`
+    are the engine's own complaints, `silent` what it works on with and only the oracle finds.
+    """
+
+    present: Mapping[int, int] | None
+    detected: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    start_s: float | None = None
+    oracle_s: float | None = None
+
+
+def judge(
+    point: CutPoint, window: Window, acknowledged: Acknowledged, recovered: Recovered, answer: Answer | None
+) -> PointRecord:
+    """One point's record; `answer` is None where there was no file system to ask an engine on."""
+    present = None if answer is None else answer.present
+    missing = None if present is None else acknowledged.missing(present)
+    found = () if answer is None else (*answer.detected, *answer.silent)
+    lost = (
+        ()
+        if missing is None or not missing.transactions
+        else (_lost_words(missing.transactions, acknowledged),)
+    )
+    return PointRecord(
+        point=point,
+        outcome=_outcome(recovered, answer, lost=bool(lost)),
+        flush_position=window.flush_position,
+        volatile_writes=window.volatile_writes,
+        volatile_bytes=window.volatile_bytes,
+        kept_writes=window.kept_writes,
+        acknowledged=acknowledged.transactions,
+        lost_transactions=0 if missing is None else missing.transactions,
+        lost_ms=None if missing is None else missing.first_ms,
+        consistent=not found if found or present is not None else None,
+        mount_s=recovered.mount_s,
+        fsck_s=recovered.fsck_s,
+        engine_start_s=None if answer is None else answer.start_s,
+        oracle_s=None if answer is None else answer.oracle_s,
+        problems=tuple(_shortened(text) for text in (*found, *lost, *recovered.problems)[:_PROBLEMS_KEPT]),
+    )
+
+
+def _outcome(recovered: Recovered, answer: Answer | None, *, lost: bool) -> PointOutcome:
+    """The gravest of what was found."""
+    if answer is None or not recovered.mounted:
+        return PointOutcome.FILE_SYSTEM_LOST
+    # An engine that complains and is wrong besides has been caught; one that only is wrong has not.
+    if answer.detected:
+        return PointOutcome.DETECTED
+    if answer.silent:
+        return PointOutcome.SILENT
+    if lost:
+        return PointOutcome.LOST
+    if recovered.repaired or recovered.unclean:
+        return PointOutcome.NEEDS_FSCK
+    return PointOutcome.OK
+
+
+def _lost_words(transactions: int, acknowledged: Acknowledged) -> str:
+    return f"{transactions} of {acknowledged.transactions} acknowledged transactions are missing"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _PROBLEM_LENGTH else f"{line[: _PROBLEM_LENGTH - 1]}…"

@@ -1,0 +1,264 @@
+"""Power cuts as a workload: record a short run, cut its log at many points, and see what is left at each.
+
+recording   clients on a file system of the cell whose devices log; never the timed run of another workload
+points      every cut replayed: image, recovery, oracle; a line of points.jsonl each, as it comes
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from bedplate.engine.native import LIBFUSE3
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.host.recorder import DRIVER as RECORDER
+from bedplate.host.requirement import Need
+from bedplate.model import codec
+from bedplate.model.engines import LMDB
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import (
+    DEFAULT_PROFILES,
+    ENGINE,
+    LOG_FILE,
+    POINTS_FILE,
+    RECORDING_FILE,
+    WORKLOAD,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.visit import TimedItem
+from bedplate.units import MIB
+from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut.bench import ReplayJob, Subject
+from bedplate.workload.power_cut.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
+from bedplate.workload.power_cut.positions import choose_points
+from bedplate.workload.protocol import Driver
+from bedplate.workload.recording import Recording
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.power_cut import PointRecord
+    from bedplate.model.visit import RunRecord
+    from bedplate.workload.power_cut.bench import PowerBench, RecordedStand
+    from bedplate.workload.power_cut.log import Log
+    from bedplate.workload.power_cut.replaying import Driven
+    from bedplate.workload.protocol import Rig
+
+RECORDING = "recording"
+POINTS = "points"
+# Points whose device ignores every flush: if they are not bad, the oracle sees nothing.
+CONTROLS = 6
+JOB_FILE = "job.json"
+# The log is some hundred megabytes, mostly of zeros and of pages that are alike.
+_DEFLATE_LEVEL = 1
+
+
+class PowerCut:
+    """`type = "power_cut"` in a plan."""
+
+    name = WORKLOAD
+    # Raised whenever a change of how points are made or judged makes old and new verdicts incomparable.
+    protocol = "power_cut 1"
+    needs: tuple[Need, ...] = (
+        Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
+        Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
+    )
+    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)), lmdb.DRIVER)
+
+    def load(self, dataset: Dataset, rig: Rig) -> None:
+        """Nothing: what is loaded has to be in the log."""
+
+    def run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
+        """One recording and its points. A verdict is made from the files, and not here."""
+        recording = Recording(spec, rig, directory)
+        try:
+            _Cuts(recording).run()
+        except VisitFailed:
+            raise
+        except BedplateError as error:
+            recording.reasons.extend(error.reasons)
+        return recording.record()
+
+
+class _Cuts:
+    """The recording and the points of one run."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._rig = recording.rig
+        levels, dataset = recording.spec.levels, recording.rig.dataset.levels
+        self._is_lmdb = dataset.text(ENGINE) == LMDB
+        self._image_bytes = dataset.integer("image_bytes") or 512 * MIB
+        self._clients = dataset.integer("clients") or 2
+        self._duration_s = dataset.number("duration_s") or 4.0
+        self._points = levels.integer("points") or 200
+        self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
+        seed = levels.integer("seed")
+        self._seed = self._rig.seed if seed is None else seed
+        names = [name for name in (levels.text("profiles") or "").split(",") if name]
+        self._profiles = tuple(map(Profile, names)) or DEFAULT_PROFILES
+        self._bound_ms: float | None = None
+        self._engine_facts = Levels()
+
+    @property
+    def _bench(self) -> PowerBench:
+        if self._rig.power_bench is None:
+            raise BedplateError("a power cut needs a stand that can be recorded, and this visit has none")
+        return self._rig.power_bench
+
+    def run(self) -> None:
+        recording = self._recording
+        recording.tell(RECORDING, "the file system and the engine", done=0, of=1)
+        with self._bench.recorded(self._image_bytes) as stand:
+            with recording.timed_phase(RECORDING):
+                driven = self._record(stand)
+            stand.seal()
+            journal_bytes, loses_journal = stand.journal_bytes, stand.loses_journal
+        self._rig.tool_versions["engine of power cuts"] = driven.version
+        try:
+            with read_log(stand.log) as log:
+                begin, end = _span(log)
+                job = self._job(log, begin, end, journal_bytes, loses_journal=loses_journal)
+                facts = self._facts(log, begin, end, driven, job)
+            codec.write(recording.directory / RECORDING_FILE, facts)
+            codec.write(recording.directory / JOB_FILE, job)
+            with recording.timed_phase(POINTS):
+                is_bad = self._replay(stand.log, job)
+            if is_bad:
+                keep_log(stand.log, recording.directory / LOG_FILE)
+        finally:
+            shutil.rmtree(stand.log.parent)
+
+    def _record(self, stand: RecordedStand) -> Driven:
+        """The engine's files from nothing, and the clients on them; the engine is not stopped."""
+        rig, recording = self._rig, self._recording
+        if self._is_lmdb:
+            self._engine_facts = Levels(lmdb.facts_of(rig))
+            output = recording.directory / "logs" / "power_cut_lmdb"
+            recording.tell(RECORDING, "the clients", done=1, of=1)
+            return lmdb.drive(
+                rig,
+                stand.data_directory,
+                stand.mark_file,
+                output,
+                clients=self._clients,
+                duration_s=self._duration_s,
+                seed=self._seed,
+            )
+        cluster = stand.cluster()
+        postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build)
+        settings = postgresql.settings_of(cluster)
+        self._bound_ms = postgresql.bound_ms(settings)
+        self._engine_facts = Levels(settings)
+        stand.settle()
+        recording.tell(RECORDING, "the clients", done=1, of=1)
+        stand.mark(lmdb.BEGIN)
+        driven = postgresql.drive(
+            cluster, stand.mark_file, clients=self._clients, duration_s=self._duration_s, seed=self._seed
+        )
+        stand.mark(lmdb.END)
+        return driven
+
+    def _job(
+        self, log: Log, begin: int, end: int, journal_bytes: int | None, *, loses_journal: bool
+    ) -> ReplayJob:
+        rig = self._rig
+        points = choose_points(
+            log,
+            points=self._points,
+            profiles=self._profiles,
+            seed=self._seed,
+            measured_from=begin,
+            measured_until=end,
+            window_bytes=self._window_bytes,
+            controls=CONTROLS,
+        )
+        drivers = {} if not self._is_lmdb else {lmdb.DRIVER.name: rig.native_drivers[lmdb.DRIVER.name]}
+        return ReplayJob(
+            filesystem=self._bench.cell.filesystem,
+            subject=Subject(
+                engine=rig.dataset.levels.text(ENGINE) or "postgresql",
+                rows=lmdb.ACCOUNTS if self._is_lmdb else postgresql.ACCOUNTS,
+                settings=rig.engine_settings,
+                drivers=Levels(drivers),
+                build=None if self._is_lmdb else self._bench.build,
+            ),
+            points=points,
+            image_bytes=self._image_bytes,
+            window_bytes=self._window_bytes,
+            measured_from=begin,
+            journal_bytes=journal_bytes,
+            loses_journal=loses_journal,
+        )
+
+    def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
+        measured = range(begin, end)
+        flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
+        writes = [index for index in measured if log.is_write(index)]
+        return RecordingFacts(
+            entries=len(measured),
+            measured_from=begin,
+            writes=len(writes),
+            flushes=flushes[DISK],
+            discards=sum(1 for index in measured if log.flags[index] & DISCARD),
+            write_bytes=sum(log.lengths[index] for index in writes),
+            acknowledged=driven.acknowledged,
+            clients=self._clients,
+            seconds=driven.seconds,
+            window_bytes=job.window_bytes,
+            image_bytes=job.image_bytes,
+            journal_flushes=None if job.journal_bytes is None else flushes[JOURNAL],
+            loses_journal=job.loses_journal,
+            bound_ms=self._bound_ms,
+            bound_transactions=lmdb.bound_transactions(self._rig.engine_settings) if self._is_lmdb else None,
+            facts={**self._engine_facts, "engine_version": driven.version, "kernel": os.uname().release},
+        )
+
+    def _replay(self, log: Path, job: ReplayJob) -> bool:
+        """Write down every point; whether one is bad that should not be."""
+        recording, is_bad = self._recording, False
+        started = time.monotonic()
+        told: list[str] = []
+        with (recording.directory / POINTS_FILE).open("w", encoding="utf-8") as file:
+            for done, record in enumerate(self._bench.replayed(log, job, told.append), start=1):
+                file.write(codec.dumps(record, indent=None) + "\n")
+                file.flush()
+                is_bad |= record.outcome.is_bad and not record.point.control
+                recording.tell(POINTS, _words(record), done=done, of=len(job.points))
+        if told:
+            (recording.directory / "logs" / "workers").write_text("\n".join(told) + "\n", encoding="utf-8")
+        recording.add(
+            TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
+        )
+        return is_bad
+
+
+def keep_log(log: Path, target: Path) -> None:
+    """Deflate a log; a reader finds the whole of it or nothing."""
+    part = target.with_name(f".{target.name}.part")
+    with log.open("rb") as source, gzip.open(part, "wb", compresslevel=_DEFLATE_LEVEL) as packed:
+        shutil.copyfileobj(source, packed, 4 * MIB)
+    part.replace(target)
+
+
+def _span(log: Log) -> tuple[int, int]:
+    """From the entry at which the clients began to the one at which they had ended."""
+    begin = log.find_mark(lmdb.BEGIN.encode())
+    if begin is None:
+        raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
+    end = log.find_mark(lmdb.END.encode(), begin)
+    return begin, len(log) if end is None else end
+
+
+def _flushes(log: Log, measured: range, device: int) -> int:
+    return sum(1 for index in measured if log.flags[index] & FLUSH and log.devices[index] == device)
+
+
+def _words(record: PointRecord) -> str:
+    control = ", a control" if record.point.control else ""
+    return f"{record.point.profile.value} at {record.point.position}{control}: {record.outcome.value}"
