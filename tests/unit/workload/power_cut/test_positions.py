@@ -161,6 +161,13 @@ def test_a_lying_device_loses_a_promise_at_every_control(
             assert 0 < promised.missing(there).transactions
 
 
+def test_a_control_waits_until_a_client_was_promised_a_second_transaction(tmp_path: Path) -> None:
+    # Nothing is promised for 90 % of the log; with three clients the fourth mark decides.
+    entries = [*[a_write(k) for k in range(360)], *transactions(13, 3)]
+    found = chosen(tmp_path, entries, points=0, controls=40)
+    assert all(point.position >= 360 + 4 * 3 for point in found)
+
+
 def test_controls_without_marks_are_still_chosen(tmp_path: Path) -> None:
     found = chosen(tmp_path, [a_write(k) for k in range(5)], points=0, controls=2)
     assert all(1 <= point.position <= 5 for point in found)
