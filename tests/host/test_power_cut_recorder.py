@@ -3,108 +3,40 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.recorder_lab import SIZES, SOURCES, RecorderLab, counted, recorder_driver, recorder_lab, replayed
 
-from bedplate.engine.native import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.errors import DeviceInUse, RequirementMissing
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.ledger import Ledger, release_orphans
+from bedplate.host.ledger import release_orphans
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, unmount
 from bedplate.host.process import start_time
-from bedplate.host.recorder import (
-    DRIVER,
-    Recorder,
-    RecorderFailed,
-    RecorderSizes,
-    RecorderStatus,
-    recorder_reasons,
-)
+from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
 from bedplate.units import MIB
-from bedplate.workload.power_cut.log import DISCARD, FLUSH, JOURNAL, Log, read_log
+from bedplate.workload.power_cut.log import DISCARD, FLUSH, JOURNAL, read_log
 
 pytestmark = pytest.mark.host
-
-SOURCES = Path(__file__).resolve().parents[2]
-SIZES = RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=128 * MIB, journal_bytes=16 * MIB)
 
 
 @pytest.fixture(scope="module")
 def driver() -> Path:
-    requirement = library_requirement(LIBFUSE3, reason="the power-cut recorder", commands=Commands())
-    if not requirement.found:
-        pytest.skip(requirement.sentence)
-    if reasons := recorder_reasons():
-        pytest.skip("; ".join(reasons))
-    return ensure_driver(
-        DRIVER,
-        source=SOURCES / "drivers" / f"{DRIVER}.c",
-        cache_directory=cache_directory() / "drivers",
-        commands=Commands(),
-        libraries=(LIBFUSE3,),
-    )
-
-
-class Place:
-    """A folder on tmpfs and a ledger, and what was started in them."""
-
-    def __init__(self, base: Path, driver: Path) -> None:
-        self.base = base
-        self.driver = driver
-        self.commands = Commands()
-        self.ledger = Ledger.open(base / "state", "test")
-        self.folder = base / "recording"
-        self.folder.mkdir()
-
-    def start(self, sizes: RecorderSizes = SIZES) -> Recorder:
-        return Recorder.start(self.driver, self.folder, sizes, ledger=self.ledger, commands=self.commands)
+    return recorder_driver()
 
 
 @pytest.fixture
-def place(driver: Path) -> Iterator[Place]:
-    base = Path(tempfile.mkdtemp(prefix="bedplate-test-recorder-", dir="/dev/shm"))
-    found = Place(base, driver)
-    try:
+def place(driver: Path) -> Iterator[RecorderLab]:
+    with recorder_lab(driver) as found:
         yield found
-        assert () == found.ledger.held()
-    finally:
-        found.ledger.release(Commands())
-        found.ledger.close()
-        shutil.rmtree(base)
 
 
-def replayed(log: Log, device: int, size: int) -> bytes:
-    """What the log says that a disk holds, by the plainest way."""
-    image = bytearray(size)
-    for index in range(len(log)):
-        entry = log.entry(index)
-        if entry.device != device:
-            continue
-        if log.is_write(index):
-            image[entry.offset : entry.offset + entry.length] = log.data(index)
-        elif entry.flags & DISCARD:
-            image[entry.offset : entry.offset + entry.length] = bytes(entry.length)
-    return bytes(image)
-
-
-def counted(log: Log, flag: int, device: int) -> int:
-    return sum(bool(log.flags[index] & flag) and log.devices[index] == device for index in range(len(log)))
-
-
-def device_of(status: RecorderStatus, name: str) -> object:
-    return next(device for device in status.devices if device.name == name)
-
-
-def test_what_is_written_to_both_disks_stands_in_one_log(place: Place) -> None:
+def test_what_is_written_to_both_disks_stands_in_one_log(place: RecorderLab) -> None:
     with place.start() as recorder:
         assert recorder.journal is not None
         for number, path in enumerate((recorder.disk, recorder.journal, recorder.disk)):
@@ -130,7 +62,7 @@ def test_what_is_written_to_both_disks_stands_in_one_log(place: Place) -> None:
     assert not (place.folder / "store").exists()
 
 
-def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkfs(place: Place) -> None:
+def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkfs(place: RecorderLab) -> None:
     target = place.base / "mount"
     target.mkdir()
     with place.start() as recorder:
@@ -157,7 +89,7 @@ def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkf
     place.commands.run(["e2fsck", "-f", "-n", str(image)])
 
 
-def test_a_sealed_log_takes_nothing_more_and_the_disks_go_on(place: Place) -> None:
+def test_a_sealed_log_takes_nothing_more_and_the_disks_go_on(place: RecorderLab) -> None:
     with place.start() as recorder:
         recorder.disk.open("r+b").write(b"before" + bytes(506))
         sealed = recorder.seal()
@@ -170,7 +102,7 @@ def test_a_sealed_log_takes_nothing_more_and_the_disks_go_on(place: Place) -> No
         assert bytes(log.data(0, 0, 6)) == b"before"
 
 
-def test_a_full_log_names_itself_and_fails_what_comes_after(place: Place) -> None:
+def test_a_full_log_names_itself_and_fails_what_comes_after(place: RecorderLab) -> None:
     recorder = place.start(RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=1 * MIB))
     file = os.open(recorder.disk, os.O_RDWR)
     for number in range(227):
@@ -190,7 +122,7 @@ def test_a_full_log_names_itself_and_fails_what_comes_after(place: Place) -> Non
         assert 227 == len(log)
 
 
-def test_a_line_is_a_mark_and_what_is_too_long_is_refused(place: Place) -> None:
+def test_a_line_is_a_mark_and_what_is_too_long_is_refused(place: RecorderLab) -> None:
     with place.start() as recorder:
         recorder.write_mark("one\ntwo\n")
         recorder.write_mark("x" * 468)
@@ -202,7 +134,7 @@ def test_a_line_is_a_mark_and_what_is_too_long_is_refused(place: Place) -> None:
         assert [log.mark(index) for index in range(len(log))] == [b"one", b"two", b"x" * 468]
 
 
-def test_anybody_may_mark_and_only_root_may_write_the_disk(place: Place) -> None:
+def test_anybody_may_mark_and_only_root_may_write_the_disk(place: RecorderLab) -> None:
     place.base.chmod(0o755)
     with place.start() as recorder:
         for path, is_open in ((recorder.mark, True), (recorder.disk, False)):
@@ -218,7 +150,7 @@ def test_anybody_may_mark_and_only_root_may_write_the_disk(place: Place) -> None
             assert is_open == (done.returncode == 0), done.stderr
 
 
-def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: Place) -> None:
+def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: RecorderLab) -> None:
     recorder = place.start()
     with recorder.disk.open("r+b", buffering=0) as file:
         file.write(b"kept" + bytes(508))
@@ -233,7 +165,7 @@ def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: Place) -> No
         assert 1 == len(log)
 
 
-def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(place: Place) -> None:
+def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(place: RecorderLab) -> None:
     """A process that starts a recorder, mounts above it and is killed."""
     target = place.base / "mount"
     target.mkdir()
@@ -272,7 +204,9 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert start_time(int(done.stdout)) is None
 
 
-def test_it_is_busy_while_a_loop_device_stands_above(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_busy_while_a_loop_device_stands_above(
+    place: RecorderLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recorder = place.start()
     device = recorder.attach(recorder.disk)
     monkeypatch.setattr(
@@ -285,17 +219,17 @@ def test_it_is_busy_while_a_loop_device_stands_above(place: Place, monkeypatch: 
     recorder.stop()
 
 
-def test_a_folder_that_is_not_in_memory_is_refused(place: Place, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_in_memory_is_refused(place: RecorderLab, tmp_path: Path) -> None:
     with pytest.raises(RequirementMissing, match=r"name a directory on a tmpfs"):
         Recorder.start(place.driver, tmp_path, SIZES, ledger=place.ledger, commands=place.commands)
 
 
-def test_a_log_larger_than_the_memory_is_refused(place: Place) -> None:
+def test_a_log_larger_than_the_memory_is_refused(place: RecorderLab) -> None:
     with pytest.raises(RequirementMissing, match=r"make the tmpfs larger"):
         place.start(RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=1 << 45))
 
 
-def test_a_start_that_fails_says_why_and_leaves_nothing(place: Place) -> None:
+def test_a_start_that_fails_says_why_and_leaves_nothing(place: RecorderLab) -> None:
     (place.folder / "store").mkdir()
     with pytest.raises(RecorderFailed, match=r"store cannot be made: File exists"):
         place.start()
