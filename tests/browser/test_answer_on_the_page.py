@@ -226,3 +226,45 @@ def test_every_control_has_a_name_and_is_reached_by_key(browser: Browser, report
               && one.tabIndex < 0).map((one) => one.parentElement.id + "/" + one.id)"""
         )
         assert [] == unreachable
+
+
+def test_tables_without_a_script_answer_to_the_choice(browser: Browser, two: Path) -> None:
+    with opened(browser, two) as found:
+        page = found.page
+        rows = page.locator("#summary tr[data-cell]:visible")
+        every = rows.count()
+        assert every == page.evaluate("bedplate.document.cells.length")
+        # Of the first study one cell, of the second none.
+        page.evaluate("bedplate.choice.change({ cells: [1] })")
+        expect(rows).to_have_count(1)
+        expect(page.locator("#durability tr[data-cell]:visible")).to_have_count(1)
+        expect(page.locator("#summary tr.group:visible")).to_have_count(1)
+        page.evaluate("bedplate.choice.change({ cells: null })")
+        expect(rows).to_have_count(every)
+        assert [] == found.complaints
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_stand_out_from_their_ground(browser: Browser, report: Path, *, dark: bool) -> None:
+    """WCAG 2.2, 1.4.3: at least 4.5 to 1, in both themes."""
+    with opened(browser, report, dark=dark) as found:
+        faint = found.page.evaluate(
+            """() => {
+              const brush = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+              const channels = (name) => {
+                brush.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+                brush.fillRect(0, 0, 1, 1);
+                return [...brush.getImageData(0, 0, 1, 1).data].slice(0, 3).map((one) => one / 255);
+              };
+              const light = (name) => channels(name).map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4))
+                .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+              const contrast = (one, other) => {
+                const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+                return (high + 0.05) / (low + 0.05);
+              };
+              const pairs = ["--ink", "--muted", "--accent", "--good", "--warn", "--bad"].flatMap((word) => ["--ground", "--surface"].map((ground) => [word, ground]));
+              pairs.push(["--warn", "--warn-soft"], ["--ink", "--sunken"], ["--muted", "--sunken"], ["--ink", "--accent-soft"], ["--ink", "--warn-soft"]);
+              return pairs.map(([word, ground]) => [word, ground, contrast(word, ground)]).filter(([, , found]) => found < 4.5);
+            }"""
+        )
+        assert [] == faint

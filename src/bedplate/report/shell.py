@@ -110,8 +110,9 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class Row:
-    """A cell in the summary. `group` heads the rows of a variant that has several."""
+    """A cell in the summary, by its index among all of the page. `group` heads the rows of a variant that has several."""
 
+    index: int
     group: str
     name: str
     blocks: str
@@ -138,8 +139,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class FlushRow:
-    """How often fsync flushed the devices of a cell, in the order of `COUNTED`."""
+    """How often fsync flushed the devices of a cell, in the order of `COUNTED`; `index` is the cell's on the page."""
 
+    index: int
     cell: str
     rates: tuple[str, ...]
     durability: str
@@ -192,7 +194,9 @@ def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
         "title": " · ".join(dict.fromkeys(found.study.facts.title for found in overviews)),
         "sections": sections,
         "shown": {name for name, _ in sections},
-        "studies": [_study(found) for found in overviews],
+        "studies": [
+            _study(found, _cells_before(overviews, number)) for number, found in enumerate(overviews)
+        ],
         "defined": _defined(overviews),
         "counted": COUNTED,
         "failures": [failure for found in overviews for failure in _failures(found)],
@@ -207,7 +211,12 @@ def _defined(overviews: Sequence[Overview]) -> list[Metric]:
     return [METRICS[name] for name in names]
 
 
-def _study(found: Overview) -> StudyShell:
+def _cells_before(overviews: Sequence[Overview], number: int) -> int:
+    """The page counts the cells of all its studies in one row (`document.py`)."""
+    return sum(len(found.cells) for found in overviews[:number])
+
+
+def _study(found: Overview, first: int) -> StudyShell:
     facts = found.study.facts
     return StudyShell(
         title=facts.title,
@@ -216,18 +225,23 @@ def _study(found: Overview) -> StudyShell:
         repetitions_sentence=repetitions_sentence(found.repetitions, study=found.study.directory.name),
         marks=found.marks,
         heads=tuple(_head(found, run) for run in found.runs),
-        rows=tuple(_rows(found)),
+        rows=tuple(_rows(found, first)),
         legend=_legend(found),
         drift=study_health(found).sentences(),
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
-        flushes=tuple(_flush_row(cell) for cell in found.cells.values() if cell.flushes or cell.durability),
+        flushes=tuple(
+            _flush_row(cell, first + place)
+            for place, cell in enumerate(found.cells.values())
+            if cell.flushes or cell.durability
+        ),
     )
 
 
-def _flush_row(cell: CellFacts) -> FlushRow:
+def _flush_row(cell: CellFacts, index: int) -> FlushRow:
     words = durability_words(cell.durability)
     return FlushRow(
+        index=index,
         cell=cell.label.full,
         rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
         durability=words,
@@ -278,23 +292,29 @@ def _legend(found: Overview) -> str:
     )
 
 
-def _rows(found: Overview) -> list[Row]:
+def _rows(found: Overview, first: int) -> list[Row]:
     sizes: dict[str, int] = {}
     for cell in found.cells.values():
         sizes[cell.label.panel] = sizes.get(cell.label.panel, 0) + 1
     largest = {run: _largest(found, run) for run in found.runs}
     rows: list[Row] = []
     group = ""
-    for cell in found.cells.values():
+    for index, cell in enumerate(found.cells.values(), start=first):
         grouped = sizes[cell.label.panel] > 1
         heads = cell.label.panel if grouped and cell.label.panel != group else ""
         group = cell.label.panel
-        rows.append(_row(found, cell, group=heads, grouped=grouped, largest=largest))
+        rows.append(_row(found, cell, index=index, group=heads, grouped=grouped, largest=largest))
     return rows
 
 
 def _row(
-    found: Overview, cell: CellFacts, *, group: str, grouped: bool, largest: dict[tuple[str, str], float]
+    found: Overview,
+    cell: CellFacts,
+    *,
+    index: int,
+    group: str,
+    grouped: bool,
+    largest: dict[tuple[str, str], float],
 ) -> Row:
     blocks = cell.label.blocks
     notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
@@ -305,6 +325,7 @@ def _row(
     sign = mark(due)
     words = durability_words(cell.durability)
     return Row(
+        index=index,
         group=group,
         name=blocks if grouped else cell.label.panel,
         blocks="" if grouped else blocks,

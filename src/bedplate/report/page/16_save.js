@@ -56,7 +56,7 @@ bedplate.save = (() => {
       return [
         ...(place ? [[]] : []),
         ...(caption ? [[words(caption)]] : []),
-        ...[...table.rows].map((row) => [...row.cells].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")])),
+        ...[...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")])),
       ];
     });
   };

@@ -58,7 +58,7 @@
       type: "scatter", mode: "markers", y: rows.map((row) => charts.plain(name(row))), x: rows.map((row) => row[3]), hoverinfo: "text",
       text: rows.map(([factor, level, baseline, ratio, from, to, real]) => charts.plain(`${factor}: ${level} / ${baseline} · ${ratio.toFixed(3)} times${from === null && to === null ? ", no interval" : ` (${from?.toFixed(3) ?? "…"}–${to?.toFixed(3) ?? "…"})${real ? "" : ", cannot be told from 1"}`}`)),
       marker: { size: 9, color: charts.series(0), symbol: rows.map((row) => (row[6] ? "circle" : "circle-open")), line: { width: 1.6, color: charts.series(0) } },
-      error_x: { type: "data", symmetric: false, array: rows.map((row) => (row[5] === null ? 0 : row[5] - row[3])), arrayminus: rows.map((row) => (row[4] === null ? 0 : row[3] - row[4])), color: charts.series(0), thickness: 1.4, width: 4 },
+      error_x: { visible: design.judged, type: "data", symmetric: false, array: rows.map((row) => (row[5] === null ? 0 : row[5] - row[3])), arrayminus: rows.map((row) => (row[4] === null ? 0 : row[3] - row[4])), color: charts.series(0), thickness: 1.4, width: 4 },
     }], charts.layout({ height: AROUND + ROW * rows.length, hovermode: "closest", margin: { l: 8, r: 12, t: 8, b: 38 },
       shapes: [{ type: "line", yref: "paper", x0: 1, x1: 1, y0: 0, y1: 1, line: { color: charts.colour("--muted"), width: 1 }, layer: "below" }],
       xaxis: charts.axis({ type: "log", range: [Math.log10(low) - 0.02, Math.log10(high) + 0.02], fixedrange: true, tickformat: "~g", nticks: 6 }),
