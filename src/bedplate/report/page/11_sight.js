@@ -7,10 +7,12 @@ bedplate.sight = (() => {
   const AT_ONCE_CELLS = 60;
   // Half a window's height ahead, so that what is scrolled to is there already.
   const AHEAD = "50% 0px";
+  // Who chooses may choose again at once: what is out of sight waits until nothing was chosen for so long.
+  const REST_MS = 600;
   const small = bedplate.document.cells.length <= AT_ONCE_CELLS;
   const views = [];
   const byElement = new Map();
-  let idle = false;
+  let timer = null;
   let looked = null;
   // Where everything stands is known a moment after the page was laid out.
   const ready = small ? Promise.resolve() : new Promise((resolve) => { looked = resolve; });
@@ -21,16 +23,16 @@ bedplate.sight = (() => {
     return view.drawing;
   };
 
-  const whenIdle = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
+  const whenIdle = window.requestIdleCallback ?? setTimeout;
+  const rest = async () => {
+    const next = views.find((view) => view.due);
+    if (!next || timer) return;
+    await now(next);
+    whenIdle(rest);
+  };
   const later = () => {
-    if (idle) return;
-    idle = true;
-    whenIdle(async () => {
-      const next = views.find((view) => view.due);
-      if (next) await now(next);
-      idle = false;
-      if (views.some((view) => view.due)) later();
-    });
+    clearTimeout(timer);
+    timer = setTimeout(() => { timer = null; whenIdle(rest); }, REST_MS);
   };
 
   const observer = new IntersectionObserver((entries) => {

@@ -20,7 +20,17 @@ bedplate.charts = (() => {
     ...more,
   });
 
+  // Plotly stands on the page as text: it takes longer to start than all the rest, and is started for the first
+  // picture that is drawn.
+  const start = () => {
+    if (window.Plotly) return;
+    const script = document.createElement("script");
+    script.textContent = document.getElementById("plotly").textContent;
+    document.head.append(script);
+  };
+
   const draw = (id, traces, made) => {
+    start();
     const node = document.getElementById(id);
     node.style.height = `${made.height ?? 320}px`;
     return Plotly.react(node, traces, made, { displayModeBar: false, responsive: true, doubleClick: "reset" });
@@ -28,7 +38,7 @@ bedplate.charts = (() => {
 
   const clear = (id) => {
     const node = document.getElementById(id);
-    Plotly.purge(node);
+    window.Plotly?.purge(node);
     node.style.height = "auto";
   };
 

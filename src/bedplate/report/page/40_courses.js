@@ -78,7 +78,7 @@ bedplate.courses = (() => {
 
   // The names of phases, where they fit into their shades.
   const phaseNames = (course, courses) => {
-    const wide = byId("courses-plot").clientWidth - 70;
+    const wide = byId("courses-plot").clientWidth - 80;
     const seconds = Math.max(...courses.map((one) => one.second[one.second.length - 1])) - Math.min(...courses.map((one) => one.second[0])) + 1;
     const across = (start, end) => ((end - start) / seconds) * wide;
     return course.phases.filter(([name, start, end]) => across(start, end) > 4 + 6.5 * short(name).length).map(([name, start, end]) => ({
@@ -156,17 +156,17 @@ bedplate.courses = (() => {
     const height = 120 + total * 62;
     const gap = 34 / height;
     const zero = courses.some((course) => course.phases) ? "first phase" : "measured window";
-    const made = { height, shapes, annotations: [], xaxis: charts.axis({ anchor: "free", position: 0, ...bedplate.span.range(), title: { text: `seconds since the start of the ${zero}`, font: { size: 12 } } }) };
+    const made = { height, shapes, annotations: [], xaxis: charts.axis({ automargin: false, anchor: "free", position: 0, ...bedplate.span.range(), title: { text: `seconds since the start of the ${zero}`, font: { size: 12 } } }) };
     let top = 1 - 20 / height;
     const usable = top - gap * (lanes.length - 1);
     lanes.forEach((lane, index) => {
       const bottom = top - (usable * lane.weight) / total;
-      made[index ? `yaxis${index + 1}` : "yaxis"] = charts.axis({ domain: [Math.max(bottom, 0), top], rangemode: "tozero", nticks: lane.weight > 2 ? 6 : 4 });
+      made[index ? `yaxis${index + 1}` : "yaxis"] = charts.axis({ automargin: false, domain: [Math.max(bottom, 0), top], rangemode: "tozero", nticks: lane.weight > 2 ? 6 : 4 });
       made.annotations.push({ text: lane.title, xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12, color: charts.colour("--ink") } });
       top = bottom - gap;
     });
     if (courses.length && courses[0].phases && shapes.length) made.annotations.push(...phaseNames(courses[0], courses));
-    charts.draw("courses-plot", traces, charts.layout({ ...made, margin: { l: 52, r: 12, t: 4, b: 44 } }));
+    charts.draw("courses-plot", traces, charts.layout({ ...made, margin: { l: 62, r: 12, t: 4, b: 44 } }));
     bedplate.span.link("courses-plot");
   };
 

@@ -39,10 +39,10 @@
         return { xref: "paper", x: 1.01, y: type === "log" ? Math.log10(value) : value, xanchor: "left", showarrow: false, text: words, font: { size: 11, color: charts.colour(tint) } };
       });
       charts.draw(type === "log" ? "latency-logarithmic" : "latency-linear", traces, charts.layout({
-        height: 320, shapes: charts.shades(run, course.second[0]), annotations: type === "log" ? ends : ends.slice(0, 2), margin: { l: 52, r: 64, t: 26, b: 40 },
+        height: 320, shapes: charts.shades(run, course.second[0]), annotations: type === "log" ? ends : ends.slice(0, 2), margin: { l: 62, r: 64, t: 26, b: 40 },
         title: { text: type === "log" ? "ms, logarithmic" : "ms, linear", x: 0, xref: "paper", xanchor: "left", y: 0.98, font: { size: 12, color: charts.colour("--ink") } },
-        xaxis: charts.axis({ ...bedplate.span.range(), title: { text: "seconds", font: { size: 12 } } }),
-        yaxis: charts.axis({ type, rangemode: type === "log" ? "normal" : "tozero", ...(type === "log" ? { dtick: 1 } : {}) }) }));
+        xaxis: charts.axis({ automargin: false, ...bedplate.span.range(), title: { text: "seconds", font: { size: 12 } } }),
+        yaxis: charts.axis({ automargin: false, type, rangemode: type === "log" ? "normal" : "tozero", ...(type === "log" ? { dtick: 1 } : {}) }) }));
       bedplate.span.link(type === "log" ? "latency-logarithmic" : "latency-linear");
     }
     bedplate.lazyTable("latency-table", () => bedplate.table(["Second#", ...known.map(([, words]) => `${words}, ms#`)],
