@@ -9,6 +9,7 @@ from bedplate.figures.bonnie import BonnieFigures
 from bedplate.figures.fio import FioFigures
 from bedplate.figures.lmdb import LmdbFigures
 from bedplate.figures.pgbench import PgbenchFigures
+from bedplate.figures.power_cut import PowerCutFigures
 from bedplate.figures.tpch import TpchFigures
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ MAKERS: Mapping[str, FigureMaker] = {
     "lmdb": LmdbFigures(),
     "bonnie": BonnieFigures(),
     "fio": FioFigures(),
+    "power_cut": PowerCutFigures(),
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status
 from bedplate.model.lmdb_metrics import LMDB_METRICS
+from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
 from bedplate.model.raw_metrics import RAW_METRICS
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ METRICS: Mapping[str, Metric] = {
         *_TPCH_SCORES,
         *LMDB_METRICS,
         *RAW_METRICS,
+        *POWER_CUT_METRICS,
     )
 }
 

@@ -21,13 +21,18 @@ PROFILES = tuple(profile.value for profile in Profile)
 
 
 def power_cut_factors(table: PowerCutTable) -> dict[str, tuple[Scalar, ...]]:
-    """What tells its datasets apart: each is a recording of its own."""
+    """What tells its datasets apart: each is a recording of its own.
+
+    Runs belong to a dataset, whatever the cell. So the number of points, in which workloads of a plan differ by cell, is
+    part of what tells them apart.
+    """
     return {
         ENGINE: table.engine,
         "image_bytes": table.image_size,
         "clients": table.clients,
         "duration_s": table.duration,
         "ram_journal": table.ram_journal,
+        "points": (table.points,),
     }
 
 

@@ -88,7 +88,14 @@ def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> t
         for earlier, other in enumerate(found):
             # Workloads that name their cells are held against each other where those are known.
             named = bool(_cells(table) and _cells(tables[earlier]))
-            if workload.type == other.type and not named and _loaded(workload) & _loaded(other):
+            if workload.type != other.type or not _loaded(workload) & _loaded(other):
+                continue
+            if named and workload.runs != other.runs:
+                reasons.append(
+                    f"workload[{index}]: has the dataset of workload[{earlier}], which decides the run; profiles, "
+                    "cache_bytes and seed must be the same there, or clients, duration or points another"
+                )
+            elif not named:
                 reasons.append(
                     f"workload[{index}]{_DATASET_KEYS.get(workload.type, '')}: loads the same dataset as workload[{earlier}]; "
                     "put its runs there, so that it is loaded once"

@@ -1,0 +1,74 @@
+"""The points of a run of power cuts and the facts of its recording, as the run left them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, PointRecord, RecordingFacts
+from bedplate.model.power_cut_verdict import BOUNDED, LOSS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What was recorded, None where that cannot be read, and what came of each cut; `problems` are what is damaged."""
+
+    recording: RecordingFacts | None
+    points: tuple[PointRecord, ...]
+    problems: tuple[str, ...] = ()
+
+
+def read_cuts(run_directory: Path) -> Cuts:
+    """Read both files of a run; what cannot be read becomes a problem, and the rest is kept.
+
+    A point that stands there twice, as a run that was killed and resumed may leave it, counts once: the last one.
+    """
+    problems: list[str] = []
+    recording = None
+    try:
+        recording = codec.read(RecordingFacts, run_directory / RECORDING_FILE)
+    except StudyError as error:
+        problems += error.reasons
+    points: dict[tuple[bool, int], PointRecord] = {}
+    path = run_directory / POINTS_FILE
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        lines = []
+        problems.append(f"{path} cannot be read: {error.strerror}")
+    for number, line in enumerate(lines, start=1):
+        try:
+            found = codec.from_json(PointRecord, json.loads(line), path=f"{path}, line {number}")
+        except json.JSONDecodeError:
+            problems.append(f"{path}, line {number} is not JSON: a point is missing")
+        except StudyError as error:
+            problems += error.reasons
+        else:
+            points[found.point.control, found.point.number] = found
+    return Cuts(recording, tuple(points.values()), tuple(problems))
+
+
+def finding_of(record: PointRecord, recording: RecordingFacts) -> str:
+    """What a cut came to, in the verdict's words: a loss is bounded where the engine's settings bound it that far.
+
+    A loss of unknown size or age is not within a bound.
+    """
+    if record.outcome is not PointOutcome.LOST:
+        return str(record.outcome.value)
+    transactions, ms = recording.bound_transactions, recording.bound_ms
+    by_count = transactions is not None and record.lost_transactions <= transactions
+    by_time = ms is not None and record.lost_ms is not None and record.lost_ms <= ms
+    return BOUNDED if by_count or by_time else LOSS
+
+
+def recovery_s(record: PointRecord) -> float | None:
+    """Seconds until the engine answered again; None where it never did."""
+    if record.mount_s is None or record.engine_start_s is None:
+        return None
+    return record.mount_s + (record.fsck_s or 0.0) + record.engine_start_s

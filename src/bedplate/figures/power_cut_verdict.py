@@ -1,0 +1,256 @@
+"""What the cuts of a run come to, and whether that may be believed.
+
+A verdict is worth as much as the experiment that it comes from, so three things are asked of the experiment first: that
+what must fail did fail (controls, in which the device lies about its flushes), that what must pass did pass (the cuts in
+order, where a protected cache was declared to suffice), and that the recorded device was flushed as the cell's own was.
+Where one does not hold, the verdict is refused with the reason, and makes no class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.figures.evidence import Evidence
+from bedplate.figures.power_cut_points import Cuts, finding_of
+from bedplate.figures.rule import Rule, judge
+from bedplate.figures.validity import INPUT_UNREADABLE
+from bedplate.model.cell import JOURNAL_IN_RAM
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE
+from bedplate.model.power_cut import PointRecord, Profile, RecordingFacts
+from bedplate.model.power_cut_verdict import Loss, Tally, Verdict, classes_of
+from bedplate.model.visit import Outcome, Validity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
+
+# One control in some 80 is whole by chance, with barriers off as well (all that matters had just been written back).
+CONTROLS_BAD_MIN = 0.5
+# An engine's own fsync reaches a device that is said to be flushed by none: unmounting, syncfs.
+STRAY_FLUSHES_MAX = 16
+STRAY_FLUSHES_SHARE_MAX = 0.01
+# Sessions share a flush, and so there are fewer than commits; half of one for each session's is far too few.
+FLUSHES_SHARE_MIN = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutEvidence(Evidence):
+    """What the rules look at. Nothing is timed, and the kernel complains of what was cut: that is left out.
+
+    `asked` counts the cuts that the plan wants, `cuts` those that were judged. `promised` is the declared class with a
+    protected cache. `visit_flushes` are flushes per sync as the visit counted them on its own device, by pattern, of
+    data and journal device together; `waits` says whether the engine waits for the device at a commit.
+    """
+
+    asked: int
+    cuts: int
+    acknowledged: int
+    clients: int
+    controls: Tally
+    protected: Tally
+    promised: str | None
+    visit_flushes: Mapping[str, float]
+    flushes: int
+    waits: bool
+
+
+def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None:
+    """The verdict on a run; None where nothing was recorded. Refused ones have their reasons and no classes."""
+    if cuts.recording is None or not cuts.points:
+        return None
+    validity, reasons = judged(visit, run, cuts)
+    refused = reasons if validity is not Validity.VALID else ()
+    if run.outcome is not Outcome.COMPLETED:
+        refused = ("the run did not complete", *refused)
+    by_profile = _tallies(cuts.points, cuts.recording)
+    volatile = Tally.together(tally for name, tally in by_profile.items() if name != Profile.ORDERED.value)
+    protected = by_profile.get(Profile.ORDERED.value, Tally())
+    classes = (None, None) if refused else classes_of(volatile, protected)
+    return Verdict(
+        volatile=volatile,
+        protected=protected,
+        profiles=by_profile,
+        controls=_controls(cuts.points, cuts.recording),
+        loss=_loss(cuts.points, cuts.recording),
+        window_bytes=cuts.recording.window_bytes,
+        volatile_cache=classes[0],
+        protected_cache=classes[1],
+        refused=refused,
+        of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
+        journal_lost=cuts.recording.loses_journal,
+    )
+
+
+def judged(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[str, ...]]:
+    """Whether the experiment holds, with every reason why it does not."""
+    return judge(_evidence(visit, run, cuts), POWER_CUT_RULES)
+
+
+def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
+    recording = cuts.recording
+    by_profile = _tallies(cuts.points, recording) if recording else {}
+    return CutEvidence(
+        duration_s=recording.seconds if recording else 0.0,
+        windows=(),
+        complaints=(),
+        kernel_messages=(),
+        clock_step_s=None,
+        steal_share=None,
+        course_problem=None,
+        problems=cuts.problems,
+        asked=run.spec.levels.integer("points") or 0,
+        cuts=sum(tally.cuts for tally in by_profile.values()),
+        acknowledged=recording.acknowledged if recording else 0,
+        clients=recording.clients if recording else 1,
+        controls=_controls(cuts.points, recording) if recording else Tally(),
+        protected=by_profile.get(Profile.ORDERED.value, Tally()),
+        promised=visit.durability.protected_cache if visit.durability else None,
+        visit_flushes=_per_sync(visit.flush_counts),
+        flushes=(recording.flushes + (recording.journal_flushes or 0)) if recording else 0,
+        waits=_waits(visit),
+    )
+
+
+def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, Tally]:
+    counts: dict[str, Counter[str]] = {}
+    for record in points:
+        if not record.point.control:
+            counts.setdefault(record.point.profile.value, Counter())[finding_of(record, recording)] += 1
+    return {name: Tally.together([Tally(found)]) for name, found in sorted(counts.items())}
+
+
+def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
+    """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
+    controls = [record for record in points if record.point.control and record.acknowledged]
+    return Tally.together([Tally(Counter(finding_of(record, recording) for record in controls))])
+
+
+def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
+    lost = [record for record in points if not record.point.control and record.lost_transactions]
+    times = [record.lost_ms for record in lost if record.lost_ms is not None]
+    return Loss(
+        transactions_max=max((record.lost_transactions for record in lost), default=0),
+        ms_max=max(times, default=None),
+        bound_ms=recording.bound_ms,
+        bound_transactions=recording.bound_transactions,
+    )
+
+
+def _per_sync(counts: Iterable[FlushCount]) -> dict[str, float]:
+    flushes: Counter[str] = Counter()
+    calls: dict[str, int] = {}
+    for count in counts:
+        flushes[count.pattern] += count.flushes
+        calls[count.pattern] = max(calls.get(count.pattern, 0), count.calls)
+    return {pattern: flushes[pattern] / number for pattern, number in calls.items() if number}
+
+
+def _waits(visit: VisitRecord) -> bool:
+    """Whether a commit waits for a sync, by what the visit read back, else by what the cell asks for."""
+    read = {item.name: str(item.effective) for item in visit.comparisons}
+    settings = visit.cell.cluster.settings
+    if visit.dataset.levels.get("engine") == "lmdb":
+        return (read.get("lmdb.sync") or settings.text("sync")) not in ("nosync", "mapasync")
+    said = {
+        name: read.get(f"setting {name}") or settings.get(name) for name in ("fsync", "synchronous_commit")
+    }
+    return "off" not in said.values()
+
+
+def _missing_cuts(evidence: CutEvidence) -> str | None:
+    if evidence.cuts >= evidence.asked:
+        return None
+    return f"{evidence.cuts} of {evidence.asked} cuts were judged: those that are missing may be the bad ones"
+
+
+def _nothing_acknowledged(evidence: CutEvidence) -> str | None:
+    return None if evidence.acknowledged else "no transaction was acknowledged while it was recorded"
+
+
+def _controls_pass(evidence: CutEvidence) -> str | None:
+    controls = evidence.controls
+    if not controls.cuts:
+        return "no control was cut: that the oracle sees a loss is not shown"
+    if controls.bad > CONTROLS_BAD_MIN * controls.cuts:
+        return None
+    return (
+        f"{controls.bad} of {controls.cuts} controls were bad, in which the device lies about its flushes: the oracle may "
+        "not see what is lost"
+    )
+
+
+def _order_fails(evidence: CutEvidence) -> str | None:
+    tally = evidence.protected
+    if evidence.promised not in (DURABLE, BOUNDED_LOSS):
+        return None
+    wrong = tally.broken if evidence.promised == BOUNDED_LOSS else tally.bad
+    if not wrong:
+        return None
+    return (
+        f"{wrong} of {tally.cuts} cuts in order were bad ({tally.worst}), where a protected cache was declared "
+        f"{evidence.promised}: the recording, or what was declared, is wrong"
+    )
+
+
+def _flushes_differ(evidence: CutEvidence) -> str | None:
+    rates = evidence.visit_flushes
+    if not rates:
+        return "the visit counted no flushes, so those of the recording cannot be held against them"
+    if not any(rates.values()):
+        stray = max(STRAY_FLUSHES_MAX, STRAY_FLUSHES_SHARE_MAX * evidence.acknowledged)
+        if evidence.flushes > stray:
+            return f"{evidence.flushes} flushes were recorded, where syncs in the visit reached its device without one"
+        return None
+    if min(rates.values()) < 1 or not evidence.waits:
+        return None
+    least = FLUSHES_SHARE_MIN * evidence.acknowledged / max(1, evidence.clients)
+    if evidence.flushes < least:
+        return (
+            f"{evidence.flushes} flushes were recorded for {evidence.acknowledged} commits of {evidence.clients} sessions, "
+            "where every sync in the visit flushed its device"
+        )
+    return None
+
+
+CUTS_MISSING: Rule[CutEvidence] = Rule(
+    "cuts missing",
+    "fewer cuts were judged than the plan asks for",
+    "what did not end well may be what is missing",
+    _missing_cuts,
+)
+NOTHING_ACKNOWLEDGED: Rule[CutEvidence] = Rule(
+    "nothing acknowledged",
+    "no transaction was acknowledged in the recording",
+    "nothing can be lost then",
+    _nothing_acknowledged,
+)
+CONTROLS_PASS: Rule[CutEvidence] = Rule(
+    "controls pass",
+    f"no more than {CONTROLS_BAD_MIN:.0%} of the controls are bad, of those with an acknowledged transaction",
+    "a negative control must fail (issue 7); the limit is a convention of bedplate",
+    _controls_pass,
+)
+ORDER_FAILS: Rule[CutEvidence] = Rule(
+    "cuts in order fail",
+    "a bad cut in order where a protected cache was declared durable, one that is not whole where it was bounded loss",
+    "what was written in order is what a machine that was killed leaves",
+    _order_fails,
+)
+FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
+    "flushes differ",
+    f"more than {STRAY_FLUSHES_MAX} flushes, and than {STRAY_FLUSHES_SHARE_MAX:.0%} of the commits, where the visit counted "
+    f"none; fewer than {FLUSHES_SHARE_MIN:g} per commit and session where it counted one per sync",
+    "a queue's write-cache switch outlives its loop device; the limits are conventions of bedplate",
+    _flushes_differ,
+)
+POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
+    INPUT_UNREADABLE,
+    CUTS_MISSING,
+    NOTHING_ACKNOWLEDGED,
+    CONTROLS_PASS,
+    ORDER_FAILS,
+    FLUSHES_DIFFER,
+)
