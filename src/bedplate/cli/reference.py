@@ -30,8 +30,17 @@ def reference() -> str:
     parts = [_HEAD]
     for name, command in program.commands.items():
         context = click.Context(command, parent=above, info_name=name)
-        parts.append(f"## {name}\n\n```\n{command.get_help(context).strip()}\n```\n")
+        parts.append(_section(name, command, context))
+        if isinstance(command, click.Group):
+            parts += [
+                _section(f"{name} {own}", inner, click.Context(inner, parent=context, info_name=own))
+                for own, inner in command.commands.items()
+            ]
     return "\n".join(parts)
+
+
+def _section(name: str, command: click.Command, context: click.Context) -> str:
+    return f"## {name}\n\n```\n{command.get_help(context).strip()}\n```\n"
 
 
 if __name__ == "__main__":

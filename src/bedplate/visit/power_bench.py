@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
@@ -36,6 +36,8 @@ from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.power_cut import PointRecord
 from bedplate.units import GIB, MIB
 from bedplate.workload.power_cut.bench import DATA_DIRECTORY
+from bedplate.workload.power_cut.image import rebuild
+from bedplate.workload.power_cut.log import JOURNAL, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,8 +47,10 @@ if TYPE_CHECKING:
     from bedplate.host.device import AttachedDevice
     from bedplate.host.ledger import Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
+    from bedplate.model.power_cut import CutPoint
     from bedplate.model.visit import EngineBuild, VisitRequest
     from bedplate.workload.power_cut.bench import ReplayJob
+    from bedplate.workload.power_cut.image import Built
 
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
@@ -214,6 +218,28 @@ class VisitPowerBench:
         self.ledger.settled(Holding("mount", str(mount_point)))
 
 
+def replay_one(
+    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, state: Path, ledger: Holdings
+) -> tuple[PointRecord, Built]:
+    """One point's image in `keep`, as the cut left it, and what came of a copy of it."""
+    lost = (JOURNAL,) if job.loses_journal else ()
+    with read_log(log) as opened:
+        built = rebuild(
+            opened,
+            point,
+            keep,
+            job.sizes,
+            window_bytes=job.window_bytes,
+            measured_from=job.measured_from,
+            lost=lost,
+        )
+    told: list[str] = []
+    alone = replace(job, points=(point,))
+    with Workers(log, alone, 1, memory=memory, let_go_of=state, ledger=ledger) as running:
+        (record,) = running.records(told.append)
+    return record, built
+
+
 def worker_count(job: ReplayJob) -> int:
     """One for each processor, a few at most; one where two images cannot be mounted at a time."""
     if not stands_beside_twins(job.filesystem):
@@ -228,7 +254,7 @@ class Workers:
     """
 
     def __init__(
-        self, log: Path, job: ReplayJob, count: int, *, memory: Path, let_go_of: Path, ledger: Holdings | None
+        self, log: Path, job: ReplayJob, count: int, *, memory: Path, let_go_of: Path, ledger: Holdings
     ) -> None:
         self._log = log
         self._job = job
@@ -260,9 +286,7 @@ class Workers:
                         start_new_session=True,
                     )
                 undo.callback(self._end, process)
-                if self._ledger is not None:
-                    started = start_time(process.pid) or ""
-                    self._ledger.note(Holding("process", str(process.pid), started))
+                self._ledger.note(Holding("process", str(process.pid), start_time(process.pid) or ""))
                 self._running.append((process, Path(errors.name)))
             self._undo = undo.pop_all()
         return self
@@ -305,8 +329,7 @@ class Workers:
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
-        if self._ledger is not None:
-            self._ledger.settled(Holding("process", str(process.pid)))
+        self._ledger.settled(Holding("process", str(process.pid)))
 
 
 def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Callable[[str], None]) -> None:

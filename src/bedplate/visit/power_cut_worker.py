@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,9 @@ class CutSite:
         with ExitStack() as stack:
             device = stack.enter_context(passing_loop(built.disk))
             journal = None if built.journal is None else stack.enter_context(passing_loop(built.journal))
+            # Without a journal nothing repairs by itself what the cut left, and the first write would hide some of it.
+            unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
+            damage = self._damage(device, journal) if unjournalled else ""
             recovered = self._mount(device, journal)
             if not recovered.mounted:
                 return recovered, None
@@ -79,7 +83,9 @@ class CutSite:
             finally:
                 self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=journal)
             if not recovered.repaired and not answer.detected and not answer.silent:
-                recovered = self._check(recovered, device, journal)
+                if not unjournalled:
+                    damage = self._damage(device, journal)
+                recovered = self._with_damage(recovered, damage, device, journal)
             return recovered, answer
 
     def _mount(self, device: str, journal: str | None) -> Recovered:
@@ -112,23 +118,24 @@ class CutSite:
             )
         return Recovered(mounted=False, fsck_s=fsck_s, problems=tuple(problems))
 
-    def _check(self, recovered: Recovered, device: str, journal: str | None) -> Recovered:
-        """Whether a repair finds work although all was well; how long it takes where it does."""
-        levels = self._job.filesystem
-        checked = self._filesystem.check(levels, device, commands=self._commands, journal_path=journal)
-        if checked.clean:
-            return Recovered(mounted=True, unclean=False, mount_s=recovered.mount_s)
-        started = time.monotonic()
-        has_repair = repairs_of(levels.type) > 0
-        if has_repair:
-            repair(levels, 0, device, commands=self._commands, journal_path=journal)
-        return Recovered(
-            mounted=True,
-            unclean=True,
-            mount_s=recovered.mount_s,
-            fsck_s=time.monotonic() - started if has_repair else None,
-            problems=(f"it mounted, and a check finds errors: {checked.text}",),
+    def _damage(self, device: str, journal: str | None) -> str:
+        """What the type's check finds on the unmounted devices; empty if it finds nothing."""
+        checked = self._filesystem.check(
+            self._job.filesystem, device, commands=self._commands, journal_path=journal
         )
+        return "" if checked.clean else checked.text or "(it does not say what)"
+
+    def _with_damage(self, recovered: Recovered, damage: str, device: str, journal: str | None) -> Recovered:
+        """All was well with the engine; how long a repair works where there is something to repair."""
+        if not damage:
+            return replace(recovered, unclean=False)
+        levels, fsck_s = self._job.filesystem, None
+        if repairs_of(levels.type):
+            started = time.monotonic()
+            repair(levels, 0, device, commands=self._commands, journal_path=journal)
+            fsck_s = time.monotonic() - started
+        problem = f"it mounted, and a check finds errors: {damage}"
+        return replace(recovered, unclean=True, fsck_s=fsck_s, problems=(problem,))
 
     def _ask(self, promised: Mapping[int, int]) -> Answer:
         """What the engine says; a file system that gives errors is what an engine complains of."""

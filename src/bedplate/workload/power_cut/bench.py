@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Where the engine's files are on a file system that was recorded, and then in every image of it.
 DATA_DIRECTORY = "data"
+# In the run's folder: the ReplayJob, from which any point can be built and asked again.
+JOB_FILE = "job.json"
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from bedplate.model.power_cut import (
 from bedplate.model.visit import TimedItem
 from bedplate.units import MIB
 from bedplate.workload.power_cut import lmdb, postgresql
-from bedplate.workload.power_cut.bench import ReplayJob, Subject
+from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
 from bedplate.workload.power_cut.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workload.power_cut.positions import choose_points
 from bedplate.workload.protocol import Driver
@@ -53,7 +53,6 @@ RECORDING = "recording"
 POINTS = "points"
 # Points whose device ignores every flush: if they are not bad, the oracle sees nothing.
 CONTROLS = 6
-JOB_FILE = "job.json"
 # The log is some hundred megabytes, mostly of zeros and of pages that are alike.
 _DEFLATE_LEVEL = 1
 

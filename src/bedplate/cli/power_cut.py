@@ -1,0 +1,172 @@
+"""`bedplate power-cut replay`: one cut of a stored run once more, its image left to be looked at.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bedplate.cli.ownership import first_made, give_to_caller
+from bedplate.cli.studies import require_studies
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.workload.power_cut.bench import ReplayJob
+    from bedplate.workload.power_cut.image import Built
+
+_PATH = click.Path(path_type=Path)
+_READ_BYTES = 4 * 1024 * 1024
+
+
+@click.group(name="power-cut")
+def power_cut() -> None:
+    """Cuts of a stored run of type power_cut (docs/METHOD.md)."""
+
+
+@power_cut.command(name="replay")
+@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@click.argument("run", metavar="RUN", help="the run's folder, or any part of its path that no other has")
+@click.argument("point", metavar="POINT", type=int, help="the number of the cut, as in points.jsonl")
+@click.option(
+    "--keep",
+    metavar="DIR",
+    type=_PATH,
+    required=True,
+    help="an empty or new directory; the image stays in it",
+)
+def _replay_command(study: Path, run: str, point: int, *, keep: Path) -> int:
+    """Build the image of one cut again from its log and seed, and say what is wrong in it."""
+    require_studies([study])
+    made = first_made(keep)
+    try:
+        return replay(study, run, point, keep=keep)
+    finally:
+        give_to_caller(made)
+
+
+def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
+    """Build the image of point `number` of a run in `keep`, and print what is wrong in it.
+
+    The image stays as the cut left it: file system and engine recover on a copy. StudyError where the run or the point is
+    not there or its log was not kept, RequirementMissing without root.
+    """
+    from bedplate.model import codec  # noqa: PLC0415
+    from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob  # noqa: PLC0415
+
+    folder = find_run(study, run)
+    job = codec.read(ReplayJob, folder / JOB_FILE)
+    point = _point(job, number, folder)
+    if os.geteuid() != 0:
+        raise RequirementMissing("a cut is replayed by mounting its image, which needs root; use sudo")
+    _make_empty(keep)
+    record, built = _replay(job, point, folder, keep)
+    for line in described(record, built.images):
+        print(line)
+    if not _agrees(record, folder):
+        print("error: the study's record of this point says something else", file=sys.stderr)
+        return EXIT_SOME_RUNS_FAILED
+    return EXIT_DONE
+
+
+def find_run(study: Path, run: str) -> Path:
+    """The one run of power cuts whose folder `run` names, by any part of its path below the study's visits."""
+    from bedplate.model.power_cut import POINTS_FILE  # noqa: PLC0415
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    visits = StudyLayout(study).visits
+    found = [path.parent for path in sorted(visits.glob(f"*/*/*/runs/*/{POINTS_FILE}"))]
+    named = [path for path in found if run in str(path.relative_to(visits))]
+    if len(named) == 1:
+        return named[0]
+    if not found:
+        raise StudyError(f"{study} has no run of power cuts")
+    which = "several runs of power cuts fit" if named else "no run of power cuts fits"
+    raise StudyError(
+        f"{which} {run!r}; give a part of one of these paths that no other has",
+        *(str(path.relative_to(visits)) for path in named or found),
+    )
+
+
+def described(record: PointRecord, images: Sequence[Path]) -> list[str]:
+    """What was cut, what came of it, and where the image is, a line each."""
+    point = record.point
+    kind = "a control, every flush ignored" if point.control else point.placement.value
+    lines = [
+        f"point {point.number}: cut at entry {point.position}, {point.profile.value}, {kind}, seed {point.seed}",
+        f"volatile: {record.volatile_writes} writes, {record.volatile_bytes} bytes; {record.kept_writes} writes kept",
+        f"outcome: {record.outcome.value}",
+        *(f"  {problem}" for problem in record.problems),
+    ]
+    times: Mapping[str, float | None] = {
+        "mount": record.mount_s,
+        "fsck": record.fsck_s,
+        "engine": record.engine_start_s,
+        "oracle": record.oracle_s,
+    }
+    lines += [f"{name}: {seconds:.3f} s" for name, seconds in times.items() if seconds is not None]
+    return [*lines, *(f"image: {path}" for path in images)]
+
+
+def _point(job: ReplayJob, number: int, folder: Path) -> CutPoint:
+    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
+
+    found = next((point for point in job.points if point.number == number), None)
+    if found is None:
+        raise StudyError(f"{folder.name} has points 0 to {len(job.points) - 1}, and no {number}")
+    if not (folder / LOG_FILE).exists():
+        raise StudyError(
+            f"the log of {folder.name} was not kept, as no point of it but the controls failed; "
+            f"run the plan again to have another one"
+        )
+    return found
+
+
+def _make_empty(keep: Path) -> None:
+    keep.mkdir(parents=True, exist_ok=True)
+    if any(keep.iterdir()):
+        raise StudyError(f"{keep} is not empty; name a new directory for the image")
+
+
+def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[PointRecord, Built]:
+    from bedplate.executor.state import state_directory  # noqa: PLC0415
+    from bedplate.host.command import Commands  # noqa: PLC0415
+    from bedplate.host.journal_device import MEMORY_DIRECTORY  # noqa: PLC0415
+    from bedplate.host.ledger import Holding, Ledger  # noqa: PLC0415
+    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
+    from bedplate.visit.power_bench import replay_one  # noqa: PLC0415
+
+    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}"
+    state = state_directory()
+    with Ledger.open(state, f"{os.getpid()}-replay") as ledger:
+        ledger.note(Holding("log_directory", str(memory)))
+        memory.mkdir(mode=0o755)
+        try:
+            log = memory / "log"
+            with gzip.open(folder / LOG_FILE) as packed, log.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked, _READ_BYTES)
+            return replay_one(log, job, point, memory=memory, keep=keep, state=state, ledger=ledger)
+        finally:
+            ledger.release(Commands())
+
+
+def _agrees(record: PointRecord, folder: Path) -> bool:
+    """Whether the run's own record of the point has the same outcome."""
+    from bedplate.model import codec  # noqa: PLC0415
+    from bedplate.model.power_cut import POINTS_FILE, PointRecord  # noqa: PLC0415
+
+    for line in (folder / POINTS_FILE).read_text(encoding="utf-8").splitlines():
+        stored = codec.loads(PointRecord, line, source=str(folder / POINTS_FILE))
+        if stored.point == record.point:
+            return stored.outcome is record.outcome
+    return True
