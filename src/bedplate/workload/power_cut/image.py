@@ -135,20 +135,20 @@ class ImageBuilder:
 
     def _apply(self, files: Sequence[int], index: int, start: int, length: int) -> None:
         """Do to an image what a part of one entry did to its device."""
-        device, offset, _, flags, _ = self._log.entry(index)
-        if offset + start + length > self._sizes[device]:
+        device, offset = self._log.devices[index], self._log.offsets[index] + start
+        if offset + length > self._sizes[device]:
             raise BedplateError(
-                f"entry {index} of the write log {self._log.path} reaches to byte {offset + start + length} of "
+                f"entry {index} of the write log {self._log.path} reaches to byte {offset + length} of "
                 f"the {DEVICE_NAMES[device]}, which has {self._sizes[device]}; give the size that was recorded"
             )
-        if flags & DISCARD:
-            zero(files[device], offset + start, length)
+        if self._log.flags[index] & DISCARD:
+            zero(files[device], offset, length)
             return
-        with self._log.data(index, start, length) as data:
-            if length >= _HOLE_BYTES and is_zeros(data):
-                zero(files[device], offset + start, length)
-            else:
-                write_all(files[device], data, offset + start)
+        data = self._log.data(index, start, length)
+        if length >= _HOLE_BYTES and is_zeros(data):
+            zero(files[device], offset, length)
+        else:
+            write_all(files[device], data, offset)
 
 
 def rebuild(
