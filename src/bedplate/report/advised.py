@@ -7,7 +7,7 @@ figures of whole runs take part.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -121,6 +121,7 @@ class Advised:
     judged: int
     verdicts: int
     without: tuple[Run, ...] = ()
+    _summaries: dict[tuple[Run, str, str], Summary] = field(default_factory=dict, repr=False, compare=False)
 
     def comparison(self, contest: Contest, objective: Objective, baseline: str, contender: str) -> Comparison:
         """Two cells in one objective, with the confidence of them all."""
@@ -129,8 +130,12 @@ class Advised:
 
     def summary(self, contest: Contest, objective: Objective, cell: str) -> Summary:
         """The repetitions of one cell in one objective, each cell by itself."""
-        found = _observations(self.overview, cell, contest.run, objective)
-        return summarise(found.values(), objective.metric.scale)
+        # Sentences ask for the same cells many times, and a study has hundreds.
+        key = (contest.run, objective.metric.name, cell)
+        if key not in self._summaries:
+            found = _observations(self.overview, cell, contest.run, objective)
+            self._summaries[key] = summarise(found.values(), objective.metric.scale)
+        return self._summaries[key]
 
 
 def advised(

@@ -121,34 +121,48 @@ class StudyAnswer:
     protected: CacheAnswer | None
 
 
+@dataclass(frozen=True)
+class _Advice:
+    """Advice with its sentences, which are made once: each contest with its own, and what closes them."""
+
+    found: Advised
+    contests: tuple[tuple[Contest, tuple[Sentence, ...]], ...]
+    closing: tuple[Sentence, ...]
+
+
+def _advice(found: Advised) -> _Advice:
+    ordered = sorted(found.contests, key=_writes_first)
+    told = tuple((contest, contest_sentences(found, contest)) for contest in ordered)
+    return _Advice(found, told, closing_sentences(found))
+
+
 def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
     """The answer of a study, the one of this number among those that the claims were judged on."""
-    volatile, protected = advised(found, cache=VOLATILE), advised(found, cache=PROTECTED)
+    volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
         said=tuple(_said(volatile, effects, claims, number))[:SENTENCES],
         volatile=_cache_answer(volatile),
-        protected=_cache_answer(protected) if protected.classes != volatile.classes else None,
+        protected=_cache_answer(protected) if protected.found.classes != volatile.found.classes else None,
     )
 
 
-def _said(found: Advised, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
-    """The sentences, the weightiest first: what leads, what matters, what was borne out, what casts doubt."""
-    contests = _first_contests(found)
-    judged = [contest for contest in contests if contest.can_judge][:2]
-    for contest in judged:
-        first = contest_sentences(found, contest)[0]
-        yield Said(f"{contest.run[1]}, {contest.durability}", first.text, "answer")
+def _said(advice: _Advice, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
+    """The sentences, the weightiest first: what leads, what matters, what casts doubt, what was borne out."""
+    firsts = _first_contests(advice)
+    judged = [(contest, sentences) for contest, sentences in firsts if contest.can_judge][:2]
+    for contest, sentences in judged:
+        yield Said(f"{contest.run[1]}, {contest.durability}", sentences[0].text, "answer")
     if not judged:
-        for runs, text in _unjudged(found):
-            yield Said(runs, text, "answer")
-    runs = [contest.run for contest in contests] or found.overview.runs
+        for about, text in _unjudged(advice):
+            yield Said(about, text, "answer")
+    runs = [contest.run for contest, _ in firsts] or advice.found.overview.runs
     told = [each for run in runs for each in effects.found if each.asked.run == run]
     strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
     if strongest:
         yield Said(f"What matters, {strongest[0][0].asked.run[1]}", strongest[0][1], "effects")
-    yield from _doubts(found)
+    yield from _doubts(advice)
     own = [one for file in claims.judged for one in file if one.study in (number, None)]
     if any(one.finding is not Finding.NOT_MEASURED for one in own):
         yield Said("Claims", findings_sentence(own), "claims")
@@ -162,25 +176,25 @@ def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
                 yield Said(f"Together, {each.asked.run[1]}", words, "effects")
 
 
-def _doubts(found: Advised) -> Iterable[Said]:
+def _doubts(advice: _Advice) -> Iterable[Said]:
     """The first of what the study says against itself; else how much could be told at all."""
-    health = study_health(found.overview).sentences()
+    health = study_health(advice.found.overview).sentences()
     if health:
         yield Said("Doubts", health[0], "order")
         return
-    limits = [each for each in closing_sentences(found) if each.kind == "limits"]
-    if found.judged and limits:
+    limits = [each for each in advice.closing if each.kind == "limits"]
+    if advice.found.judged and limits:
         yield Said("How sure", limits[0].text, "answer")
 
 
-def _first_contests(found: Advised) -> list[Contest]:
-    """For each run the strictest class that can be judged, else the strictest; writing runs before the others."""
-    by_run: dict[Run, Contest] = {}
-    for contest in found.contests:
+def _first_contests(advice: _Advice) -> list[tuple[Contest, tuple[Sentence, ...]]]:
+    """For each run the strictest class that can be judged, else the strictest; what can be judged before the rest."""
+    by_run: dict[Run, tuple[Contest, tuple[Sentence, ...]]] = {}
+    for contest, sentences in advice.contests:
         kept = by_run.get(contest.run)
-        if kept is None or (contest.can_judge and not kept.can_judge):
-            by_run[contest.run] = contest
-    return sorted(by_run.values(), key=lambda contest: (not contest.can_judge, _writes_first(contest)))
+        if kept is None or (contest.can_judge and not kept[0].can_judge):
+            by_run[contest.run] = (contest, sentences)
+    return sorted(by_run.values(), key=lambda each: not each[0].can_judge)
 
 
 def _writes_first(contest: Contest) -> bool:
@@ -188,29 +202,29 @@ def _writes_first(contest: Contest) -> bool:
     return "write" not in contest.run[1]
 
 
-def _cache_answer(found: Advised) -> CacheAnswer:
-    ordered = sorted(found.contests, key=_writes_first)
-    contests = tuple(_contest_answer(found, contest) for contest in ordered)
-    every = [each for contest in ordered for each in contest_sentences(found, contest)]
-    closing = closing_sentences(found)
+def _cache_answer(advice: _Advice) -> CacheAnswer:
+    every = [each for _, sentences in advice.contests for each in sentences]
+    has_contests = bool(advice.contests)
     return CacheAnswer(
-        cache=found.cache,
-        contests=contests,
-        unjudged=_unjudged(found),
-        unsafe=_of_kind(closing, "unsafe"),
-        unknown=_of_kind((*closing, *every), "unknown", "apart"),
-        following=_of_kind((*every, *closing), "next"),
-        limits=_of_kind(closing if contests else closing[1:], "limits"),
+        cache=advice.found.cache,
+        contests=tuple(
+            _contest_answer(advice.found, contest, sentences) for contest, sentences in advice.contests
+        ),
+        unjudged=_unjudged(advice),
+        unsafe=_of_kind(advice.closing, "unsafe"),
+        unknown=_of_kind((*advice.closing, *every), "unknown", "apart"),
+        following=_of_kind((*every, *advice.closing), "next"),
+        limits=_of_kind(advice.closing if has_contests else advice.closing[1:], "limits"),
     )
 
 
-def _unjudged(found: Advised) -> tuple[tuple[str, str], ...]:
-    if not found.contests:
-        return (("Advice", closing_sentences(found)[0].text),)
+def _unjudged(advice: _Advice) -> tuple[tuple[str, str], ...]:
+    if not advice.contests:
+        return (("Advice", advice.closing[0].text),)
     runs: dict[str, list[str]] = {}
-    for contest in found.contests:
+    for contest, sentences in advice.contests:
         if not contest.can_judge:
-            runs.setdefault(contest_sentences(found, contest)[0].text, []).append(contest.run[1])
+            runs.setdefault(sentences[0].text, []).append(contest.run[1])
     return tuple((", ".join(names), text) for text, names in runs.items())
 
 
@@ -218,7 +232,7 @@ def _of_kind(sentences: Iterable[Sentence], *kinds: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.text for each in sentences if each.kind in kinds))
 
 
-def _contest_answer(found: Advised, contest: Contest) -> ContestAnswer:
+def _contest_answer(found: Advised, contest: Contest, sentences: Sequence[Sentence]) -> ContestAnswer:
     standing = {
         cell: words
         for kind, words in _STANDINGS.items()
@@ -236,7 +250,7 @@ def _contest_answer(found: Advised, contest: Contest) -> ContestAnswer:
         cells=len(contest.cells) + len(contest.left_out),
         more=len(ranked) - len(shown),
         behind=len(contest.cells) - len(standing) if contest.can_judge else 0,
-        sentences=tuple(each.text for each in contest_sentences(found, contest)),
+        sentences=tuple(each.text for each in sentences),
     )
 
 
