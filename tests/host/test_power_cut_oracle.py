@@ -1,0 +1,389 @@
+"""The oracles on planted faults: what was done to a whole database by hand, and what they call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bedplate.engine.native import ensure_driver
+from bedplate.engine.postgresql.cluster import Cluster
+from bedplate.host.account import server_account
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Account, Commands
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut.replaying import Answer
+
+if TYPE_CHECKING:
+    from bedplate.model.visit import EngineBuild
+
+    BuildOf = Callable[[int], EngineBuild]
+
+pytestmark = pytest.mark.host
+
+SOURCES = Path(__file__).resolve().parents[2]
+PROMISED = {0: 60, 1: 40}
+PAGE = 8192
+
+
+class _NoLedger:
+    """A test's server is ended by the test."""
+
+    def note(self, holding: Any) -> None:
+        """Nothing."""
+
+    def settled(self, holding: Any) -> None:
+        """Nothing."""
+
+
+@dataclass
+class Database:
+    """A data directory that was stopped in order, with the transactions of PROMISED in it, to be copied."""
+
+    base: Path
+    build: EngineBuild
+    account: Account
+
+    def cluster(self, directory: Path) -> Cluster:
+        socket = self.base / "socket"
+        return Cluster(
+            build=self.build,
+            data_directory=directory,
+            socket_directory=socket,
+            log=self.base / "server.log",
+            account=self.account,
+            commands=Commands(),
+            ledger=_NoLedger(),
+        )
+
+    def copy(self, whole: str = "whole") -> Path:
+        target = self.base / "copy"
+        shutil.rmtree(target, ignore_errors=True)
+        # Not shutil: owners and modes have to stay.
+        subprocess.run(["cp", "-a", str(self.base / whole), str(target)], check=True)
+        return target
+
+    def after(self, *statements: str, whole: str = "whole") -> Path:
+        """A copy in which these statements were executed and checkpointed."""
+        target = self.copy(whole)
+        cluster = self.cluster(target)
+        cluster.start()
+        try:
+            with cluster.session() as session:
+                for statement in statements:
+                    session.execute(statement)
+            cluster.stop()
+        finally:
+            cluster.kill()
+        return target
+
+    def path_of(self, relation: str, whole: str = "whole") -> str:
+        """The file of a table or an index, below the data directory."""
+        target = self.copy(whole)
+        cluster = self.cluster(target)
+        cluster.start()
+        try:
+            with cluster.session() as session:
+                return session.value(f"SELECT pg_relation_filepath('{relation}')")
+        finally:
+            cluster.kill()
+
+    def examine(self, directory: Path, promised: dict[int, int] | None = None) -> Answer:
+        return postgresql.examine(
+            self.cluster(directory), PROMISED if promised is None else promised, rows=postgresql.ACCOUNTS
+        )
+
+
+@pytest.fixture(scope="module")
+def database(build_of_pages: BuildOf) -> Iterator[Database]:
+    base = Path(tempfile.mkdtemp(prefix="bedplate-test-oracle-", dir="/dev/shm"))
+    base.chmod(0o755)
+    account = server_account()
+    found = Database(base, build_of_pages(PAGE), account)
+    socket = base / "socket"
+    socket.mkdir()
+    shutil.chown(socket, account.uid, account.gid)
+    try:
+        for name, checksums in (("whole", True), ("unchecked", False)):
+            directory = base / name
+            directory.mkdir(mode=0o700)
+            shutil.chown(directory, account.uid, account.gid)
+            cluster = found.cluster(directory)
+            try:
+                postgresql.prepare(cluster, ClusterLevels(data_checksums=checksums), BuildLevels())
+                with cluster.session() as session:
+                    for client, last in PROMISED.items():
+                        for sequence in range(1, last + 1):
+                            session.execute(
+                                postgresql.transaction(client, sequence, 1 + (7 * sequence + client) % 20)
+                            )
+                cluster.stop()
+            finally:
+                cluster.kill()
+        yield found
+    finally:
+        shutil.rmtree(base)
+
+
+@pytest.fixture(scope="module")
+def build_of_pages() -> BuildOf:
+    from tests.host.conftest import built  # noqa: PLC0415
+
+    return built
+
+
+def scribble(path: Path, offset: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+@pytest.mark.parametrize("whole", ["whole", "unchecked"])
+def test_a_whole_database_has_every_promise_and_no_problem(database: Database, whole: str) -> None:
+    answer = database.examine(database.copy(whole))
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+    assert answer.start_s is not None
+    assert answer.oracle_s is not None
+
+
+def test_a_server_that_was_cut_off_recovers_with_a_stale_process_id(database: Database) -> None:
+    target = database.copy()
+    cluster = database.cluster(target)
+    cluster.start()
+    with cluster.session() as session:
+        session.execute(postgresql.transaction(0, 61, 3))
+    stale = (target / "postmaster.pid").read_text()
+    cluster.kill()
+    # Ours runs for certain, so a server would take it for another server.
+    (target / "postmaster.pid").write_text(stale.replace(stale.split("\n", 1)[0], str(os.getpid()), 1))
+    answer = database.examine(target)
+    assert ({0: 61, 1: 40}, (), ()) == (answer.present, answer.detected, answer.silent)
+
+
+def test_a_dropped_last_commit_is_lost_and_nothing_else(database: Database) -> None:
+    target = database.after(
+        "BEGIN\\; UPDATE account SET balance = balance - 1 FROM note WHERE id = note.account AND client = 1 "
+        "AND sequence = 40\\; DELETE FROM note WHERE client = 1 AND sequence = 40\\; COMMIT"
+    )
+    answer = database.examine(target)
+    assert ({0: 60, 1: 39}, (), ()) == (answer.present, answer.detected, answer.silent)
+
+
+def test_a_commit_missing_between_others_is_silent_corruption(database: Database) -> None:
+    target = database.after(
+        "BEGIN\\; UPDATE account SET balance = balance - 1 FROM note WHERE id = note.account AND client = 1 "
+        "AND sequence = 20\\; DELETE FROM note WHERE client = 1 AND sequence = 20\\; COMMIT"
+    )
+    answer = database.examine(target)
+    assert () == answer.detected
+    (problem,) = answer.silent
+    assert "client 1 has 39 notes" in problem
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        "INSERT INTO note VALUES (0, 61, 5)",
+        "UPDATE account SET balance = balance + 1 WHERE id = 5",
+    ],
+)
+def test_half_a_transaction_is_silent_corruption(database: Database, half: str) -> None:
+    answer = database.examine(database.after(half))
+    assert () == answer.detected
+    (problem,) = answer.silent
+    assert "1 accounts' balances are not the number of their notes" in problem
+
+
+def test_an_index_without_its_row_is_silent_corruption(database: Database) -> None:
+    switch = (
+        "UPDATE pg_index SET indisready = {0}, indisvalid = {0} WHERE indexrelid = 'note_account'::regclass"
+    )
+    target = database.after(switch.format("false"), postgresql.transaction(0, 61, 5), switch.format("true"))
+    answer = database.examine(target)
+    assert () == answer.detected
+    assert {0: 61, 1: 40} == answer.present
+    (problem,) = answer.silent
+    assert "note_account" in problem
+    assert "lacks matching index tuple" in problem
+
+
+def test_a_transaction_that_nobody_began_is_silent_corruption(database: Database) -> None:
+    answer = database.examine(database.copy(), {0: 60, 1: 38})
+    assert answer.silent == ("client 1 has transaction 40, but 38 was the last acknowledged",)
+
+
+def test_the_transaction_under_way_may_be_there_or_not(database: Database) -> None:
+    answer = database.examine(database.copy(), {0: 59, 1: 39})
+    assert (PROMISED, ()) == (answer.present, answer.silent)
+
+
+def test_a_zeroed_page_of_a_table_is_silent_corruption(database: Database) -> None:
+    """A page of zeros is a page that was never used to PostgreSQL, checksums or not."""
+    path = database.path_of("account")
+    target = database.copy()
+    scribble(target / path, 3 * PAGE, bytes(PAGE))
+    answer = database.examine(target)
+    assert any("accounts were made" in problem for problem in answer.silent), answer
+
+
+def test_a_zeroed_page_of_an_index_is_found(database: Database) -> None:
+    path = database.path_of("account_pkey")
+    target = database.copy()
+    scribble(target / path, 2 * PAGE, bytes(PAGE))
+    answer = database.examine(target)
+    assert answer.detected or answer.silent
+
+
+def test_a_torn_page_is_the_engines_own_complaint_with_checksums(database: Database) -> None:
+    path = database.path_of("account")
+    target = database.copy()
+    scribble(target / path, 3 * PAGE + 4096, bytes(4096))
+    answer = database.examine(target)
+    assert any("invalid page in block 3" in problem for problem in answer.detected), answer
+
+
+def test_a_changed_row_is_silent_without_checksums(database: Database) -> None:
+    path = database.path_of("account", "unchecked")
+    target = database.copy("unchecked")
+    page = (target / path).read_bytes()[:PAGE]
+    # The balance of the page's last row: what lies highest is its first; header, id, balance, filler.
+    at = page.index(b"x" * 84) - 1 - 4
+    scribble(target / path, at, (1000).to_bytes(4, "little"))
+    answer = database.examine(target)
+    assert () == answer.detected
+    assert any("balances are not the number" in problem for problem in answer.silent), answer
+
+
+def test_a_server_that_cannot_start_says_why(database: Database) -> None:
+    target = database.copy()
+    scribble(target / "global" / "pg_control", 0, bytes(PAGE))
+    answer = database.examine(target)
+    assert answer.present is None
+    (problem,) = answer.detected
+    assert "the server does not start" in problem
+    assert "FATAL" in problem or "PANIC" in problem
+
+
+def test_a_lost_database_is_the_engines_own_complaint(database: Database) -> None:
+    target = database.copy()
+    shutil.rmtree(target / "base")
+    answer = database.examine(target)
+    assert answer.present is None
+    assert answer.detected
+
+
+@pytest.fixture(scope="module")
+def lmdb_driver() -> str:
+    path = ensure_driver(
+        lmdb.DRIVER.name,
+        source=SOURCES / "drivers" / f"{lmdb.DRIVER.name}.c",
+        cache_directory=cache_directory() / "drivers",
+        commands=Commands(),
+        libraries=lmdb.DRIVER.libraries,
+    )
+    return str(path)
+
+
+@dataclass
+class Environment:
+    """A closed environment and what was promised of it."""
+
+    directory: Path
+    promised: dict[int, int]
+    driver: str
+    account: Account
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "data.mdb"
+
+    def examine(self, promised: dict[int, int] | None = None) -> Answer:
+        return lmdb.examine(
+            self.directory,
+            self.driver,
+            self.promised if promised is None else promised,
+            account=self.account,
+            commands=Commands(),
+        )
+
+
+@pytest.fixture
+def environment(lmdb_driver: str) -> Iterator[Environment]:
+    base = Path(tempfile.mkdtemp(prefix="bedplate-test-oracle-", dir="/dev/shm"))
+    base.chmod(0o755)
+    account = server_account()
+    directory, mark = base / "data", base / "marks"
+    directory.mkdir()
+    mark.touch()
+    for path in (directory, mark):
+        shutil.chown(path, account.uid, account.gid)
+    words = ("write", f"--directory={directory}", f"--mark={mark}", "--duration-s=1", "--sync=nosync")
+    try:
+        Commands().run([lmdb_driver, *words], account=account)
+        promised: dict[int, int] = {}
+        for line in mark.read_text().splitlines():
+            kind, *numbers = line.split()
+            if kind == "A":
+                promised[int(numbers[0])] = int(numbers[1])
+        yield Environment(directory, promised, lmdb_driver, account)
+    finally:
+        shutil.rmtree(base)
+
+
+def test_a_whole_environment_has_every_promise(environment: Environment) -> None:
+    answer = environment.examine()
+    assert (environment.promised, (), ()) == (answer.present, answer.detected, answer.silent)
+    assert len(environment.promised) == 2
+
+
+def test_an_environment_that_ends_early_is_detected(environment: Environment) -> None:
+    os.truncate(environment.file, environment.file.stat().st_size // 2)
+    answer = environment.examine()
+    assert answer.present is None
+    assert answer.detected
+
+
+def test_zeroed_pages_of_an_environment_are_found(environment: Environment) -> None:
+    pages = environment.file.stat().st_size // 4096
+    scribble(environment.file, (pages // 2) * 4096, bytes(64 * 4096))
+    answer = environment.examine()
+    assert answer.detected or answer.silent
+
+
+def test_an_older_commit_is_a_loss_and_consistent(environment: Environment) -> None:
+    """LMDB keeps the last two commits in two pages: without the newer one the one before is in force."""
+    newest = max((0, 1), key=lambda page: transaction_of(environment.file, page))
+    scribble(environment.file, newest * 4096, environment.file.read_bytes()[(1 - newest) * 4096 :][:4096])
+    answer = environment.examine()
+    assert ((), ()) == (answer.detected, answer.silent)
+    assert answer.present is not None
+    assert sum(environment.promised.values()) - 1 == sum(answer.present.values())
+
+
+def transaction_of(path: Path, page: int) -> int:
+    """The transaction of a meta page: the last word of MDB_meta (mdb.c), 16 bytes of page header before it."""
+    # magic 4, version 4, address 8, mapsize 8, two databases of 48, last page 8
+    at = page * 4096 + 16 + 4 + 4 + 8 + 8 + 96 + 8
+    return int.from_bytes(path.read_bytes()[at : at + 8], "little")
+
+
+def test_a_foreign_document_is_not_understood(environment: Environment) -> None:
+    found = subprocess.run(
+        [environment.driver, "check", f"--directory={environment.directory}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    document = json.loads(found.splitlines()[-1])
+    document["balances_wrong"] = 3
+    answer = lmdb.judge_document(document, environment.promised, oracle_s=None)
+    assert answer.silent == ("3 accounts are not the sum of their entries",)
