@@ -43,6 +43,7 @@ SECTIONS = (
     ("answer", "Answer"),
     ("summary", "Summary"),
     ("heat-maps", "Block sizes"),
+    ("compare", "Compare"),
     ("scores", "TPC-H scores"),
     ("effects", "Effects"),
     ("courses", "Courses"),

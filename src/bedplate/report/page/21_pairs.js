@@ -129,9 +129,9 @@ bedplate.pairs = (() => {
     return one.found.verdict === "same" ? `same within ${(one.found.margin * 100).toPrecision(2).replace(/\.0$/, "")} %` : one.found.verdict;
   };
 
-  const estimate = (found, value) => {
+  const estimate = (found, value, decimals = 3) => {
     if (value === null) return "–";
-    if (found.kind === "ratio") return `×${value >= 100 || value < 0.01 ? value.toPrecision(3) : value.toFixed(3)}`;
+    if (found.kind === "ratio") return `×${value >= 100 || value < 0.01 ? value.toPrecision(3) : value.toFixed(decimals)}`;
     return `${value > 0 ? "+" : ""}${bedplate.number(value)}`;
   };
 

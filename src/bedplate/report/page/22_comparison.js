@@ -1,0 +1,130 @@
+"use strict";
+// The contender beside the baseline: ratio, interval, verdict, and how many more repetitions would tell.
+
+(() => {
+  const { element: h, number, pairs, verdicts } = bedplate;
+  const page = bedplate.document;
+  const byId = (id) => document.getElementById(id);
+  const OVER = [["metric", "the run and metric chosen above"], ["runs", "every run, in what it is about"], ["metrics", "the run chosen above, in every metric"]];
+  const SCORES = new Set(["time", "score", "m_time", "m_score"]);
+  // A table of more says nothing to a reader; the rest stands in what `bedplate compare` prints.
+  const ROWS_MOST = 400;
+  const SVG = "http://www.w3.org/2000/svg";
+
+  bedplate.choice.own("compare.over", { values: () => OVER.map(([name]) => name) });
+
+  const askedOf = (state) => {
+    const whole = (run, metric) => bedplate.data.parts(run, metric).includes(0);
+    const over = state["compare.over"] ?? "metric";
+    if (over === "runs") return page.runs.map((_, run) => ({ run, metric: bedplate.data.first(run), part: 0 })).filter(({ run, metric }) => whole(run, metric));
+    if (over === "metrics") return bedplate.data.offered(state.run).filter((metric) => whole(state.run, metric) && !SCORES.has(page.metrics[metric].name)).map((metric) => ({ run: state.run, metric, part: 0 }));
+    return [{ run: state.run, metric: state.metric, part: state.part }];
+  };
+
+  const shape = (name, attributes) => {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+
+  // An interval on a line that all ratios share; the middle is equality.
+  const strip = (one, reach) => {
+    const { found } = one;
+    if (found.kind !== "ratio" || found.estimate === null || !(found.estimate > 0)) return null;
+    const place = (value) => Math.max(0, Math.min(100, 50 + (50 * Math.log(value)) / reach));
+    const svg = shape("svg", { class: "strip", viewBox: "0 0 100 14", preserveAspectRatio: "none", "aria-hidden": "true" });
+    const line = (kind, x1, x2, y1, y2) => svg.append(shape("line", { class: kind, x1, x2, y1, y2, "vector-effect": "non-scaling-stroke" }));
+    line("base", 0, 100, 7, 7);
+    line("equal", 50, 50, 0, 14);
+    if (found.low !== null || found.high !== null) line("interval", place(found.low ?? Number.MIN_VALUE), place(found.high ?? Number.MAX_VALUE), 7, 7);
+    line("dot", place(found.estimate), place(found.estimate), 7, 7);
+    return svg;
+  };
+
+  const KINDS = { faster: "better", slower: "worse", higher: "other", lower: "other", "cannot tell": "open" };
+  const badge = (one) => {
+    const words = pairs.word(one);
+    const kind = one.identical || one.incomparable.length ? "apart" : one.found.verdict === "same" ? "same" : KINDS[one.found.verdict];
+    return h("span", { class: `judged ${kind}` }, words);
+  };
+
+  const why = (one) => {
+    const { found } = one;
+    const said = [...one.incomparable, ...(one.identical ? ["in force the two are the same, so that they are not compared"] : []), ...found.reasons, ...one.notes];
+    if (found.suspect) said.push(`${found.suspect} suspect run${found.suspect === 1 ? " is" : "s are"} left out`);
+    if (found.censored) said.push(`${found.censored} run${found.censored === 1 ? "" : "s"} stopped at a limit count as the limit`);
+    return said;
+  };
+
+  // How many more repetitions: each takes some milliseconds, so that they come after the table.
+  const fillMore = async (rows, isCurrent) => {
+    let since = performance.now();
+    for (const [one, place] of rows) {
+      if (performance.now() - since > 25) {
+        await new Promise((next) => { setTimeout(next); });
+        if (!isCurrent()) return;
+        since = performance.now();
+      }
+      const more = verdicts.moreRepetitions(one.found);
+      place.textContent = more === null ? "over 100" : `+${more}`;
+    }
+  };
+
+  const table = (all, isCurrent) => {
+    const shown = all.slice(0, ROWS_MOST);
+    const several = new Set(all.map((one) => `${one.run}/${one.metric}`)).size > 1;
+    const reach = Math.max(Math.log(1.1), ...shown.flatMap(({ found }) => [found.low, found.high, found.estimate].filter((value) => found.kind === "ratio" && value > 0).map((value) => Math.abs(Math.log(value)))));
+    const open = [];
+    const made = bedplate.table(
+      ["Contender, beside its baseline", ...(several ? ["Run and metric"] : []), "Medians#", "Contender / baseline", "Verdict", "More repetitions#", "n#", "Beside it"],
+      shown.map((one) => {
+        const { found } = one;
+        const unit = bedplate.unit(page.metrics[one.metric]);
+        const more = h("span", {}, "–");
+        if (found.basis && found.verdict === "cannot tell" && !found.open_side) { more.textContent = "…"; open.push([one, more]); }
+        return [
+          h("div", {}, h("b", {}, bedplate.data.cellName(one.contender)), h("span", { class: "small" }, bedplate.data.cellName(one.baseline))),
+          ...(several ? [h("div", {}, bedplate.data.runName(one.run), h("span", { class: "small" }, page.metrics[one.metric].name))] : []),
+          h("div", {}, `${number(one.medians[1])}${unit}`, h("span", { class: "small" }, `${number(one.medians[0])}${unit}`)),
+          h("div", {}, h("span", { class: "figure" }, pairs.estimate(found, found.estimate)), strip(one, reach), h("span", { class: "small" }, pairs.interval(found))),
+          badge(one), more, String(found.n), h("div", {}, why(one).map((words) => h("span", { class: "small" }, words))),
+        ];
+      }));
+    fillMore(open, isCurrent);
+    return made;
+  };
+
+  const sentence = (all) => {
+    const judged = all.filter(({ found }) => found.basis);
+    if (!judged.length) return "No comparison here has an interval, so there is no verdict.";
+    const counts = new Map();
+    for (const one of judged) counts.set(one.found.verdict, (counts.get(one.found.verdict) ?? 0) + 1);
+    const told = judged.length - (counts.get("cannot tell") ?? 0);
+    const said = [...counts].filter(([word]) => word !== "cannot tell").map(([word, n]) => `${n} ${word}`).join(", ");
+    const confidence = (judged[0].found.confidence * 100).toFixed(judged[0].found.confidence > 0.999 ? 3 : 1).replace(/\.0$/, "");
+    return `${told} of ${judged.length} comparison${judged.length === 1 ? "" : "s"} with an interval can tell${said ? `: ${said}` : ""}. They are one question: of the verdicts given together 5 % are wrong on average, for which every interval has a confidence of ${confidence} %.`;
+  };
+
+  const nothing = (why_) => {
+    byId("compare-note").textContent = why_;
+    byId("compare-verdict").textContent = "";
+    byId("compare-table").replaceChildren();
+  };
+
+  const draw = async (state, isCurrent) => {
+    byId("compare-over").replaceChildren(...OVER.map(([name, words]) => h("option", { value: name, selected: name === (state["compare.over"] ?? "metric") }, words)));
+    if (state.baseline === null) { nothing("No baseline is chosen: choose one in the bar above, or press a square of the heat maps to make it one."); return; }
+    const found = pairs.pairsOf(state);
+    if (!found.length) { nothing(`Among the cells that are shown none differs from ${pairs.sideName(state.baseline)} in nothing but what is named.`); return; }
+    const all = await pairs.judged(found, askedOf(state));
+    if (!isCurrent()) return;
+    const metrics = [...new Set(all.map(({ metric }) => metric))].slice(0, 1).map((metric) => page.metrics[metric]);
+    const defined = new Set(all.map(({ metric }) => metric)).size === 1 && metrics.length ? ` ${metrics[0].name}: ${metrics[0].definition}; ${metrics[0].better === "neither" ? "neither way is better" : `${metrics[0].better} is better`}.` : "";
+    byId("compare-verdict").textContent = sentence(all);
+    byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} The figure is contender / baseline, of the geometric means within each repetition; same is within ${verdicts.MARGIN * 100} %.`;
+    byId("compare-table").replaceChildren(all.length ? table(all, isCurrent) : h("p", {}, "No run was due in both cells of any pair."));
+  };
+
+  byId("compare-over").addEventListener("change", (event) => bedplate.choice.change({ "compare.over": event.target.value === "metric" ? null : event.target.value }));
+  bedplate.view({ name: "compare", keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.over"], place: "compare-table", draw });
+})();
