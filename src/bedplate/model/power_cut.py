@@ -7,14 +7,11 @@ for the transactions that were acknowledged before the cut.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from bedplate.model.levels import Scalar
+from bedplate.model.levels import Scalar
 
 WORKLOAD = "power_cut"
 

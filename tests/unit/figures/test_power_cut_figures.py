@@ -1,0 +1,321 @@
+"""Verdicts of power cuts: counts, classes, and the experiments that are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.synthetic_power_cuts import (
+    RECIPE,
+    RECORDING,
+    UNFLUSHED,
+    RawCuts,
+    controls,
+    point,
+    points_of,
+    write_cut_visit,
+)
+from tests.synthetic_study import cells_of
+
+from bedplate.figures.power_cut_points import finding_of, read_cuts, recovery_s
+from bedplate.figures.power_cut_verdict import verdict_of
+from bedplate.figures.run import make_figures
+from bedplate.model import codec
+from bedplate.model.cell import ClusterLevels
+from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
+from bedplate.model.figure import RunFigures, Status
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, Profile
+from bedplate.model.power_cut_verdict import FINDINGS, Tally, Verdict, classes_of, cut_words, measured
+from bedplate.model.visit import Durability, Outcome, RunRecord, Validity, VisitRecord
+
+CELL = cells_of(RECIPE)[0]
+VOLATILE = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST)
+DECLARED = Durability("durable", "durable", "declared", ("flushes",))
+
+
+def made(path: Path, raw: RawCuts) -> tuple[RunFigures, Verdict | None]:
+    run = write_cut_visit(path / "visit", raw)
+    figures = make_figures(path / "visit", run)
+    visit = codec.read(VisitRecord, path / "visit" / "visit.json")
+    return figures, verdict_of(visit, codec.read(RunRecord, run / "record.json"), read_cuts(run))
+
+
+def judged(path: Path, raw: RawCuts) -> Verdict:
+    verdict = made(path, raw)[1]
+    assert verdict is not None
+    return verdict
+
+
+def good(**changes: object) -> RawCuts:
+    return replace(RawCuts(CELL, (*points_of({}), *controls())), **changes)  # type: ignore[arg-type]
+
+
+def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) -> None:
+    figures, verdict = made(tmp_path, good())
+    assert verdict is not None
+    assert (Validity.VALID, ()) == (figures.validity, figures.validity_reasons)
+    assert (verdict.volatile_cache, verdict.protected_cache) == (DURABLE, DURABLE)
+    assert (30, 10, 6) == (verdict.volatile.cuts, verdict.protected.cuts, verdict.controls.cuts)
+    by_name = {(item.metric, item.item): item for item in figures.figures}
+    assert by_name["power_cuts", ""].value == 40
+    assert by_name["power_cuts_bad", ""].value == 0
+    assert by_name["power_cut_bad_share", "ordered"].value == 0
+    assert by_name["lost_ms_max", ""].status is Status.ABSENT
+    assert by_name["lost_transactions_max", ""].value == 0
+    assert by_name["recorded_commits_per_s", ""].value == 2000
+    assert by_name["recorded_flushes_per_commit", ""].value == 0.75
+    assert by_name["recovery_s_max", ""].value == pytest.approx(0.02 + 0.2 + 0.039)
+    assert measured(verdict, DECLARED) == Durability(
+        DURABLE, DURABLE, "measured", ("volatile cache: 0 of 30 bad", "protected cache: 0 of 10 bad")
+    )
+
+
+def test_barriers_off_is_unsafe_but_for_a_protected_cache(tmp_path: Path) -> None:
+    raw = good(
+        points=(*points_of(dict.fromkeys(VOLATILE, PointOutcome.LOST)), *controls()),
+        recording=replace(RECORDING, flushes=2),
+        flush_counts=UNFLUSHED,
+        durability=Durability("unsafe", "durable", "declared"),
+    )
+    verdict = judged(tmp_path, raw)
+    assert (UNSAFE, DURABLE) == (verdict.volatile_cache, verdict.protected_cache)
+    assert cut_words(verdict.volatile) == "30 of 30 bad: 30 loss"
+    assert verdict.loss.transactions_max == 5 + 38
+    found = measured(verdict, raw.durability)
+    assert found is not None
+    assert not any("declared" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (PointOutcome.DETECTED, "corrupt, detected"),
+        (PointOutcome.SILENT, "corrupt, silent"),
+        (PointOutcome.FILE_SYSTEM_LOST, "file system lost"),
+    ],
+)
+def test_a_single_torn_page_is_unsafe_and_said_against_what_was_declared(
+    tmp_path: Path, outcome: PointOutcome, words: str
+) -> None:
+    points = points_of({})
+    points[0] = point(0, outcome)
+    verdict = judged(tmp_path, good(points=(*points, *controls())))
+    assert verdict.volatile_cache == UNSAFE
+    assert verdict.volatile.worst == words
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    assert found.reasons[:2] == (
+        f"volatile cache: 1 of 30 bad: 1 {words}",
+        "volatile cache: declared durable, measured unsafe",
+    )
+
+
+def test_fsck_is_work_and_no_loss(tmp_path: Path) -> None:
+    everywhere = dict.fromkeys(Profile, PointOutcome.NEEDS_FSCK)
+    figures, verdict = made(tmp_path, good(points=(*points_of(everywhere), *controls())))
+    assert verdict is not None
+    assert (DURABLE, DURABLE) == (verdict.volatile_cache, verdict.protected_cache)
+    assert {item.value for item in figures.figures if item.metric == "recovery_fsck_s"} == {0.1}
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    assert "40 of 40 cuts needed fsck" in found.reasons
+
+
+@pytest.mark.parametrize(
+    ("lost", "lost_ms", "bounds", "finding"),
+    [
+        (50, 599.9, {"bound_ms": 600.0}, "bounded loss"),
+        (50, 600.1, {"bound_ms": 600.0}, "loss"),
+        (50, None, {"bound_ms": 600.0}, "loss"),
+        (1, None, {"bound_transactions": 1}, "bounded loss"),
+        (2, 1.0, {"bound_transactions": 1}, "loss"),
+        (1, 1.0, {}, "loss"),
+    ],
+)
+def test_a_loss_is_bounded_only_by_what_the_engine_promises(
+    lost: int, lost_ms: float | None, bounds: dict[str, float], finding: str
+) -> None:
+    record = point(1, PointOutcome.LOST, lost=lost, lost_ms=lost_ms)
+    assert finding_of(record, replace(RECORDING, **bounds)) == finding  # type: ignore[arg-type]
+
+
+def test_asynchronous_commits_are_bounded_loss_on_both_sides(tmp_path: Path) -> None:
+    points = [*points_of(dict.fromkeys(Profile, PointOutcome.LOST)), *controls()]
+    raw = good(
+        points=tuple(points),
+        recording=replace(RECORDING, bound_ms=600.0, flushes=400),
+        durability=Durability("bounded loss", "bounded loss", "declared"),
+        cell=replace(CELL, cluster=ClusterLevels(settings=Levels(synchronous_commit="off"))),
+    )
+    verdict = judged(tmp_path, raw)
+    assert verdict.refused == ()
+    assert (BOUNDED_LOSS, BOUNDED_LOSS) == (verdict.volatile_cache, verdict.protected_cache)
+
+
+def test_what_fails_in_order_fails_in_a_volatile_cache_too() -> None:
+    assert (UNSAFE, UNSAFE) == classes_of(Tally({"ok": 9}), Tally({"loss": 1}))
+    assert (DURABLE, None) == classes_of(Tally({"ok": 9}), Tally())
+    assert (None, None) == classes_of(Tally(), Tally())
+
+
+@settings(deadline=None)
+@given(
+    *[st.dictionaries(st.sampled_from(FINDINGS), st.integers(1, 9)) for _ in range(2)],
+    st.sampled_from(FINDINGS),
+)
+def test_a_worse_cut_never_makes_a_better_class(
+    volatile: dict[str, int], protected: dict[str, int], more: str
+) -> None:
+    before = classes_of(Tally(volatile), Tally(protected))
+    after = classes_of(Tally({**volatile, more: volatile.get(more, 0) + 1}), Tally(protected))
+    assert before[1] == after[1]
+    if before[0] is not None:
+        assert after[0] is not None
+        assert CLASSES.index(after[0]) >= CLASSES.index(before[0])
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(FINDINGS), st.integers(0, 9)), max_size=4))
+def test_tallies_add_up(tallies: list[dict[str, int]]) -> None:
+    together = Tally.together(map(Tally, tallies))
+    assert together.cuts == sum(sum(each.values()) for each in tallies)
+    assert together.cuts >= together.bad >= together.broken >= 0
+    assert all(together.findings.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"points": tuple(points_of({}))}, "no control was cut"),
+        ({"points": (*points_of({}), *controls(PointOutcome.OK))}, "0 of 6 controls were bad"),
+        (
+            {
+                "points": (
+                    *points_of({}),
+                    *controls(count=3),
+                    *[
+                        replace(each, point=replace(each.point, number=9 + n))
+                        for n, each in enumerate(controls(PointOutcome.OK, count=3))
+                    ],
+                )
+            },
+            "3 of 6 controls were bad",
+        ),
+        ({"points": (*points_of({})[:39], *controls())}, "39 of 40 cuts were judged"),
+        (
+            {"points": (*points_of({Profile.ORDERED: PointOutcome.LOST}), *controls())},
+            "10 of 10 cuts in order were bad (loss)",
+        ),
+        ({"recording": replace(RECORDING, flushes=3)}, "3 flushes were recorded for 8000 commits"),
+        ({"flush_counts": UNFLUSHED}, "6000 flushes were recorded, where syncs in the visit"),
+        ({"flush_counts": ()}, "the visit counted no flushes"),
+        ({"recording": replace(RECORDING, acknowledged=0)}, "no transaction was acknowledged"),
+    ],
+)
+def test_an_experiment_that_does_not_hold_makes_no_class(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    figures, verdict = made(tmp_path, good(**changes))
+    assert verdict is not None
+    assert any(words in reason for reason in verdict.refused), verdict.refused
+    assert (None, None) == (verdict.volatile_cache, verdict.protected_cache)
+    assert measured(verdict, DECLARED) is None
+    assert (Validity.SUSPECT, verdict.refused) == (figures.validity, figures.validity_reasons)
+    assert figures.figures
+
+
+def test_in_order_only_what_was_promised_must_hold(tmp_path: Path) -> None:
+    points = (*points_of({Profile.ORDERED: PointOutcome.LOST}), *controls())
+    for number, (promised, is_refused) in enumerate(
+        ((DURABLE, True), (BOUNDED_LOSS, False), (UNSAFE, False), ("unknown", False))
+    ):
+        verdict = judged(
+            tmp_path / str(number),
+            good(points=points, durability=replace(DECLARED, protected_cache=promised)),
+        )
+        assert bool(verdict.refused) == is_refused, promised
+
+
+def test_a_few_flushes_of_unmounting_are_no_contradiction(tmp_path: Path) -> None:
+    raw = good(recording=replace(RECORDING, flushes=16), flush_counts=UNFLUSHED)
+    assert judged(tmp_path, raw).refused == ()
+
+
+def test_flushes_of_the_journal_s_device_count(tmp_path: Path) -> None:
+    raw = good(recording=replace(RECORDING, flushes=0, journal_flushes=6000))
+    assert judged(tmp_path, raw).refused == ()
+
+
+def test_where_commits_do_not_wait_few_flushes_are_no_contradiction(tmp_path: Path) -> None:
+    few = replace(RECORDING, flushes=20)
+    for number, cell in enumerate(
+        replace(CELL, cluster=ClusterLevels(settings=Levels({name: "off"})))
+        for name in ("fsync", "synchronous_commit")
+    ):
+        assert judged(tmp_path / str(number), good(cell=cell, recording=few)).refused == ()
+    assert judged(tmp_path / "waits", good(recording=few)).refused
+
+
+def test_a_run_that_failed_has_no_verdict_and_no_figures(tmp_path: Path) -> None:
+    figures, verdict = made(tmp_path, good(outcome=Outcome.FAILED))
+    assert (Validity.UNKNOWN, ()) == (figures.validity, figures.figures)
+    assert verdict is not None
+    assert verdict.refused[0] == "the run did not complete"
+
+
+def test_damaged_files_are_reasons_and_not_errors(tmp_path: Path) -> None:
+    run = write_cut_visit(tmp_path / "visit", good())
+    text = (run / POINTS_FILE).read_text()
+    (run / POINTS_FILE).write_text(text[:-40] + '\n{"point": 3}\n')
+    figures = make_figures(tmp_path / "visit", run)
+    assert figures.validity is not Validity.VALID
+    assert any("is not JSON: a point is missing" in reason for reason in figures.validity_reasons)
+    (run / RECORDING_FILE).unlink()
+    (run / "run.json").unlink()
+    assert make_figures(tmp_path / "visit", run).validity_reasons[0] == "nothing was measured"
+
+
+def test_a_point_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    run = write_cut_visit(tmp_path / "visit", good())
+    lines = (run / POINTS_FILE).read_text().splitlines()
+    again = json.loads(lines[0])
+    again["outcome"] = "corrupt, silent"
+    (run / POINTS_FILE).write_text("\n".join([*lines, json.dumps(again)]) + "\n")
+    cuts = read_cuts(run)
+    assert len(cuts.points) == len(lines)
+    assert sum(record.outcome is PointOutcome.SILENT for record in cuts.points) == 1
+
+
+def test_a_journal_in_memory_that_was_kept_is_another_cell_s_verdict(tmp_path: Path) -> None:
+    filesystem = replace(CELL.filesystem, journal="external", journal_device="ram")
+    raw = good(
+        cell=replace(CELL, filesystem=filesystem), durability=Durability("unsafe", "unsafe", "declared")
+    )
+    kept = judged(tmp_path / "kept", raw)
+    assert (kept.volatile_cache, kept.of_the_cell) == (DURABLE, False)
+    assert measured(kept, DECLARED) is None
+    lost = judged(tmp_path / "lost", replace(raw, recording=replace(RECORDING, loses_journal=True)))
+    assert lost.of_the_cell
+    found = measured(lost, raw.durability)
+    assert found is not None
+    assert "gone after each cut" in found.reasons[-1]
+
+
+def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> None:
+    ordered = [point(number, PointOutcome.OK, Profile.ORDERED) for number in range(40)]
+    verdict = judged(tmp_path, good(points=(*ordered, *controls())))
+    found = measured(verdict, Durability("unsafe", "durable", "declared"))
+    assert found is not None
+    assert (found.volatile_cache, found.protected_cache) == ("unsafe", "durable")
+    assert found.reasons[0] == "volatile cache: not cut, so unsafe is as declared"
+
+
+def test_recovery_counts_fsck_and_nothing_where_the_engine_never_answered() -> None:
+    assert recovery_s(point(0)) == pytest.approx(0.22)
+    assert recovery_s(point(0, PointOutcome.NEEDS_FSCK)) == pytest.approx(0.32)
+    assert recovery_s(point(0, PointOutcome.FILE_SYSTEM_LOST)) is None
