@@ -29,11 +29,20 @@ bedplate.charts = (() => {
     document.head.append(script);
   };
 
+  // A picture is as wide as its place, which also changes when another one beside it comes or goes.
+  const fitting = new ResizeObserver((entries) => {
+    for (const { target, contentRect } of entries) {
+      const drawn = target.querySelector(".main-svg")?.getBoundingClientRect().width;
+      if (drawn && contentRect.width > 0 && Math.abs(drawn - contentRect.width) > 1) Plotly.Plots.resize(target);
+    }
+  });
+
   const draw = (id, traces, made) => {
     start();
     const node = document.getElementById(id);
     node.style.height = `${made.height ?? 320}px`;
-    return Plotly.react(node, traces, made, { displayModeBar: false, responsive: true, doubleClick: "reset" });
+    fitting.observe(node);
+    return Plotly.react(node, traces, made, { displayModeBar: false, responsive: false, doubleClick: "reset" });
   };
 
   const clear = (id) => {
