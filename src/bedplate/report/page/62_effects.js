@@ -32,10 +32,18 @@
 
   const wider = (low, high) => [Math.min(low, 0.95), Math.max(high, 1.05)];
 
+  // The two pictures share a line; one alone has all of it. Plotly keeps the width of its first drawing.
+  const makeRoom = (design) => {
+    const pictures = [["effects-shares", design.shares], ["effects-ratios", design.ratios]];
+    const changed = pictures.some(([id, rows]) => byId(id).closest("figure").hidden !== !rows.length);
+    for (const [id, rows] of pictures) {
+      byId(id).closest("figure").hidden = !rows.length;
+      if (changed) charts.clear(id);
+    }
+  };
+
   const drawShares = (design) => {
     const rows = [...design.shares].reverse();
-    const node = byId("effects-shares");
-    node.closest("figure").hidden = !rows.length;
     if (!rows.length) return;
     const bounded = rows.every(([, , low]) => low !== null);
     charts.draw("effects-shares", [{
@@ -49,8 +57,6 @@
 
   const drawRatios = (design) => {
     const rows = [...design.ratios].reverse();
-    const node = byId("effects-ratios");
-    node.closest("figure").hidden = !rows.length;
     if (!rows.length) return;
     const [low, high] = wider(Math.min(...rows.map((row) => row[4] ?? row[3])), Math.max(...rows.map((row) => row[5] ?? row[3])));
     const name = ([factor, level, baseline]) => short(`${factor}: ${level} / ${baseline}`);
@@ -103,6 +109,7 @@
       design.left_out ? `${design.left_out} cells lack a repetition and are left out.` : "",
       left.length ? `Left out: ${left.join(", ")}.` : "", ...design.notes,
     ].filter(Boolean).join(" ");
+    makeRoom(design);
     drawShares(design);
     drawRatios(design);
     const together = byId("effects-together");
