@@ -1,6 +1,6 @@
 """Are verdicts right on real devices? Two ready plans of which the truth is known, repeated and counted.
 
-    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--keep DIR]
+    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--keep DIR]
 
 `plans/aa.toml` is one configuration under two names: a verdict of faster or slower is false, and at most 3 of 20
 studies may have one (5 % of them will). `same` is right there. `plans/known-effect.toml` is one file system on devices of
@@ -68,22 +68,26 @@ def main() -> int:
     )
     parser.add_argument("--plan", choices=list(KNOWN), action="append", help="default: both")
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="number, and so seed, of the first study")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the studies here, and go on with them")
     given = parser.parse_args()
     print_machine()
     base = given.keep or Path(tempfile.mkdtemp(prefix="bedplate-calibration-"))
     try:
-        met = [_repeated(KNOWN[name], base, given.times) for name in given.plan or KNOWN]
+        met = [
+            _repeated(KNOWN[name], base, range(given.first, given.first + given.times))
+            for name in given.plan or KNOWN
+        ]
     finally:
         if given.keep is None:
             shutil.rmtree(base)
     return 0 if all(met) else 1
 
 
-def _repeated(known: Known, base: Path, times: int) -> bool:
+def _repeated(known: Known, base: Path, numbers: range) -> bool:
     """Whether the aim is met, scaled to as many studies as have an interval at all."""
     found = []
-    for number in range(1, times + 1):
+    for number in numbers:
         started = time.monotonic()
         found.append(_asked(known, _measured(known, base, number)))
         print(
@@ -97,7 +101,7 @@ def _repeated(known: Known, base: Path, times: int) -> bool:
     print(
         f"{known.plan}: {right} of {len(judged)} with an interval {what} (aim: {known.aim} of 20); "
         f"{', '.join(f'{word} {count}' for word, count in verdicts.items()) or 'no verdicts'}; "
-        f"{times - len(judged)} without an interval"
+        f"{len(numbers) - len(judged)} without an interval"
     )
     return bool(judged) and 20 * right >= known.aim * len(judged)
 
@@ -111,6 +115,8 @@ def _measured(known: Known, base: Path, number: int) -> Path:
             f"plans/{known.plan}.toml has {changed} lines `seed = N`; each study needs one of its own"
         )
     plan.write_text(text, encoding="utf-8")
+    # A plan names its own scripts from where it lies.
+    shutil.copytree(PLANS / "scripts", base / "scripts", dirs_exist_ok=True)
     command = [sys.executable, "-P", "-m", "bedplate", "run", str(plan), "--study", str(study)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return study

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_windows, complaints_between
-from bedplate.figures.counters import Deltas, Divisors, counter_figures, gauge_figures
+from bedplate.figures.counters import Absent, Deltas, Divisors, counter_figures, gauge_figures
 from bedplate.figures.courses import Stretch, make_course, make_latencies
 from bedplate.figures.evidence import PgbenchEvidence
 from bedplate.figures.facts import (
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
     from bedplate.model.visit import Phase
 
 _READ_ONLY = "read-only"
+_WRITING = ("read-write", "simple-update")
+# The header of a WAL record (XLogRecord, access/xlogrecord.h): who commits a change writes more than one.
+WAL_RECORD_BYTES_MIN = 24
 _DEFAULT_BLOCK_BYTES = 8192
 _TIMES_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*memory\s*")
 
@@ -227,9 +231,20 @@ class _Measured:
             block_size_bytes=self._block_size_bytes,
         )
 
-    @property
+    @cached_property
     def _read_only(self) -> bool:
-        return self.inputs.record.facts.get("script") == _READ_ONLY
+        """Whether the run only read: by its name, or an own script by what it did to the WAL."""
+        script = self.inputs.record.facts.get("script")
+        if script == _READ_ONLY or script in _WRITING:
+            return script == _READ_ONLY
+        log, deltas = self.inputs.measure_log, deltas_of(self.inputs.record)
+        if log is None or deltas is None:
+            return False
+        try:
+            grown_bytes = deltas.growth("postgresql.wal_bytes")
+        except Absent:
+            return False
+        return grown_bytes < WAL_RECORD_BYTES_MIN * transaction_count(log)
 
     @property
     def _threads(self) -> int:

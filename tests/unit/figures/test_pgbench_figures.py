@@ -242,6 +242,17 @@ def test_a_climb_while_the_cache_fills_is_suspect(tmp_path: Path) -> None:
     assert "the cache was filling" in figures.validity_reasons[0]
 
 
+def test_an_own_script_that_writes_no_wal_needs_no_checkpoint(tmp_path: Path) -> None:
+    raw = Raw(script="own", checkpoints=(), counters=lambda at: {"postgresql.wal_bytes": 2.0 * (at + 10)})
+    assert Validity.VALID is make_figures(*write_raw(tmp_path, raw)).validity
+
+
+def test_an_own_script_that_writes_some_needs_one(tmp_path: Path) -> None:
+    figures = make_figures(*write_raw(tmp_path, Raw(script="own", checkpoints=())))
+    assert Validity.SUSPECT is figures.validity
+    assert "no timed checkpoint" in figures.validity_reasons[0]
+
+
 @pytest.mark.parametrize("name", ["measure.bin", "warmup.bin", "course.jsonl", "logs/pgbench.out"])
 def test_a_damaged_input_leaves_the_run_unknown_and_the_rest_measured(tmp_path: Path, name: str) -> None:
     visit, run = write_raw(tmp_path, Raw())
