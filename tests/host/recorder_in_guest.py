@@ -1,0 +1,148 @@
+"""The recorder below file systems that only a guest has: made, mounted, written, and the log held against the disk.
+
+    recorder_in_guest.py DRIVER DIRECTORY
+
+Writes one JSON line for each file system into DIRECTORY/lines. Standard library and bedplate only, since every import
+costs seconds in an emulated guest.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Ledger
+from bedplate.host.recorder import Recorder, RecorderSizes
+from bedplate.host.requirement import look
+from bedplate.model.cell import FilesystemLevels
+from bedplate.units import MIB
+from bedplate.workload.power_cut.log import DISCARD, FLUSH, Log, read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_SIZES = RecorderSizes(disk_bytes=320 * MIB, log_limit_bytes=96 * MIB, journal_bytes=64 * MIB)
+_TYPES = ("ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
+_EXTERNAL = ("ext3", "ext4", "jfs")
+_FSYNCS = 20
+
+
+def main(arguments: list[str]) -> int:
+    """Each on a recorder of its own."""
+    driver, directory = map(Path, arguments)
+    arranged = [FilesystemLevels(type_) for type_ in _TYPES]
+    arranged += [FilesystemLevels(type_, journal="external", journal_device="device") for type_ in _EXTERNAL]
+    with (directory / "lines").open("w") as lines:
+        for levels in arranged:
+            line: dict[str, Any] = {"name": f"{levels.type}{' external' if levels.journal else ''}"}
+            started = time.monotonic()
+            lacking = [item.sentence for item in look(filesystem_for(levels.type).needs) if not item.found]
+            try:
+                line |= {"lacking": lacking} if lacking else _record(levels, driver)
+            except (BedplateError, OSError) as error:
+                line["error"] = str(error)
+            line["seconds"] = time.monotonic() - started
+            print(json.dumps(line), file=lines, flush=True)
+    return 0
+
+
+def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
+    commands, filesystem = Commands(), filesystem_for(levels.type)
+    with ExitStack() as undo:
+        memory = Path(tempfile.mkdtemp(prefix="bedplate-", dir="/dev/shm"))
+        undo.callback(shutil.rmtree, memory)
+        ledger = undo.enter_context(Ledger.open(memory / "state", "guest"))
+        (memory / "recording").mkdir()
+        recorder = Recorder.start(driver, memory / "recording", _SIZES, ledger=ledger, commands=commands)
+        disk = recorder.attach(recorder.disk)
+        assert recorder.journal is not None
+        journal = recorder.attach(recorder.journal)
+        journal_path = journal.path if levels.journal else None
+        filesystem.mkfs(levels, disk.path, commands=commands, journal_path=journal_path)
+        target = memory / "mount"
+        target.mkdir()
+        filesystem.mount(levels, disk.path, target, commands=commands, journal_path=journal_path)
+        before = recorder.status()
+        for number in range(_FSYNCS):
+            with (target / f"file-{number}").open("wb") as file:
+                file.write(os.urandom(3000))
+                file.flush()
+                os.fsync(file.fileno())
+            recorder.write_mark(f"A 0 {number + 1} 1")
+        after = recorder.status()
+        filesystem.unmount(target, commands=commands, journal_path=journal_path)
+        recorder.detach(journal)
+        recorder.detach(disk)
+        recorder.seal()
+        with read_log(recorder.log) as log:
+            same = [
+                _is_replayed(log, device, memory / "recording/store" / name)
+                for device, name in enumerate(("disk", "journal"))
+            ]
+            flushes = sum(bool(log.flags[at] & FLUSH) for at in range(before.entries, after.entries))
+        recorder.stop()
+        assert ledger.held() == ()
+        return {
+            "same": same,
+            "flushes": flushes,
+            "entries": after.entries,
+            "marks": after.marks,
+            "writes": [device.writes for device in after.devices],
+            "memory_locked": after.memory_locked,
+            "io_flusher": after.io_flusher,
+        }
+
+
+def _is_replayed(log: Log, device: int, path: Path) -> bool:
+    """Whether the disk holds what the log says. Untouched memory takes no room: the guest has little."""
+    size = path.stat().st_size
+    with mmap.mmap(-1, size) as image, path.open("rb") as disk:
+        touched = set(_with_data(disk.fileno(), size))
+        for index in range(len(log)):
+            entry = log.entry(index)
+            end = entry.offset + entry.length
+            if entry.device != device:
+                continue
+            if log.is_write(index):
+                image[entry.offset : end] = bytes(log.data(index))
+                touched.update(range(entry.offset // MIB, (end - 1) // MIB + 1))
+            elif entry.flags & DISCARD:
+                _zero(image, entry.offset, end)
+        return all(
+            image[at * MIB : (at + 1) * MIB] == os.pread(disk.fileno(), MIB, at * MIB) for at in touched
+        )
+
+
+def _with_data(disk: int, size: int) -> Iterator[int]:
+    """The numbers of the MiB that are not a hole."""
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(disk, at, os.SEEK_DATA)
+        except OSError:
+            return  # holes up to the end
+        at = os.lseek(disk, start, os.SEEK_HOLE)
+        yield from range(start // MIB, (at - 1) // MIB + 1)
+
+
+def _zero(image: mmap.mmap, start: int, end: int) -> None:
+    for at in range(start, end, MIB):
+        part = min(MIB, end - at)
+        if image[at : at + part] != bytes(part):
+            image[at : at + part] = bytes(part)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

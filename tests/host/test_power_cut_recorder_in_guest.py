@@ -1,0 +1,62 @@
+"""The recorder in a guest, below file systems that the machine's own kernel need not have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.guest_lab import guest_lab
+from tests.recorder_lab import recorder_driver
+
+from bedplate.host.recorder import DRIVER
+from bedplate.units import MIB
+
+pytestmark = pytest.mark.host
+
+# Runs in the guest in the place of a visit.
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from recorder_in_guest import main
+main([{driver!r}, sys.argv[2]])
+Path(sys.argv[2], "visit.json").write_text("{{}}")
+"""
+_TYPES = ("ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
+_EXTERNAL = ("ext3", "ext4", "jfs")
+
+Lines = Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def lines() -> Iterator[Lines]:
+    driver = recorder_driver()
+    with guest_lab() as lab:
+        lab.script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), driver=str(driver)))
+        request = replace(lab.deed("python"), native_drivers={DRIVER: str(driver)})
+        directory = lab.live(lab.executor(memory_bytes=1536 * MIB), request)
+        found = [json.loads(line) for line in (directory / "lines").read_text().splitlines()]
+        yield {line["name"]: line for line in found}
+
+
+@pytest.mark.parametrize("name", [*_TYPES, *(f"{type_} external" for type_ in _EXTERNAL)])
+def test_the_log_holds_what_the_disks_hold(lines: Lines, name: str) -> None:
+    line = lines[name]
+    if lacking := line.get("lacking"):
+        pytest.skip("; ".join(lacking))
+    assert "error" not in line, line
+    assert [True, True] == line["same"]
+    assert 20 == line["marks"]
+    assert (line["writes"][1] > 0) == name.endswith("external")
+    # No kernel's JFS was ever seen to flush; the others do at each fsync, on one device or the other.
+    assert (line["flushes"] >= 20) == (not name.startswith("jfs")), line
+
+
+def test_the_kernel_takes_what_keeps_it_from_waiting_for_memory(lines: Lines) -> None:
+    assert {(True, True)} == {
+        (line["memory_locked"], line["io_flusher"]) for line in lines.values() if "same" in line
+    }
