@@ -1,0 +1,223 @@
+"""Power cuts for real: a short recording on ext4 and all that becomes of it, and what a killed visit leaves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bedplate.engine.native import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.ledger import release_orphans
+from bedplate.host.loop_table import backing_file
+from bedplate.host.patience import wait_until
+from bedplate.host.recorder import recorder_reasons
+from bedplate.model import codec
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import (
+    LOG_FILE,
+    POINTS_FILE,
+    RECORDING_FILE,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
+from bedplate.units import MIB
+from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob
+from bedplate.workload.power_cut.workload import CONTROLS, PowerCut
+
+if TYPE_CHECKING:
+    Bench = Any
+
+pytestmark = pytest.mark.host
+
+SOURCES = Path(__file__).resolve().parents[2]
+POINTS = 12
+
+
+@pytest.fixture(scope="module")
+def drivers() -> dict[str, str]:
+    requirement = library_requirement(LIBFUSE3, reason="the power-cut recorder", commands=Commands())
+    if not requirement.found:
+        pytest.skip(requirement.sentence)
+    if reasons := recorder_reasons():
+        pytest.skip("; ".join(reasons))
+    return {
+        driver.name: str(
+            ensure_driver(
+                driver.name,
+                source=SOURCES / "drivers" / f"{driver.name}.c",
+                cache_directory=cache_directory() / "drivers",
+                commands=Commands(),
+                libraries=driver.libraries,
+            )
+        )
+        for driver in PowerCut.drivers
+    }
+
+
+def request(
+    bench: Bench,
+    drivers: dict[str, str],
+    *,
+    engine: str = "postgresql",
+    filesystem: FilesystemLevels | None = None,
+    points: int = POINTS,
+    settings: dict[str, Any] | None = None,
+) -> VisitRequest:
+    asked: VisitRequest = bench.request(filesystem)
+    is_lmdb = engine == "lmdb"
+    cell = Cell(
+        asked.cell.device,
+        asked.cell.kernel,
+        asked.cell.filesystem,
+        BuildLevels.without_postgresql("lmdb") if is_lmdb else asked.cell.build,
+        ClusterLevels(settings=Levels(settings or {})),
+    )
+    levels = Levels(points=points, profiles="subset-4k,subset-512,lost,ordered", cache_bytes=8 * MIB, seed=3)
+    return replace(
+        asked,
+        cell=cell,
+        build=None if is_lmdb else asked.build,
+        dataset=Dataset("power_cut", Levels(engine=engine, image_bytes=512 * MIB, clients=2, duration_s=1)),
+        runs=(RunSpec("power-cut", "power_cut", levels),),
+        native_drivers=drivers,
+    )
+
+
+class Cut:
+    """What one visit recorded of its power cuts."""
+
+    def __init__(self, bench: Bench, asked: VisitRequest) -> None:
+        self.visit: VisitRecord = bench.live(asked)
+        (self.directory,) = (bench.directory / "runs").iterdir()
+        self.run = codec.read(RunRecord, self.directory / "record.json")
+        assert (Outcome.COMPLETED, ()) == (self.run.outcome, self.run.reasons)
+        self.facts = codec.read(RecordingFacts, self.directory / RECORDING_FILE)
+        lines = (self.directory / POINTS_FILE).read_text().splitlines()
+        self.points = [codec.loads(PointRecord, line) for line in lines]
+        self.job = codec.read(ReplayJob, self.directory / JOB_FILE)
+        assert sorted(record.point.number for record in self.points) == list(range(len(self.points)))
+        assert {record.point for record in self.points} == set(self.job.points)
+
+    def of(self, *, control: bool = False, ordered: bool = False) -> list[PointRecord]:
+        return [
+            record
+            for record in self.points
+            if record.point.control is control and (record.point.profile is Profile.ORDERED) is ordered
+        ]
+
+
+def test_ext4_with_barriers_loses_nothing(bench: Bench, drivers: dict[str, str]) -> None:
+    cut = Cut(bench, request(bench, drivers))
+    assert len(cut.points) == POINTS + CONTROLS
+    assert [PointOutcome.OK] * POINTS == [record.outcome for record in (*cut.of(), *cut.of(ordered=True))], [
+        record.problems for record in cut.points
+    ]
+    assert all(record.outcome.is_bad for record in cut.of(control=True))
+    assert all(record.mount_s is not None and record.engine_start_s is not None for record in cut.of())
+    assert cut.facts.acknowledged > 0
+    assert cut.facts.flushes >= cut.facts.acknowledged / 2
+    assert cut.facts.bound_ms is None
+    assert not (cut.directory / LOG_FILE).exists()
+    assert [] == bench.left_behind()
+
+
+def test_ext4_without_barriers_loses_and_any_point_can_be_built_again(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    cut = Cut(bench, request(bench, drivers, filesystem=FilesystemLevels("ext4", barrier=False)))
+    volatile = cut.of()
+    bad = [record for record in volatile if record.outcome.is_bad]
+    assert len(bad) >= len(volatile) - 1
+    assert all(record.outcome is PointOutcome.OK for record in cut.of(ordered=True))
+    assert cut.facts.flushes <= 4
+    with gzip.open(cut.directory / LOG_FILE) as log:
+        assert log.read(8) == (0x6A736677736872).to_bytes(8, "little")
+
+    chosen = bad[0]
+    study = bench.base / "study"
+    stored = study / "visits" / "ext4" / "dataset" / "1.1"
+    stored.parent.mkdir(parents=True)
+    shutil.copytree(bench.directory, stored)
+    # All that the command asks of a study but its visits.
+    (study / "study.json").write_text('{"format_version": 1}')
+    images = []
+    for name in ("first", "second"):
+        keep = bench.base / name
+        said = replayed(bench, study, chosen.point.number, keep)
+        assert f"outcome: {chosen.outcome.value}" in said
+        assert any(chosen.problems[0][:40] in line for line in said.splitlines()), (said, chosen)
+        images.append((keep / "disk").read_bytes())
+    assert images[0] == images[1]
+    assert len(images[0]) == 512 * MIB
+    assert [] == bench.left_behind()
+
+
+def replayed(bench: Bench, study: Path, number: int, keep: Path) -> str:
+    code = (
+        "import sys; from pathlib import Path; from bedplate.cli.power_cut import replay; "
+        "sys.exit(replay(Path(sys.argv[1]), 'power-cut', int(sys.argv[2]), keep=Path(sys.argv[3])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(study), str(number), str(keep)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SOURCES / "src"), "BEDPLATE_STATE": str(bench.state)},
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+def test_lmdb_without_metasync_loses_one_commit_at_most(bench: Bench, drivers: dict[str, str]) -> None:
+    cut = Cut(bench, request(bench, drivers, engine="lmdb", settings={"sync": "nometasync"}))
+    assert {PointOutcome.OK, PointOutcome.LOST} >= {record.outcome for record in cut.of()}
+    assert all(record.lost_transactions <= 1 for record in (*cut.of(), *cut.of(ordered=True)))
+    assert any(record.lost_transactions == 1 for record in cut.of())
+    assert cut.facts.bound_transactions == 1
+    assert all(record.outcome.is_bad for record in cut.of(control=True))
+
+
+@pytest.mark.parametrize("moment", ["recording", "points"])
+def test_a_visit_that_is_killed_leaves_nothing(bench: Bench, drivers: dict[str, str], moment: str) -> None:
+    visit = bench.start(request(bench, drivers, points=200))
+    assert visit.stdout is not None
+    seen = 0
+    for line in visit.stdout:
+        event = json.loads(line)
+        if event["event"] == "item" and event["phase"] == moment:
+            seen += 1
+            # The clients are at work, or every worker is.
+            if seen == (2 if moment == "recording" else 8):
+                break
+    assert loops_of(visit.pid)
+    visit.send_signal(signal.SIGKILL)
+    visit.wait()
+    report = release_orphans(bench.state, Commands())
+    assert () == report.problems
+    assert [] == bench.left_behind()
+    # The kernel takes a killed namespace apart by itself, and tells nobody when it has.
+    assert wait_until(lambda: not loops_of(visit.pid), deadline_s=10), loops_of(visit.pid)
+
+
+def loops_of(pid: int) -> list[str]:
+    """Loop devices over files in the visit's folder in memory, where every image of a power cut lies."""
+    return [
+        f"{entry.name} {file}"
+        for entry in Path("/sys/block").glob("loop*")
+        if (file := backing_file(entry.name)) is not None and f"/bedplate-{pid}/" in file
+    ]
