@@ -153,13 +153,11 @@ def test_a_reader_chooses_the_cells_that_scores_are_over(browser: Browser, study
     with opened(browser, report) as found:
         page = found.page
         expect(page.locator("#scores-note")).to_contain_text("Over all 6 cells. 1 cell has only suspect runs")
-        page.select_option("#choose-scores", value="levels")
-        for name in ("xfs", "btrfs"):
-            page.uncheck(f"#scores-levels input[data-level=panel][value={name}]")
+        page.locator("#filters > summary").click()
+        page.check('#filters input[data-factor="filesystem.type"][value="ext4"]')
+        page.keyboard.press("Escape")
         expect(page.locator("#scores-table tbody tr")).to_have_count(2)
-        expect(page.locator("#scores-note")).to_contain_text(
-            "Over 2 of 6 cells. Heat maps of scores stay over all cells."
-        )
+        expect(page.locator("#scores-note")).to_contain_text("Over 2 of 6 cells.")
         kept = f"{len(expected.kept)} of 22 queries are left in the m-figures; left out: 9."
         expect(page.locator("#scores-kept")).to_have_text(kept)
         row = page.locator("#scores-table tbody tr", has_text="db 8 KiB").inner_text()
@@ -170,19 +168,20 @@ def test_a_reader_chooses_the_cells_that_scores_are_over(browser: Browser, study
         expect(page.locator("#scores-dropped")).to_contain_text(
             "2 plans across the cells: ext4 · fs default, 4 KiB · db 8 KiB | ext4 · fs default, 4 KiB · db 32 KiB"
         )
-        page.uncheck("#scores-levels input[data-level=panel][value=ext4]")
+        # The heat map of a score is over the same cells as the table.
+        page.select_option("#choose-metric", label="m_score")
+        square = page.locator('#heat-list td[data-cell="0"]')
+        expect(square).to_contain_text(f"{value:.2f}")
+        page.evaluate("bedplate.choice.change({ filters: null, cells: [] })")
         expect(page.locator("#scores-note")).to_contain_text("Over 0 of 6 cells")
         expect(page.locator("#scores-kept")).to_contain_text("0 of 0 queries")
         assert [] == found.complaints
 
 
-def test_the_cells_of_the_courses_may_be_those_of_the_scores(browser: Browser, report: Path) -> None:
+def test_the_chosen_cells_stay_with_another_pass(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        page.select_option("#choose-scores", value="chosen")
-        expect(page.locator("#scores-table tbody tr")).to_have_count(3)
-        page.locator("#cell-choice > summary").click()
-        page.uncheck("#cell-list input:checked >> nth=0")
+        page.evaluate("bedplate.choice.change({ cells: [0, 1] })")
         expect(page.locator("#scores-table tbody tr")).to_have_count(2)
         page.select_option("#choose-run", label="warm")
         expect(page.locator("#scores-note")).to_contain_text("warm, best score first")
