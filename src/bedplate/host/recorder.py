@@ -181,6 +181,11 @@ class Recorder:
             raise
         return recorder
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._running.pid
+
     def status(self) -> RecorderStatus:
         """What was logged so far: `entries` is the position of the next one. RecorderFailed if it has died."""
         try:

@@ -3,13 +3,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bedplate.engine.native import (
     COMPILER,
+    LIBFUSE3,
     LIBLMDB,
     Library,
     ensure_driver,
@@ -127,6 +128,24 @@ def library_in(folder: Path, version: tuple[str, str] = ("1", "2")) -> Library:
 @needs_compiler
 def test_the_version_of_a_library_stands_in_its_header(tmp_path: Path) -> None:
     assert "1.2" == library_version(library_in(tmp_path), commands=Commands())
+
+
+@needs_compiler
+def test_a_header_that_wants_to_be_told_something_first_is_told(tmp_path: Path) -> None:
+    library = library_in(tmp_path)
+    header = tmp_path / "bed.h"
+    header.write_text(f"#ifdef BED_USE\n{header.read_text()}\n#endif\n")
+    assert library_version(library, commands=Commands()) is None
+    told = replace(library, header_words=("-DBED_USE=1",))
+    assert "1.2" == library_version(told, commands=Commands())
+
+
+@needs_compiler
+def test_libfuse_is_found_where_its_header_is() -> None:
+    found = library_version(LIBFUSE3, commands=Commands())
+    if found is None:
+        pytest.skip("libfuse's header is missing (package libfuse3-dev)")
+    assert "3" == found.split(".")[0]
 
 
 @needs_compiler
