@@ -268,3 +268,19 @@ def test_words_stand_out_from_their_ground(browser: Browser, report: Path, *, da
             }"""
         )
         assert [] == faint
+
+
+def test_paper_is_light_whatever_the_screen_is(browser: Browser, report: Path) -> None:
+    with opened(browser, report, dark=True) as found:
+        page = found.page
+        colours = """() => ["--good", "--warn", "--warn-soft", "--series-1", "--ink"].map((name) =>
+          getComputedStyle(document.documentElement).getPropertyValue(name).trim())"""
+        on_screen = page.evaluate(colours)
+        page.emulate_media(media="print", color_scheme="dark")
+        assert set(on_screen).isdisjoint(page.evaluate(colours))
+        assert "rgb(255, 255, 255)" == page.evaluate("getComputedStyle(document.body).backgroundColor")
+        # Every picture is drawn for paper, those too that nobody has scrolled to.
+        for picture in ("effects-ratios", "order-plot"):
+            expect(page.locator(f"#{picture} svg.main-svg")).not_to_have_count(0)
+        expect(page.locator(".save").first).to_be_hidden()
+        assert [] == found.complaints
