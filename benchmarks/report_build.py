@@ -1,6 +1,6 @@
 """How long `bedplate report` takes: 24 cells × 2 runs × 3 repetitions × 60 s, aiming at 5 s.
 
-Run: PYTHONPATH=src:. python benchmarks/report_build.py [--repetitions 3] [--seconds 60]
+Run: benchmarks/run report_build [--repetitions 3] [--seconds 60]
 The process is started anew for each build, imports included, as a person starts it.
 """
 

@@ -1,0 +1,75 @@
+"""A page of many cells draws what is in sight first, and everything in the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.opened_page import opened
+from tests.synthetic_study import Recipe, write_study
+
+from bedplate.report.build import build_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("large")
+    recipe = Recipe(
+        filesystem_blocks=(2048, 4096),
+        runs=("read-write",),
+        mount_options=(("commit=5",), ("commit=30",)),
+        repetitions=1,
+        course_s=3,
+    )
+    build_report([write_study(directory / "study", recipe)], directory / "report.html")
+    return directory / "report.html"
+
+
+def test_a_choice_is_answered_at_once_where_the_reader_looks(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        assert 84 == page.evaluate("bedplate.document.cells.length")
+        page.evaluate("bedplate.sight.all()")
+        # Within one call nothing else runs: what answers here has answered at once.
+        near, far = page.evaluate(
+            """async () => {
+              const text = (id) => document.getElementById(id).textContent;
+              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+              document.getElementById("heat-maps").scrollIntoView({ behavior: "instant" });
+              for (let frames = 0; frames < 5; frames += 1) await frame();
+              await bedplate.sight.all();
+              bedplate.choice.change({ metric: bedplate.data.metricOf.get("latency_ms_p99") });
+              return [text("heat-definition"), text("order-note")];
+            }"""
+        )
+        assert near.startswith("latency_ms_p99")
+        assert far.startswith("tps")
+        expect(page.locator("#order-note")).to_contain_text("latency_ms_p99")
+        assert [] == found.complaints
+
+
+def test_what_is_far_is_drawn_after_a_rest(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        for plot in ("courses-plot", "latency-linear", "distribution-plot", "order-plot"):
+            expect(page.locator(f"#{plot} svg.main-svg")).not_to_have_count(0)
+        assert 0 == page.evaluate("window.scrollY")
+        assert [] == found.complaints
+
+
+def test_all_is_drawn_for_paper(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        page.evaluate("bedplate.sight.all()")
+        for plot in ("courses-plot", "latency-linear", "distribution-plot", "order-plot"):
+            assert page.locator(f"#{plot} svg.main-svg").count() > 0
+        assert [] == found.complaints
