@@ -1,0 +1,41 @@
+"""A point's image is the same on a guest's kernel as on this one, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.guest_lab import guest_lab
+
+pytestmark = pytest.mark.host
+
+HERE = Path(__file__).resolve().parent
+# Runs in the guest in the place of a visit.
+SCRIPT = """
+import sys, tempfile
+from pathlib import Path
+sys.path[:0] = [{host!r}, {repository!r}]
+from images_of_cuts import digests
+with tempfile.TemporaryDirectory(dir="/dev/shm") as made:
+    Path(sys.argv[2], "digests").write_text("\\n".join(digests(Path(made))))
+Path(sys.argv[2], "visit.json").write_text("{{}}")
+"""
+
+
+def test_a_guests_kernel_builds_the_same_images(tmp_path: Path) -> None:
+    here = subprocess.run(
+        [sys.executable, str(HERE / "images_of_cuts.py"), str(tmp_path)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{HERE.parents[1] / 'src'}:{HERE.parents[1]}"},
+    ).stdout.split()
+    with guest_lab() as lab:
+        lab.script.write_text(SCRIPT.format(host=str(HERE), repository=str(HERE.parents[1])))
+        directory = lab.live(lab.executor(), lab.deed("python"))
+        assert here == (directory / "digests").read_text().split()
+    assert 48 == len(here)
+    assert 30 < len(set(here))
