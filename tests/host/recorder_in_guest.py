@@ -55,6 +55,7 @@ def main(arguments: list[str]) -> int:
                 line["error"] = str(error)
             line["seconds"] = time.monotonic() - started
             print(json.dumps(line), file=lines, flush=True)
+        print(json.dumps({"name": "pressure", **_under_pressure(driver)}), file=lines, flush=True)
     return 0
 
 
@@ -103,6 +104,55 @@ def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
             "memory_locked": after.memory_locked,
             "io_flusher": after.io_flusher,
         }
+
+
+def _under_pressure(driver: Path) -> dict[str, Any]:
+    """Cached writes while there is next to no memory left: the kernel has to write them to have any.
+
+    A recorder that waited for memory meanwhile would wait for itself.
+    """
+    commands, filesystem, levels = Commands(), filesystem_for("ext4"), FilesystemLevels("ext4")
+    with ExitStack() as undo:
+        memory = Path(tempfile.mkdtemp(prefix="bedplate-", dir="/dev/shm"))
+        undo.callback(shutil.rmtree, memory)
+        ledger = undo.enter_context(Ledger.open(memory / "state", "guest"))
+        (memory / "recording").mkdir()
+        recorder = undo.enter_context(
+            Recorder.start(driver, memory / "recording", _SIZES, ledger=ledger, commands=commands)
+        )
+        disk = recorder.attach(recorder.disk)
+        undo.callback(recorder.detach, disk)
+        filesystem.mkfs(levels, disk.path, commands=commands, journal_path=None)
+        target = memory / "mount"
+        target.mkdir()
+        filesystem.mount(levels, disk.path, target, commands=commands, journal_path=None)
+        undo.callback(filesystem.unmount, target, commands=commands, journal_path=None)
+        # Each byte is in the log and on the disk. What is left beside that is too little to cache it all.
+        size = 40 * MIB
+        with mmap.mmap(-1, _available_bytes() - 2 * size - 32 * MIB) as held:
+            for at in range(0, len(held), 4096):
+                held[at] = 1
+            before = _reclaimed_pages()
+            block = os.urandom(MIB)
+            with (target / "file").open("wb") as file:
+                for _ in range(size // MIB):
+                    file.write(block)
+                os.fsync(file.fileno())
+            return {
+                "written": recorder.status().devices[0].write_bytes >= size,
+                "reclaimed_pages": _reclaimed_pages() - before,
+                "available_bytes": _available_bytes(),
+            }
+
+
+def _available_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) * 1024
+
+
+def _reclaimed_pages() -> int:
+    words = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return sum(int(count) for name, count in words if name in {"pgsteal_kswapd", "pgsteal_direct"})
 
 
 def _is_replayed(log: Log, device: int, path: Path) -> bool:

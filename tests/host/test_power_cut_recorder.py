@@ -89,6 +89,20 @@ def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkf
     place.commands.run(["e2fsck", "-f", "-n", str(image)])
 
 
+def test_nothing_of_the_disks_is_kept_in_the_page_cache_another_time(place: RecorderLab) -> None:
+    with place.start() as recorder:
+        device = recorder.attach(recorder.disk)
+        # The loop device's own direct I/O, and the file's, which holds without it too.
+        assert "1" == (Path("/sys/block") / device.name / "loop/dio").read_text().strip()
+        with Path(device.path).open("r+b") as file:
+            file.write(bytes(range(256)) * 4096 * 8)
+            file.flush()
+            os.fsync(file.fileno())
+        words = ["fincore", "--bytes", "--noheadings", "--output", "RES", str(recorder.disk)]
+        assert "0" == place.commands.run(words).stdout.strip()
+        recorder.detach(device)
+
+
 def test_a_sealed_log_takes_nothing_more_and_the_disks_go_on(place: RecorderLab) -> None:
     with place.start() as recorder:
         recorder.disk.open("r+b").write(b"before" + bytes(506))

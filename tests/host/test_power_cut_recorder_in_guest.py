@@ -60,3 +60,10 @@ def test_the_kernel_takes_what_keeps_it_from_waiting_for_memory(lines: Lines) ->
     assert {(True, True)} == {
         (line["memory_locked"], line["io_flusher"]) for line in lines.values() if "same" in line
     }
+
+
+def test_writes_end_where_there_is_no_memory_to_cache_them(lines: Lines) -> None:
+    line = lines["pressure"]
+    assert line["written"]
+    # There was need of memory indeed.
+    assert line["reclaimed_pages"] > 0

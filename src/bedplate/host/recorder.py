@@ -25,7 +25,7 @@ from bedplate.host.ledger import Holding
 from bedplate.host.loop import attach_loop, detach_loop
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.tunables import queue_settings
-from bedplate.units import format_size
+from bedplate.units import KIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 DRIVER = "power_cut_recorder"
 FUSE = Path("/dev/fuse")
+_MEMORY = Path("/proc/meminfo")
 
 # What the recorder calls itself in the table of mounts.
 _SOURCE = "bedplate-recorder"
@@ -353,14 +354,27 @@ def _room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
         where = f"the power-cut recorder's log would stand in {folder}, which is on {kind or 'an unknown file system'}"
         return (f"{where}; name a directory on a tmpfs, such as /dev/shm",)
     room = os.statvfs(folder)
-    free_bytes = room.f_bavail * room.f_frsize
     # What the disks hold takes room too, but never more than what was logged of them.
     needed_bytes = 2 * sizes.log_limit_bytes
+    needs = f"a log of {format_size(sizes.log_limit_bytes)} and what the disks hold need {format_size(needed_bytes)}"
+    reasons = []
+    free_bytes = room.f_bavail * room.f_frsize
     if kind == "tmpfs" and free_bytes < needed_bytes:
-        needs = f"a log of {format_size(sizes.log_limit_bytes)} and what the disks hold need {format_size(needed_bytes)}"
         has = f"{folder} has {format_size(free_bytes)} free"
-        return (f"{has}; {needs}: record less, or make the tmpfs larger",)
-    return ()
+        reasons.append(f"{has}; {needs}: record less, or make the tmpfs larger")
+    available_bytes = _available_bytes()
+    if available_bytes is not None and available_bytes < needed_bytes:
+        has = f"the machine has {format_size(available_bytes)} of memory available"
+        reasons.append(f"{has}; {needs}: record less, or end what else takes memory")
+    return tuple(reasons)
+
+
+def _available_bytes() -> int | None:
+    """What can be had without swapping (proc_meminfo(5)); a tmpfs may be larger than that."""
+    for line in _MEMORY.read_text(encoding="utf-8").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * KIB
+    return None
 
 
 def _whole(status: RecorderStatus) -> RecorderStatus:

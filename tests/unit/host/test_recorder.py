@@ -98,3 +98,18 @@ def test_every_reason_comes_at_once_and_nothing_is_made(
     assert "which is on ext4; name a directory on a tmpfs" in caught.value.reasons[1]
     assert [] == commands.record
     assert [] == list(folder.iterdir())
+
+
+def test_a_tmpfs_that_is_larger_than_the_memory_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text("MemTotal:       16384 kB\nMemAvailable:     102400 kB\n")
+    monkeypatch.setattr(recorder, "_MEMORY", memory)
+    monkeypatch.setattr(recorder, "type_below", lambda _: "ramfs")
+    sizes = RecorderSizes(64 * MIB, 64 * MIB)
+    (reason,) = recorder._room_reasons(tmp_path, sizes)
+    assert "100 MiB of memory available; a log of 64 MiB and what the disks hold need 128 MiB" in reason
+    assert () == recorder._room_reasons(tmp_path, RecorderSizes(64 * MIB, 50 * MIB))
+    memory.write_text("MemTotal:       16384 kB\n")
+    assert () == recorder._room_reasons(tmp_path, sizes)
