@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import lzma
 import os
 import shutil
 import signal
@@ -145,7 +145,7 @@ def test_ext4_without_barriers_loses_and_any_point_can_be_built_again(
     assert len(bad) >= len(volatile) - 1
     assert all(record.outcome is PointOutcome.OK for record in cut.of(ordered=True))
     assert cut.facts.flushes <= 4
-    with gzip.open(cut.directory / LOG_FILE) as log:
+    with lzma.open(cut.directory / LOG_FILE) as log:
         assert log.read(8) == (0x6A736677736872).to_bytes(8, "little")
 
     chosen = bad[0]

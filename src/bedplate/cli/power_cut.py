@@ -5,9 +5,7 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
-import gzip
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from bedplate.workload.power_cut.image import Built
 
 _PATH = click.Path(path_type=Path)
-_READ_BYTES = 4 * 1024 * 1024
 
 
 @click.group(name="power-cut")
@@ -145,6 +142,7 @@ def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[
     from bedplate.host.ledger import Holding, Ledger  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
     from bedplate.visit.power_bench import replay_one  # noqa: PLC0415
+    from bedplate.workload.power_cut.kept_log import unpack_log  # noqa: PLC0415
 
     memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}"
     state = state_directory()
@@ -153,8 +151,7 @@ def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[
         memory.mkdir(mode=0o755)
         try:
             log = memory / "log"
-            with gzip.open(folder / LOG_FILE) as packed, log.open("wb") as unpacked:
-                shutil.copyfileobj(packed, unpacked, _READ_BYTES)
+            unpack_log(folder / LOG_FILE, log)
             return replay_one(log, job, point, memory=memory, keep=keep, state=state, ledger=ledger)
         finally:
             ledger.release(Commands())

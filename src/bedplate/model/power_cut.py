@@ -15,11 +15,11 @@ from bedplate.model.levels import Scalar
 
 WORKLOAD = "power_cut"
 
-# Files in the run's folder: one JSON object per line and point; the facts of the recording; the log itself, deflated
-# (gzip), which is kept where a point failed that is no control.
+# Files in the run's folder: one JSON object per line and point; the facts of the recording; the log itself, packed
+# (xz), which is kept where a point failed that is no control.
 POINTS_FILE = "points.jsonl"
 RECORDING_FILE = "recording.json"
-LOG_FILE = "log.gz"
+LOG_FILE = "log.xz"
 
 # Level `engine` of a dataset of this workload: `postgresql` or `lmdb`, as in `model/engines.py`.
 ENGINE = "engine"

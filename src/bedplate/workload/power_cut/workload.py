@@ -6,7 +6,6 @@ points      every cut replayed: image, recovery, oracle; a line of points.jsonl 
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import time
@@ -33,6 +32,7 @@ from bedplate.model.visit import TimedItem
 from bedplate.units import MIB
 from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.workload.power_cut.kept_log import keep_log
 from bedplate.workload.power_cut.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workload.power_cut.positions import choose_points
 from bedplate.workload.protocol import Driver
@@ -53,8 +53,6 @@ RECORDING = "recording"
 POINTS = "points"
 # Points whose device ignores every flush: if they are not bad, the oracle sees nothing.
 CONTROLS = 6
-# The log is some hundred megabytes, mostly of zeros and of pages that are alike.
-_DEFLATE_LEVEL = 1
 
 
 class PowerCut:
@@ -129,6 +127,7 @@ class _Cuts:
             with recording.timed_phase(POINTS):
                 is_bad = self._replay(stand.log, job)
             if is_bad:
+                recording.tell(POINTS, "the log is kept", done=len(job.points), of=len(job.points))
                 keep_log(stand.log, recording.directory / LOG_FILE)
         finally:
             shutil.rmtree(stand.log.parent)
@@ -235,14 +234,6 @@ class _Cuts:
             TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
         )
         return is_bad
-
-
-def keep_log(log: Path, target: Path) -> None:
-    """Deflate a log; a reader finds the whole of it or nothing."""
-    part = target.with_name(f".{target.name}.part")
-    with log.open("rb") as source, gzip.open(part, "wb", compresslevel=_DEFLATE_LEVEL) as packed:
-        shutil.copyfileobj(source, packed, 4 * MIB)
-    part.replace(target)
 
 
 def _span(log: Log) -> tuple[int, int]:
