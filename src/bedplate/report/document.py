@@ -23,12 +23,10 @@ from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.shelf import Shelf
 from bedplate.report.tpch_document import tpch_document
 from bedplate.report.wording import counted, durability_words, repetitions_sentence
-from bedplate.statistics.heat_map import average_map, common_scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.model.figure import Scale
     from bedplate.report.overview import CellFacts, Overview
     from bedplate.report.page_parts import Ranked
     from bedplate.statistics.summary import SummaryKey
@@ -68,7 +66,6 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
     factors, levels = choice_document(overviews)
     within = {
         "summaries": _summaries(overviews, indices, whole=False),
-        "heat_maps": _heat_maps(overviews, indices, whole=False),
     }
     return {
         "format_version": FORMAT_VERSION,
@@ -82,7 +79,6 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
         "cells": _cells(overviews, levels),
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),
-        "heat_maps": _heat_maps(overviews, indices, whole=True),
         "within": packed(within) if len(indices.parts) > 1 else None,
         "measurements": _measurements(overviews, indices, shelf or Shelf()),
         "effective": [effective_document(found) for found in overviews],
@@ -200,49 +196,6 @@ def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool)
             if not whole:
                 columns["part"].append(part)
     return columns
-
-
-def _heat_maps(overviews: Sequence[Overview], indices: _Indices, *, whole: bool) -> list[dict[str, Any]]:
-    """Per study, run, metric and part: the scale that all its maps share, and the map of the averages."""
-    made: list[dict[str, Any]] = []
-    for number, (found, shown) in enumerate(zip(overviews, indices.summaries, strict=True)):
-        drawn: dict[tuple[int, int, int], list[SummaryKey]] = {}
-        run_of = {run: index for index, run in enumerate(indices.runs)}
-        metric_of = {name: index for index, name in enumerate(indices.metrics)}
-        for key in shown:
-            part = indices.part(key)
-            if (part == 0) == whole:
-                place = (run_of[key.dataset, key.run], metric_of[key.metric], part)
-                drawn.setdefault(place, []).append(key)
-        for (run, metric, part), keys in drawn.items():
-            medians = {key.cell: shown[key].summary.median for key in keys}
-            entry = _heat_map(found, medians, METRICS[indices.metrics[metric]].scale)
-            if entry is not None:
-                made.append({"study": number, "run": run, "metric": metric, "part": part, **entry})
-    return made
-
-
-def _heat_map(found: Overview, medians: Mapping[str, float | None], scale: Scale) -> dict[str, Any] | None:
-    maps: dict[str, dict[tuple[str, str], float]] = {}
-    for cell in found.cells.values():
-        squares = maps.setdefault(cell.label.panel, {})
-        value = medians.get(cell.id)
-        if value is not None:
-            squares[cell.label.filesystem_block, cell.label.database_block] = value
-    shown = list(dict.fromkeys(square for squares in maps.values() for square in squares))
-    ends = common_scale((v for squares in maps.values() for v in squares.values()), scale)
-    if ends is None:
-        return None
-    average = average_map(maps, shown, scale)
-    return {
-        "low": rounded(ends.low, _FIGURE_DIGITS),
-        "high": rounded(ends.high, _FIGURE_DIGITS),
-        "logarithmic": ends.logarithmic,
-        "average": [[*square, rounded(value, _FIGURE_DIGITS)] for square, value in average.values.items()],
-        "n": average.n,
-        "used": list(average.used),
-        "left_out": list(average.left_out),
-    }
 
 
 def _measurements(overviews: Sequence[Overview], indices: _Indices, shelf: Shelf) -> dict[str, Any]:

@@ -29,13 +29,11 @@ bedplate.data = (() => {
     }
   };
   take(page.summaries);
-  const maps = [...page.heat_maps];
   // What speaks of parts of runs is packed, and is read once, before anything is drawn.
   const open = async () => {
     const within = await bedplate.unpack(page.within);
     if (!within) return;
     take(within.summaries);
-    maps.push(...within.heat_maps);
   };
   const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
   const m = page.measurements;
@@ -68,7 +66,6 @@ bedplate.data = (() => {
     parts,
     summary: (cell, run, metric, part = 0) => found.get(`${cell}/${run}/${metric}/${part}`),
     named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}/0`) : undefined),
-    heatMap: (study, run, metric, part) => maps.find((one) => one.study === study && one.run === run && one.metric === metric && one.part === part),
     partName: (part) => (part ? page.parts[part][0] : ""),
     measurements: (cell, run) => runsOf.get(`${cell}/${run}`) ?? [],
     all: rows,
