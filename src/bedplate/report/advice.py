@@ -14,6 +14,7 @@ from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.report.advised import RECOMMENDED
 from bedplate.report.overview import Trouble
+from bedplate.report.power_cut_view import disagreement
 from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import block_words
 from bedplate.report.wording import number
@@ -69,7 +70,7 @@ def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
 
 def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
     """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
-    sentences = [*_missing(found.overview), *_not_recommended(found)]
+    sentences = [*_missing(found.overview), *_not_recommended(found), *_by_power_cuts(found)]
     if not found.contests:
         sentences.insert(0, _no_contest(found))
     if found.judged:
@@ -342,6 +343,27 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
         )
         why = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
         yield Sentence(name, f"{what}: {names}{_rest(cells)}{why}.", cells)
+
+
+def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
+    """Which classes are measured, and each that flushes and settings declared otherwise."""
+    cells = found.overview.cells
+    measured = tuple(
+        cell for cell, facts in cells.items() if facts.durability and facts.durability.basis == "measured"
+    )
+    if not measured:
+        return
+    rest = "; of the others it is declared" if len(measured) < len(cells) else ""
+    yield Sentence(
+        "limits",
+        f"The class of {len(measured)} of {len(cells)} cells is measured by power cuts{rest}.",
+        measured,
+    )
+    for cell in measured:
+        facts = cells[cell]
+        words = disagreement(facts.declared, facts.durability)
+        if words is not None:
+            yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
 
 
 def _no_contest(found: Advised) -> Sentence:

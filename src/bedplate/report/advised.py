@@ -19,6 +19,7 @@ from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
 from bedplate.report.compared import candidates_of
 from bedplate.report.default_metric import default_metric
+from bedplate.report.run_heads import is_power_cut
 from bedplate.report.surroundings import Surroundings, surroundings_of
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
@@ -182,7 +183,7 @@ def advised(
         confidence=confidence,
         judged=len(every),
         verdicts=int(discoveries(every)),
-        without=tuple(run for run in runs if not objectives_of(found, run)),
+        without=tuple(run for run in runs if not objectives_of(found, run) and not is_power_cut(found, run)),
     )
 
 
@@ -209,7 +210,8 @@ def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
         if m.value(name) is not None
     }
     first = default_metric(found, run, having)
-    if first is None:
+    # Power cuts are what cells are told apart by before any is advised, and no objective of their own.
+    if first is None or is_power_cut(found, run):
         return ()
     heads = {"tps": "tps", "latency_ms_p99": "p99", "tps_cv": "cv of tps"}
     names = [first, *(name for name in ("latency_ms_p99", "tps_cv") if name in having and name != first)]

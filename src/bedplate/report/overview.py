@@ -15,6 +15,7 @@ from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
 from bedplate.report.parts import WHOLE, part_figures, whole_figures
+from bedplate.report.power_cut_view import CutRun, cut_runs, durability_by_cuts
 from bedplate.report.tpch_view import TpchView, score_reasons, score_summaries, tpch_views, with_composites
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
@@ -43,6 +44,7 @@ _HEADLINES = (
     "throughput_mib_per_s",
     "stages_total_s",
     "lmdb_tests_s",
+    "power_cuts",
 )
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
@@ -128,7 +130,8 @@ class CellFacts:
     """A cell with what its visits found out about it; `identical_to` are ids of other cells.
 
     `incomparable` says in what surroundings its visits differ that no factor explains. `flushes` are
-    those of all its visits that counted some.
+    those of all its visits that counted some. `durability` is measured where power was cut and the verdict was not refused,
+    else declared; `declared` is what flushes and settings promise in either case. `cuts` are its runs of power cuts.
     """
 
     id: str
@@ -139,6 +142,8 @@ class CellFacts:
     emulated: bool = False
     incomparable: tuple[str, ...] = ()
     flushes: tuple[FlushRate, ...] = ()
+    declared: Durability | None = None
+    cuts: tuple[CutRun, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -315,16 +320,19 @@ def _cells(
         if record.durability is not None:
             before = promises.get(record.key.cell)
             promises[record.key.cell] = _worse(before, record.durability) if before else record.durability
+    cuts = cut_runs(study.visits)
     cells = {
         cell_id: CellFacts(
             id=cell_id,
             label=labels[cell_id],
-            durability=promises.get(cell_id),
+            durability=durability_by_cuts(promises.get(cell_id), cuts.get(cell_id, ())),
             identical_to=effective.others(cell_id),
             changing=cell_id in changing,
             emulated=any(record.emulated for record in visits.get(cell_id, ())),
             incomparable=_differences(visits.get(cell_id, ())),
             flushes=flush_rates(visits.get(cell_id, ())),
+            declared=promises.get(cell_id),
+            cuts=cuts.get(cell_id, ()),
         )
         for cell_id in due
     }

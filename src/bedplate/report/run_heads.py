@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.lmdb import READ, WRITE
 from bedplate.model.lmdb import WORKLOAD as LMDB
+from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.model.raw import BONNIE, FIO, PG_TEST_FSYNC, is_pg_test_fsync
 from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
 
@@ -41,7 +42,7 @@ _RAW = {
     FIO: RunHead("throughput_mib_per_s", "MiB/s", "cpu_s_per_gib", "CPU s/GiB", beneath=True),
     PG_TEST_FSYNC: RunHead("operations_per_s", "fdatasync/s", "tool_cpu_s", "CPU s", beneath=True),
 }
-
+_POWER_CUT = {POWER_CUT: RunHead("power_cuts_bad", "cuts bad", "power_cuts", "cuts", beneath=True)}
 
 _LMDB = {
     WRITE: RunHead("lmdb_tests_s", "tests s", "device_written_mib", "MiB written", beneath=True),
@@ -50,18 +51,25 @@ _LMDB = {
 
 
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:
-    """The kind of a run of TPC-H or of LMDB, the tool of a run of sequential I/O, None for any other."""
+    """The kind of a run of TPC-H or of LMDB, the tool of a run of sequential I/O, `power_cut`; None for any other."""
     spec = found.spec(run)
     if spec is None:
         return None
     if spec.workload in _RAW:
         return PG_TEST_FSYNC if is_pg_test_fsync(spec) else spec.workload
+    if spec.workload == POWER_CUT:
+        return POWER_CUT
     return spec.levels.text("kind") if spec.workload in (WORKLOAD, LMDB) else None
 
 
 def run_head(found: Overview, run: tuple[str, str]) -> RunHead:
     """The two figures of a run of a study."""
-    return {**_TPCH, **_RAW, **_LMDB}.get(run_kind(found, run) or "", _TRANSACTIONS)
+    return {**_TPCH, **_RAW, **_LMDB, **_POWER_CUT}.get(run_kind(found, run) or "", _TRANSACTIONS)
+
+
+def is_power_cut(found: Overview, run: tuple[str, str]) -> bool:
+    """Whether a run is one of power cuts, which have a verdict and no speed."""
+    return run_kind(found, run) == POWER_CUT
 
 
 def has_transactions(overviews: Sequence[Overview]) -> bool:

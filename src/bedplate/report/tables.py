@@ -12,12 +12,14 @@ from bedplate.model import tpch
 from bedplate.model.codec import to_json
 from bedplate.model.lmdb import WORKLOAD as LMDB
 from bedplate.model.metrics import METRICS
+from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.report.durability_table import durability_table
 from bedplate.report.lmdb_tables import lmdb_tables
 from bedplate.report.overview import overview
 from bedplate.report.page_parts import ranked
 from bedplate.report.part_tables import part_table
 from bedplate.report.parts import WHOLE
+from bedplate.report.power_cut_tables import power_cut_document, power_cut_table
 from bedplate.report.raw_tables import WORKLOADS as RAW
 from bedplate.report.raw_tables import raw_tables
 from bedplate.report.selected import selected_overviews
@@ -51,7 +53,7 @@ Run = tuple[str, str]
 # Two runs fit beside each other in 80 columns.
 _RUNS_IN_A_TABLE = 2
 _TPS = "tps"
-_WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, LMDB, *RAW)
+_WITHOUT_TRANSACTIONS = (tpch.WORKLOAD, LMDB, POWER_CUT, *RAW)
 
 
 def show_tables(
@@ -79,6 +81,9 @@ def show_tables(
         title = Text(found.study.facts.title, style="bold")
         shown.append(Group(title, *mark_lines(found)))
         shown += _metric_tables(found, runs, metric) if metric else _default_tables(found, runs)
+        cuts = power_cut_table(found)
+        if cuts is not None:
+            shown.append(cuts)
         durability = durability_table(found)
         if durability is not None:
             shown.append(durability)
@@ -133,7 +138,8 @@ def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType
     warehouse = [run for run in runs if _type(found, run) == tpch.WORKLOAD]
     raw = [run for run in runs if _type(found, run) in RAW]
     lmdb = [run for run in runs if _type(found, run) == LMDB]
-    others = [run for run in runs if run not in (*warehouse, *raw, *lmdb)]
+    # The table of power cuts stands with that of durability, for all runs together.
+    others = [run for run in runs if run not in (*warehouse, *raw, *lmdb) and _type(found, run) != POWER_CUT]
     return [
         *_run_tables(found, others, _TPS),
         *(tpch_tables(found, warehouse) if warehouse else []),
@@ -200,6 +206,8 @@ def _row(
     found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: Notes
 ) -> list[RenderableType]:
     survives = Text(durability_words(cell.durability).replace(" / ", " /\n").replace(" loss", "\nloss"))
+    if cell.durability is not None and cell.durability.basis == "measured":
+        survives.append("\nmeasured", style="dim")
     for reason in cell.durability.reasons if cell.durability else ():
         survives.append(notes.number(reason), style="dim")
     figures: list[RenderableType] = []
@@ -258,6 +266,7 @@ def _cell_document(
         "filesystem_block_size_bytes": cell.label.filesystem_block_bytes,
         "block_size_bytes": cell.label.database_block_bytes,
         "durability": to_json(cell.durability),
+        **({"declared": to_json(cell.declared), "power_cuts": power_cut_document(cell)} if cell.cuts else {}),
         "flushes": [{**to_json(rate), "per_fsync": rate.per_call} for rate in cell.flushes],
         "emulated": cell.emulated,
         "incomparable": list(cell.incomparable),

@@ -1,0 +1,139 @@
+"""The verdicts of power cuts for the terminal and as JSON: a row for each recording."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate.model.codec import to_json
+from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, Tally
+from bedplate.report.power_cut_view import bound_words, disagreement, upper_share
+from bedplate.report.table_parts import Notes, block_words, plain_table
+from bedplate.report.wording import number
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bedplate.report.overview import CellFacts, Overview
+    from bedplate.report.power_cut_view import CutRun
+
+_REFUSED = "refused"
+_WORDS = (
+    "Cuts after which something acknowledged was missing or damaged, and how many in a hundred such cuts may be, at the "
+    "most (exact 95 % interval of k of n; cuts of one recording). What the worst of them found, with the rest beneath. Lost: "
+    "the most acknowledged transactions that one cut took and left the rest whole. Again: median time until the engine "
+    "answered, in memory."
+)
+
+
+def power_cut_table(found: Overview) -> RenderableType | None:
+    """One row per recording; None where no power was cut."""
+    runs = [(cell, run) for cell in found.cells.values() for run in cell.cuts]
+    if not runs:
+        return None
+    notes = Notes()
+    table = plain_table()
+    table.add_column("cell", overflow="fold", min_width=14, max_width=26)
+    for head in ("volatile\ncache", "protected\ncache"):
+        table.add_column(head, overflow="fold", max_width=16)
+    table.add_column("lost", justify="right", no_wrap=True)
+    table.add_column("again\ns", justify="right", no_wrap=True)
+    table.add_column("after a\npower cut", overflow="fold", max_width=12)
+    for cell, run in runs:
+        table.add_row(*_row(cell, run, notes, several=len(cell.cuts) > 1))
+    windows = {run.verdict.window_bytes for _, run in runs}
+    sizes = ", ".join(format_size(size) for size in sorted(windows))
+    words = Text(f"{_WORDS} At risk are the last {sizes} of writes.", style="dim")
+    return Group(Text("Power cuts", style="bold"), table, words, *notes.lines())
+
+
+def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
+    """The recordings of a cell as JSON: verdict, tallies with their bounds, what was lost, recovery."""
+    return [_document(run) for run in cell.cuts]
+
+
+def _row(cell: CellFacts, run: CutRun, notes: Notes, *, several: bool) -> list[RenderableType]:
+    name = Text(cell.label.panel)
+    aside = [block_words(cell), *([f"repetition {run.key.repetition}"] if several else [])]
+    if several and "ram_journal" in run.dataset.levels:
+        aside.append(f"journal {run.dataset.levels['ram_journal']}")
+    name.append("".join(f"\n{words}" for words in aside), style="dim")
+    lost = run.verdict.loss.transactions_max
+    again = run.recovery_s
+    return [
+        name,
+        _tally(run.verdict.volatile),
+        _tally(run.verdict.protected),
+        Text(number(None if lost is None else float(lost))),
+        Text(f"{median(again):.2f}" if again else "–"),
+        _class(cell, run, notes),
+    ]
+
+
+def _tally(tally: Tally) -> Text:
+    if not tally.cuts:
+        return Text("–")
+    text = Text(bound_words(tally), style="red" if tally.bad else "green")
+    for name in reversed(FINDINGS):
+        if name != OK and tally.of(name):
+            style = "dim" if name in GOOD else ""
+            text.append(f"\n{tally.of(name)} {name}", style=style)
+    return text
+
+
+def _class(cell: CellFacts, run: CutRun, notes: Notes) -> Text:
+    if run.verdict.refused:
+        text = Text(_REFUSED, style="yellow")
+        for reason in run.verdict.refused:
+            text.append(notes.number(f"refused: {reason}"), style="dim")
+        return text
+    classes = [name or "–" for name in (run.verdict.volatile_cache, run.verdict.protected_cache)]
+    text = Text(" /\n".join(dict.fromkeys(classes)))
+    differs = disagreement(run.declared, run.measured)
+    asides = [differs] if differs else []
+    if not run.verdict.of_the_cell:
+        asides.append(
+            "the journal in RAM was kept, as if it stood on a device of its own: no class of the cell as it is"
+        )
+    if cell.cuts and run.verdict.journal_lost:
+        asides.append("the journal stood in memory and was gone after each cut")
+    for words in asides:
+        text.append(notes.number(words), style="dim")
+    return text
+
+
+def _document(run: CutRun) -> dict[str, Any]:
+    verdict = run.verdict
+    again = run.recovery_s
+    return {
+        "dataset": run.key.dataset,
+        "run": run.spec.name,
+        "repetition": run.key.repetition,
+        "volatile_cache": verdict.volatile_cache,
+        "protected_cache": verdict.protected_cache,
+        "refused": list(verdict.refused),
+        "of_the_cell": verdict.of_the_cell,
+        "declared": to_json(run.declared),
+        "disagreement": disagreement(run.declared, run.measured),
+        "window_bytes": verdict.window_bytes,
+        "volatile": _counts(verdict.volatile),
+        "protected": _counts(verdict.protected),
+        "controls": _counts(verdict.controls),
+        "profiles": {name: _counts(tally) for name, tally in verdict.profiles.items()},
+        "loss": to_json(verdict.loss),
+        "recovery_s_median": median(again) if again else None,
+        "recovery_s_max": max(again, default=None),
+    }
+
+
+def _counts(tally: Tally) -> dict[str, Any]:
+    return {
+        "cuts": tally.cuts,
+        "bad": tally.bad,
+        "bad_share_high": upper_share(tally),
+        "findings": dict(tally.findings),
+    }

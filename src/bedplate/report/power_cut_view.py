@@ -1,0 +1,162 @@
+"""The power cuts of a study: verdicts by cell, and the class that stands beside a cell's speeds because of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.figures.inputs import RECORD
+from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
+from bedplate.figures.power_cut_verdict import verdict_of
+from bedplate.model import codec
+from bedplate.model.durability import worst
+from bedplate.model.power_cut import WORKLOAD
+from bedplate.model.power_cut_verdict import Tally, Verdict, measured
+from bedplate.model.visit import Durability, RunRecord
+from bedplate.statistics.proportions import proportion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.visit import VisitKey
+    from bedplate.study.stored import StoredVisit
+
+
+@dataclass(frozen=True)
+class CutRun:
+    """One run of power cuts with its verdict; `declared` is what the visit's flushes and settings promise."""
+
+    key: VisitKey
+    dataset: Dataset
+    spec: RunSpec
+    directory: Path
+    verdict: Verdict
+    declared: Durability | None
+
+    @cached_property
+    def cuts(self) -> Cuts:
+        """Every point, read when it is asked for."""
+        return read_cuts(self.directory)
+
+    @property
+    def measured(self) -> Durability | None:
+        """The class that the cuts show; None where they show none of this cell."""
+        return measured(self.verdict, self.declared)
+
+    @property
+    def lost_transactions(self) -> tuple[int, ...]:
+        """How many each cut lost that lost some, without the controls."""
+        return tuple(
+            record.lost_transactions
+            for record in self.cuts.points
+            if record.lost_transactions and not record.point.control
+        )
+
+    @property
+    def recovery_s(self) -> tuple[float, ...]:
+        """How long each cut took until the engine answered, of those after which it did."""
+        times = (recovery_s(record) for record in self.cuts.points if not record.point.control)
+        return tuple(seconds for seconds in times if seconds is not None)
+
+
+def cut_runs(visits: Iterable[StoredVisit]) -> dict[str, tuple[CutRun, ...]]:
+    """The runs of power cuts by cell, of the latest attempt at each visit; a run whose files are gone has none."""
+    latest: dict[tuple[str, str, int], StoredVisit] = {}
+    for visit in sorted(visits, key=lambda visit: visit.record.key.attempt):
+        key = visit.record.key
+        if visit.record.dataset.workload == WORKLOAD and not key.canary:
+            latest[key.cell, key.dataset, key.repetition] = visit
+    found: dict[str, list[CutRun]] = {}
+    for visit in latest.values():
+        for figures, directory in zip(visit.runs, visit.run_directories, strict=True):
+            if figures.workload == WORKLOAD and (run := _run(visit, directory)) is not None:
+                found.setdefault(visit.record.key.cell, []).append(run)
+    return {cell: tuple(runs) for cell, runs in found.items()}
+
+
+def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> Durability | None:
+    """The measured class of a cell, the worst of its recordings; what was declared where no verdict was made.
+
+    A verdict that was refused is told among the reasons. Commits that do not wait keep what was declared of them.
+    """
+    verdicts = [found for run in runs if (found := run.measured) is not None]
+    refused = tuple(
+        f"power cuts: verdict refused: {reason}" for run in runs for reason in run.verdict.refused
+    )
+    if not verdicts:
+        if declared is None or not refused:
+            return declared
+        return replace(declared, reasons=(*declared.reasons, *dict.fromkeys(refused)))
+    reasons = dict.fromkeys(reason for found in verdicts for reason in found.reasons)
+    together = verdicts[0]
+    for found in verdicts[1:]:
+        together = replace(
+            together,
+            volatile_cache=worst(together.volatile_cache, found.volatile_cache),
+            protected_cache=worst(together.protected_cache, found.protected_cache),
+        )
+    return replace(
+        together,
+        reasons=(*reasons, *dict.fromkeys(refused)),
+        without_waiting=declared.without_waiting if declared else None,
+    )
+
+
+def disagreement(declared: Durability | None, found: Durability | None) -> str | None:
+    """Where the cuts show another class than flushes and settings declare; None where they agree or there are none."""
+    if declared is None or found is None or found.basis != "measured":
+        return None
+    words = [
+        f"with a {name} cache declared {said}, measured {shown}"
+        for name, said, shown in (
+            ("volatile", declared.volatile_cache, found.volatile_cache),
+            ("protected", declared.protected_cache, found.protected_cache),
+        )
+        if said != shown
+    ]
+    return "; ".join(words) or None
+
+
+def upper_share(tally: Tally) -> float | None:
+    """The upper end of the exact 95 % interval of the share of bad cuts; None without a cut."""
+    return proportion(tally.bad, tally.cuts).high if tally.cuts else None
+
+
+def bound_words(tally: Tally) -> str:
+    """`0 of 150, < 2.5 %`: bad cuts, and how many in a hundred such cuts may be, at the most."""
+    high = upper_share(tally)
+    if high is None:
+        return "–"
+    if tally.bad == tally.cuts:
+        return f"{tally.bad} of {tally.cuts}"
+    return f"{tally.bad} of {tally.cuts}, < {100 * high:.2g} %"
+
+
+def pooled(runs: Sequence[CutRun]) -> Mapping[str, Tally]:
+    """The tallies of several recordings of a cell together: `volatile`, `protected`, `controls`."""
+    return {
+        name: Tally.together(getattr(run.verdict, name) for run in runs)
+        for name in ("volatile", "protected", "controls")
+    }
+
+
+def _run(visit: StoredVisit, directory: Path) -> CutRun | None:
+    try:
+        record = codec.read(RunRecord, directory / RECORD)
+    except StudyError:
+        return None
+    verdict = verdict_of(visit.record, record, read_cuts(directory))
+    if verdict is None:
+        return None
+    return CutRun(
+        key=visit.record.key,
+        dataset=visit.record.dataset,
+        spec=record.spec,
+        directory=directory,
+        verdict=verdict,
+        declared=visit.record.durability,
+    )

@@ -1,0 +1,147 @@
+"""Verdicts of power cuts where the declared class stood before: tables, JSON, advice."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.synthetic_power_cuts import DATASET, RECIPE, power_cut_study
+from tests.synthetic_study import write_study
+
+from bedplate.model.visit import Durability
+from bedplate.report.advice import closing_sentences
+from bedplate.report.advised import advised
+from bedplate.report.overview import CellFacts, Overview, overview
+from bedplate.report.power_cut_view import bound_words, disagreement, durability_by_cuts, pooled
+from bedplate.report.tables import show_document, show_tables
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return power_cut_study(tmp_path_factory.mktemp("cuts") / "study", refused="xfs")
+
+
+@pytest.fixture(scope="module")
+def found(study: Path) -> Overview:
+    return overview(study)
+
+
+def cell_of(found: Overview, panel: str) -> CellFacts:
+    return next(cell for cell in found.cells.values() if cell.label.panel.startswith(panel))
+
+
+def printed(study: Path, **choice: str) -> str:
+    text = StringIO()
+    console = Console(file=text, width=80, color_system=None)
+    for table in show_tables([study], **choice):
+        console.print(table)
+    return text.getvalue()
+
+
+def test_a_cell_whose_power_was_cut_has_the_measured_class(found: Overview) -> None:
+    classes = {
+        panel: (cell.durability.volatile_cache, cell.durability.protected_cache, cell.durability.basis)
+        for panel in ("ext4 barrier", "ext4 nobarrier", "xfs", "btrfs")
+        if (cell := cell_of(found, panel)).durability
+    }
+    assert classes == {
+        "ext4 barrier": ("durable", "durable", "measured"),
+        "ext4 nobarrier": ("unsafe", "durable", "measured"),
+        "xfs": ("durable", "durable", "declared"),
+        "btrfs": ("unsafe", "durable", "measured"),
+    }
+    assert cell_of(found, "btrfs").declared == Durability("durable", "durable", "declared")
+
+
+def test_a_refused_verdict_is_told_and_changes_no_class(found: Overview) -> None:
+    durability = cell_of(found, "xfs").durability
+    assert durability is not None
+    assert "power cuts: verdict refused: 0 of 6 controls were bad" in durability.reasons[-1]
+
+
+def test_the_terminal_shows_counts_with_their_bounds_and_says_measured(study: Path) -> None:
+    text = printed(study)
+    assert "Power cuts" in text
+    assert "0 of 30, < 12 %" in text
+    assert "10 of 30, < 53 %" in text
+    assert "5 corrupt," in text
+    assert "refused" in text
+    assert "measured" in text
+    assert "declared durable, measured unsafe" in text
+    assert "safe " not in text.replace("unsafe", "")
+    assert max(map(len, text.splitlines())) <= 80
+    # A run of power cuts makes no transactions, and has no table of them.
+    assert text.count("p99") == printed(study, workload="pgbench").count("p99")
+
+
+def test_json_has_declared_and_measured_and_every_count(study: Path) -> None:
+    (document,) = show_document([study])["studies"]
+    cells = {cell["variant"]: cell for cell in document["cells"]}
+    btrfs = cells["btrfs nodatacow"]
+    assert (btrfs["durability"]["basis"], btrfs["declared"]["basis"]) == ("measured", "declared")
+    (cuts,) = btrfs["power_cuts"]
+    assert cuts["dataset"] == DATASET.id
+    assert cuts["volatile"]["findings"] == {"ok": 20, "corrupt, detected": 5, "corrupt, silent": 5}
+    assert cuts["volatile"]["bad_share_high"] == pytest.approx(0.528, abs=1e-3)
+    assert cuts["disagreement"] == "with a volatile cache declared durable, measured unsafe"
+    assert cells["xfs"]["power_cuts"][0]["volatile_cache"] is None
+    json.dumps(document, allow_nan=False)
+
+
+def test_advice_takes_the_measured_class_and_says_where_it_differs(found: Overview) -> None:
+    advice = advised(found)
+    btrfs = cell_of(found, "btrfs").id
+    assert advice.classes[btrfs] == "unsafe"
+    assert not any(btrfs in contest.cells for contest in advice.contests)
+    assert not any(contest.run[1] == "power-cut" for contest in advice.contests)
+    assert advice.without == ()
+    texts = [sentence.text for sentence in closing_sentences(advice)]
+    assert any(
+        "3 of 4 cells is measured by power cuts; of the others it is declared" in text for text in texts
+    )
+    assert any("btrfs" in text and "declared durable, measured unsafe" in text for text in texts)
+
+
+def test_a_study_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
+
+    plain = write_study(tmp_path / "plain", RECIPE)
+    assert "Power cuts" not in printed(plain)
+    assert "power_cuts" not in json.dumps(show_document([plain]))
+    assert not any("power cut" in each.text for each in closing_sentences(advised(overview(plain))))
+
+
+def test_commits_that_do_not_wait_keep_what_was_declared_of_them(found: Overview) -> None:
+    others = Durability("unsafe", "bounded loss", "declared")
+    declared = Durability("durable", "durable", "declared", without_waiting=others)
+    made = durability_by_cuts(declared, cell_of(found, "ext4 barrier").cuts)
+    assert made is not None
+    assert (made.basis, made.without_waiting) == ("measured", others)
+
+
+def test_recordings_of_one_cell_together_are_the_worst_of_them(found: Overview) -> None:
+    runs = (*cell_of(found, "ext4 barrier").cuts, *cell_of(found, "btrfs").cuts)
+    made = durability_by_cuts(None, runs)
+    assert made is not None
+    assert made.volatile_cache == "unsafe"
+    assert bound_words(pooled(runs)["volatile"]).startswith("10 of 60, < ")
+
+
+def test_nothing_disagrees_with_what_is_only_declared() -> None:
+    declared = Durability("durable", "durable", "declared")
+    assert disagreement(declared, declared) is None
+    assert disagreement(None, declared) is None
+    assert disagreement(declared, Durability("unsafe", "durable", "measured")) == (
+        "with a volatile cache declared durable, measured unsafe"
+    )
+
+
+def test_a_run_whose_points_are_gone_has_no_verdict(tmp_path: Path) -> None:
+    study = power_cut_study(tmp_path / "study")
+    for path in study.glob("visits/*/*/*/runs/*/recording.json"):
+        path.unlink()
+    again = overview(study)
+    assert all(not cell.cuts for cell in again.cells.values())
+    assert all(cell.durability and cell.durability.basis == "declared" for cell in again.cells.values())
