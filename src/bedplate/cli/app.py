@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.ownership import first_made, give_to_caller
+from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE
 
@@ -42,8 +43,10 @@ _erase_foreign = click.option(
 )
 _executor = click.option(
     "--executor",
-    type=click.Choice(["local", "qemu", "auto"]),
-    help="who lives the visits, in place of the plan's own: this machine, a guest, or what fits",
+    type=click.Choice(["local", "qemu", "slurm", "auto"]),
+    metavar="NAME",
+    help="who lives the visits, in place of the plan's own: local (this machine), qemu (a guest), slurm (a cluster), "
+    "auto (what fits)",
 )
 _workload = click.option(
     "--workload",
@@ -230,6 +233,15 @@ def status(study: Path, *, as_json: bool) -> None:
     from bedplate.cli.status import status as tell  # noqa: PLC0415
 
     tell(study, as_json=as_json)
+
+
+@program.command()
+@_study_directory
+def cancel(study: Path) -> int:
+    """End the jobs of a study on a Slurm cluster; its visits give back what they hold, what has ended is kept."""
+    from bedplate.cli.fleet import cancel as end  # noqa: PLC0415
+
+    return end(study)
 
 
 @program.command()
@@ -447,6 +459,9 @@ def export(study: Path, *, output: Path, cells: tuple[str, ...]) -> None:
     for path in write(study, output, cells=cells):
         print(path)
     give_to_caller(made)
+
+
+program.add_command(power_cut)
 
 
 @program.command()

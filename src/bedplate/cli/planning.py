@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from bedplate.executor.choice import Choice
     from bedplate.model.cell import Cell, Dataset, FilesystemLevels
+    from bedplate.model.fleet import NodeFacts
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule
     from bedplate.plan.estimate import Estimate
@@ -50,11 +51,12 @@ def prospect(
     executor: str | None = None,
     begun: Begun | None = None,
     tell_trials: Tell | None = None,
+    nodes: Mapping[str, NodeFacts] | None = None,
 ) -> Prospect:
     """Read, validate, expand, order and estimate; PlanError has every reason.
 
     `executor` takes the place of the plan's. `begun` is the study that the plan goes on with, or adds
-    to. Touches nothing, unless `tell_trials` is given: then file systems of which it is not known
+    to. `nodes` are the facts of a fleet's, where they have been found out. Touches nothing, unless `tell_trials` is given: then file systems of which it is not known
     whether this kernel takes them are tried on a small image, which needs root.
     """
     try:
@@ -69,6 +71,7 @@ def prospect(
         executor=executor,
         begun=begun,
         tell_trials=tell_trials,
+        nodes=nodes,
     )
 
 
@@ -80,10 +83,12 @@ def prospect_of(
     executor: str | None = None,
     begun: Begun | None = None,
     tell_trials: Tell | None = None,
+    nodes: Mapping[str, NodeFacts] | None = None,
 ) -> Prospect:
     """The same for a plan's text; `directory` is where its own files (scripts, configurations) stand."""
     from bedplate.cli.plan_text import with_executor  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
+    from bedplate.model.fleet import common_machine  # noqa: PLC0415
     from bedplate.plan.estimate import estimate  # noqa: PLC0415
     from bedplate.plan.expand import expand  # noqa: PLC0415
     from bedplate.plan.load import load_plan  # noqa: PLC0415
@@ -94,8 +99,14 @@ def prospect_of(
         plan, text = replace(plan, executor=executor), with_executor(text, executor)
     machine = read_machine()
     choice = _choice(plan, machine, begun)
+    if choice.platform.has_nodes:
+        if plan.fleet is None:
+            raise PlanError('executor = "slurm" needs the table [slurm] with nodes = ["n1", "n2"]')
+        machine = common_machine(nodes) if nodes else machine
+    # Of nodes that nobody has looked at nothing is known, and this machine is none of them.
+    known = None if choice.platform.has_nodes and not nodes else machine
     expansion = expand(
-        plan, machine, refusals=_refusals(plan, machine, choice, tell_trials), platform=choice.platform
+        plan, known, refusals=_refusals(plan, machine, choice, tell_trials), platform=choice.platform
     )
     schedule = order(
         plan, expansion, executor=choice.executor, standing=None if begun is None else begun.schedule

@@ -84,6 +84,15 @@ def ensure_requirements(found: Prospect, display: Display, *, yes: bool) -> None
     """
     from bedplate.executor.preparation import requirements_of  # noqa: PLC0415
 
+    if found.choice.platform.has_nodes:
+        from bedplate.executor.preparation import submitting_requirements_of  # noqa: PLC0415
+        from bedplate.executor.slurm.controller import require_slurm  # noqa: PLC0415
+
+        require_slurm()
+        _ensure_packages(
+            lambda: submitting_requirements_of(cells_of(found), workloads_of(found)), display, yes=yes
+        )
+        return
     if not found.choice.platform.has_guests:
         _ensure_packages(lambda: requirements_of(cells_of(found), workloads_of(found)), display, yes=yes)
         return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.cli.fleet import known_nodes, look_at_nodes, run_on_fleet
 from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of, workloads_of
 from bedplate.cli.prepare import ensure_requirements
@@ -18,6 +19,7 @@ from bedplate.errors import (
     RequirementMissing,
     StudyError,
 )
+from bedplate.model.fleet import fleet_identity
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def run(
 
     study = _absolute(study)
     begun = _begun(study) if is_study(study) else None
-    found = prospect(plan, executor=executor, begun=begun)
+    found = prospect(plan, executor=executor, begun=begun, nodes=known_nodes(study))
     _refuse_wrong_call(found, leave)
     made = first_made(study)
     with ExitStack() as stack:
@@ -70,7 +72,8 @@ def run(
             ensure_requirements(found, LineDisplay(), yes=leave.yes)
             stack.enter_context(_claim(found, study, leave, LineDisplay()))
             # Once more, now that it can be known what each kernel takes.
-            found = prospect(plan, executor=executor, tell_trials=tell_trials)
+            nodes = look_at_nodes(found, study, leave) if found.choice.platform.has_nodes else None
+            found = prospect(plan, executor=executor, tell_trials=tell_trials, nodes=nodes)
             _refuse_nothing_to_run(found)
             store = stack.enter_context(_begin(found, study))
         go_on = f"bedplate run {plan} --study {study}" + (f" --executor {executor}" if executor else "")
@@ -134,7 +137,13 @@ def frozen(study: Path) -> Prospect:
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{layout.plan}, the study's own plan, cannot be read: {error}") from error
     try:
-        return prospect_of(text, source=str(layout.plan), directory=directory, begun=_begun(study))
+        return prospect_of(
+            text,
+            source=str(layout.plan),
+            directory=directory,
+            begun=_begun(study),
+            nodes=known_nodes(study),
+        )
     except PlanError as error:
         raise StudyError(
             *(f"the study's own plan is damaged: {reason}" for reason in error.reasons)
@@ -180,7 +189,9 @@ def _extended(
 
     before, begun = frozen(study), _begun(study)
     if plan is not None:
-        found = prospect(plan, executor=executor, begun=begun, tell_trials=tell_trials)
+        found = prospect(
+            plan, executor=executor, begun=begun, tell_trials=tell_trials, nodes=known_nodes(study)
+        )
         what = f"extended by {plan.name}"
     else:
         found = prospect_of(
@@ -190,6 +201,7 @@ def _extended(
             executor=executor,
             begun=begun,
             tell_trials=tell_trials,
+            nodes=known_nodes(study),
         )
         what = f"extended from {before.plan.repetitions} to {repetitions} repetitions"
     obstacles = obstacles_to_extend(before.plan, found.plan)
@@ -202,12 +214,16 @@ def _begin(found: Prospect, study: Path) -> StudyStore:
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
     from bedplate.study.store import StudyStore  # noqa: PLC0415
 
+    # A fleet's machine has what was found on its nodes.
+    is_fleet = found.choice.platform.has_nodes
+    tools = found.machine.tools if is_fleet else tool_versions()
     return StudyStore.create(
         study,
         plan=found.plan,
         plan_text=found.text,
         plan_files=found.plan.files,
-        machine=replace(found.machine, tools=tool_versions()),
+        machine=replace(found.machine, tools=tools),
+        machine_identity=fleet_identity(known_nodes(study)) if is_fleet else None,
         expansion=found.expansion,
         schedule=found.schedule,
         executor=found.choice.executor,
@@ -249,6 +265,9 @@ def _go_on(found: Prospect, study: Path) -> tuple[Prospect, StudyStore]:
 def _claim(found: Prospect, study: Path, leave: Leave, display: Display) -> AbstractContextManager[None]:
     from bedplate.executor.claim import claimed  # noqa: PLC0415
 
+    if found.choice.platform.has_nodes:
+        # Each node's device is claimed there, by the visit that uses it.
+        return nullcontext()
     journal = found.plan.journal_device
     return claimed(
         _allowed(found.plan.scratch_device, leave),
@@ -265,6 +284,8 @@ def _allowed(scratch: ScratchDevice, leave: Leave) -> ScratchDevice:
 
 def _refuse_another_machine(found: Prospect, store: StudyStore) -> None:
     facts = store.facts
+    if found.choice.platform.has_nodes:
+        return  # each visit looks at its own node
     if facts.machine_identity != found.machine.identity:
         raise StudyError(
             f"{store.layout.directory} was begun on another machine (machine.json says which); figures of two "
@@ -306,8 +327,7 @@ def _refuse_lost_visits(found: Prospect, store: StudyStore) -> None:
 def _refuse_wrong_call(found: Prospect, leave: Leave) -> None:
     """What is wrong with the plan or the call, before anything else is looked at."""
     _refuse_nothing_to_run(found)
-    places = (found.plan.scratch_device, found.plan.journal_device)
-    devices = [place.device for place in places if place is not None and place.device is not None]
+    devices = found.plan.devices_erased
     used = f"{' and '.join(devices)} alone" if devices else "an image file and erases no device"
     reasons = [
         f"this plan erases {name}; say that you mean it: --erase {name}"
@@ -328,7 +348,8 @@ def _refuse_nothing_to_run(found: Prospect) -> None:
 def _refuse_without_root(found: Prospect) -> None:
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
 
-    if not is_root() and not found.choice.platform.has_guests:
+    platform = found.choice.platform
+    if not is_root() and not platform.has_guests and not platform.has_nodes:
         raise RequirementMissing(
             "measuring formats and mounts, which needs root: give the same command with sudo, "
             "or with --executor qemu, which does it in a guest",
@@ -350,6 +371,7 @@ def _absolute(study: Path) -> Path:
 def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: bool, go_on: str) -> int:
     """The due visits of a study whose scratch device is held; the exit code speaks of the whole study."""
     due = store.due(found.schedule, retry_failed=retry_failed)
+    left_behind: tuple[str, ...] = ()
     if due:
         tally = _live_through(due, found, store, leave)
         if tally.needs_kernel is not None:
@@ -358,15 +380,20 @@ def _measure(found: Prospect, store: StudyStore, *, leave: Leave, retry_failed: 
                 f"boot that one, then go on with: {go_on}"
             )
             return EXIT_REQUIREMENT_MISSING
+        left_behind = tally.left_behind
     else:
         print(f"{store.layout.directory} is complete: {len(found.schedule.visits)} visits")
+    for sentence in left_behind:
+        print(sentence)
+    if left_behind:
+        print(f"what was not lived is due again: {go_on}")
     failed = store.unsuccessful(found.schedule)
     if failed:
         print(
             f"{failed} of {len(found.schedule.visits)} visits failed: `bedplate status` says why, "
             "the same command with --retry-failed does them again"
         )
-    return EXIT_SOME_RUNS_FAILED if failed else EXIT_DONE
+    return EXIT_SOME_RUNS_FAILED if failed or left_behind else EXIT_DONE
 
 
 def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudyStore, leave: Leave) -> Tally:
@@ -388,7 +415,10 @@ def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudySt
             erase=leave.erase,
             erase_foreign=leave.erase_foreign,
         )
-        tally = StudyRun(store, grounds, _executor(found, store, leave, display), display).run(due)
+        if found.choice.platform.has_nodes:
+            tally = run_on_fleet(store, grounds, display, due)
+        else:
+            tally = StudyRun(store, grounds, _executor(found, store, leave, display), display).run(due)
     print(f"{tally.completed} visits completed, {tally.failed} failed, in {format_duration(tally.seconds)}")
     return tally
 

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.cli.fleet import nodes_of, print_nodes
 from bedplate.study.progress import Progress, read_progress
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from bedplate.executor.slurm.progress import NodeProgress
 
 
 def status(study: Path, *, as_json: bool) -> None:
     """Print where the study stands; needs no root and may be asked while it runs."""
     found = read_progress(study)
+    nodes = nodes_of(study)
     if as_json:
         from bedplate.cli.app import print_json  # noqa: PLC0415
         from bedplate.model.codec import to_json  # noqa: PLC0415
 
-        print_json(to_json(found))
+        print_json({**to_json(found), "nodes": to_json(nodes)})
         return
-    _print(study, found)
+    _print(study, found, nodes)
 
 
-def _print(study: Path, found: Progress) -> None:
+def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
     print(f"{found.title}  ({study})")
     state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
     print(
@@ -38,7 +43,8 @@ def _print(study: Path, found: Progress) -> None:
         )
     if found.emulated:
         print("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
-    if found.left and found.seconds_left is not None:
+    print_nodes(nodes)
+    if not nodes and found.left and found.seconds_left is not None:
         print(f"  left         about {format_duration(found.seconds_left)}")
     if found.steps:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])

@@ -72,6 +72,16 @@ def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
     return tuple(item for version in versions for item in build_requirements(version))
 
 
+def submitting_requirements_of(
+    cells: Iterable[Cell], workloads: Iterable[str] = ()
+) -> tuple[Requirement, ...]:
+    """What the machine needs that builds for a fleet and submits to it: no program that only a visit starts."""
+    kinds = tuple(dict.fromkeys(workloads))
+    programs = {need.name for name in kinds for need in workload_for(name).needs}
+    found = (*workload_requirements_of(kinds), *build_requirements_of(cells))
+    return tuple(item for item in found if item.name not in programs)
+
+
 def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
     """Those that are not there."""
     return missing(requirements_of(cells, workloads))

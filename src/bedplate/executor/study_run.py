@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tally:
-    """How a start of a study ended; `needs_kernel` is what must be booted before it can go on."""
+    """How a start of a study ended; `needs_kernel` is what must be booted before it can go on.
+
+    `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why.
+    """
 
     completed: int
     failed: int
     seconds: float
     needs_kernel: str | None = None
+    left_behind: tuple[str, ...] = ()
 
 
 class StudyRun:

@@ -36,6 +36,11 @@ class Platform:
         """True where a visit is lived in a guest, with a kernel and a memory of its own."""
         return self.executor == QEMU
 
+    @property
+    def has_nodes(self) -> bool:
+        """True where visits are lived on the nodes of a fleet, and nothing of this machine is measured."""
+        return self.executor == SLURM
+
     def settled(self, cell: Cell) -> Cell:
         """The cell with its kernel, where that was chosen."""
         if cell.kernel.release is not None or cell.filesystem not in self.chosen:

@@ -59,6 +59,11 @@ class StudyLayout:
         return self.directory / "scratch"
 
     @property
+    def fleet(self) -> Path:
+        """What a study on several nodes and its jobs say to each other; there only on a fleet."""
+        return self.directory / "fleet"
+
+    @property
     def extension(self) -> Path:
         """New top files, complete, on their way into place; there only while a study is extended."""
         return self.directory / ".extension"

@@ -71,8 +71,12 @@ class StudyStore:
         expansion: Expansion,
         schedule: Schedule,
         executor: str = "local",
+        machine_identity: str | None = None,
     ) -> StudyStore:
-        """A new study; StudyError if the directory holds something else."""
+        """A new study; StudyError if the directory holds something else.
+
+        `machine_identity` stands in place of the machine's own where several machines are measured.
+        """
         refuse_unless_new(directory)
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -98,7 +102,7 @@ class StudyStore:
                 created=now,
                 bedplate=__version__,
                 plan_digest=plan.digest,
-                machine_identity=machine.identity,
+                machine_identity=machine_identity or machine.identity,
                 kernel_release=machine.kernel_release,
                 history=(HistoryEntry(now, "created"),),
                 executor=executor,
@@ -271,7 +275,7 @@ def _is_empty_or_begun(layout: StudyLayout) -> bool:
     if layout.facts.exists() or any(layout.visits.glob("*")):
         return False
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
-    own.add(layout.scratch)
+    own |= {layout.scratch, layout.fleet}
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
 
 

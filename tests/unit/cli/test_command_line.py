@@ -46,6 +46,7 @@ COMMANDS = (
     "run",
     "extend",
     "status",
+    "cancel",
     "show",
     "compare",
     "effects",

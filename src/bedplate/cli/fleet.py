@@ -1,0 +1,131 @@
+"""What `run`, `status` and `cancel` do for a study on the nodes of a Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.cli.planning import Prospect
+    from bedplate.cli.running import Leave
+    from bedplate.executor.display import Display
+    from bedplate.executor.keeping import Grounds
+    from bedplate.executor.slurm.progress import NodeProgress
+    from bedplate.executor.study_run import Tally
+    from bedplate.model.fleet import NodeFacts
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.study.store import StudyStore
+
+_SHOWN_NODES = 40
+
+
+def known_nodes(study: Path) -> Mapping[str, NodeFacts]:
+    """The facts of a study's nodes; empty where nobody has looked, or there are none."""
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    if not StudyLayout(study).fleet.is_dir():
+        return {}
+    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
+
+    return FleetLayout.of_study(study).facts()
+
+
+def look_at_nodes(found: Prospect, study: Path, leave: Leave) -> Mapping[str, NodeFacts]:
+    """Find out what the nodes of a new study are; RequirementMissing with every reason against them."""
+    from bedplate.executor.display import LineDisplay  # noqa: PLC0415
+    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
+    from bedplate.executor.slurm.fleet_run import Manner  # noqa: PLC0415
+    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
+    from bedplate.executor.slurm.nodes import find_node_facts, words_about  # noqa: PLC0415
+
+    facts = find_node_facts(
+        found.plan,
+        FleetLayout.of_study(study),
+        Slurm(),
+        LineDisplay(),
+        manner=Manner.of_this_checkout(os.environ),
+        erase_foreign=leave.erase_foreign,
+    )
+    print(*words_about(facts.values()), sep="\n", flush=True)
+    return facts
+
+
+def run_on_fleet(
+    store: StudyStore, grounds: Grounds, display: Display, due: Sequence[ScheduledVisit]
+) -> Tally:
+    """The due visits, as jobs."""
+    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
+    from bedplate.executor.slurm.fleet_run import FleetRun, Manner  # noqa: PLC0415
+
+    manner = Manner.of_this_checkout(os.environ)
+    return FleetRun(store, grounds, Slurm(), display, manner=manner).run(due)
+
+
+def nodes_of(study: Path) -> tuple[NodeProgress, ...]:
+    """Where the nodes of a study are, empty without a fleet; Slurm is asked where its commands are here."""
+    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
+    from bedplate.executor.slurm.progress import read_fleet  # noqa: PLC0415
+    from bedplate.host.requirement import find_tool  # noqa: PLC0415
+
+    return read_fleet(study, Slurm() if find_tool("squeue") else None)
+
+
+def print_nodes(nodes: Sequence[NodeProgress]) -> None:
+    """One line for each node, and when the slowest will be done."""
+    if not nodes:
+        return
+    if not nodes[0].seen:
+        print("  nodes        Slurm does not answer here; this is what the jobs wrote down")
+    for node in nodes[:_SHOWN_NODES]:
+        job = "no job"
+        if node.state is not None:
+            number = f"job {node.job} " if node.job else "job "
+            job = f"{number}{node.state}, repetition {node.repetition}"
+        waiting = f", {node.waiting} to be collected" if node.waiting else ""
+        left = (
+            ""
+            if not node.left or node.seconds_left is None
+            else f", about {format_duration(node.seconds_left)}"
+        )
+        print(
+            f"  {node.node:<12} {node.completed} completed, {node.failed} failed, {node.left} left{left}; {job}{waiting}"
+        )
+    if len(nodes) > _SHOWN_NODES:
+        print(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")
+    times = [node.seconds_left for node in nodes if node.seconds_left is not None]
+    if times and max(times) > 0:
+        print(f"  left         about {format_duration(max(times))}, on the node that has most to do")
+
+
+def cancel(study: Path) -> int:
+    """End the jobs of a study, and give back what they held of their nodes."""
+    from bedplate.cli.running import frozen  # noqa: PLC0415
+    from bedplate.executor.slurm.cancel import cancel_jobs  # noqa: PLC0415
+    from bedplate.executor.slurm.controller import Slurm, require_slurm  # noqa: PLC0415
+    from bedplate.executor.slurm.fleet_run import Manner  # noqa: PLC0415
+    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
+
+    study = study.absolute()
+    fleet = frozen(study).plan.fleet
+    layout = FleetLayout.of_study(study)
+    if fleet is None or not layout.directory.is_dir():
+        raise StudyError(
+            f"{study} has no jobs: it is not lived on a Slurm cluster; end its `bedplate run` instead"
+        )
+    require_slurm()
+    ended = cancel_jobs(layout, Slurm(), fleet, manner=Manner.of_this_checkout(os.environ))
+    for sentence in ended.done or ("no job of this study waits or runs",):
+        print(sentence)
+    for node in ended.nodes:
+        print(f"{node}: a job gives back what was left there")
+    for problem in ended.problems:
+        print(f"error: {problem}", file=sys.stderr)
+    print("what has ended is kept; `bedplate run` with the same plan and study goes on")
+    return EXIT_SOME_RUNS_FAILED if ended.problems else EXIT_DONE

@@ -1,0 +1,141 @@
+"""Ends a study's own jobs, and has what they held of their nodes given back.
+
+A running job is asked first: it ends its visit, which unmounts and gives everything back, and says so. What
+does not end is ended by Slurm, and a short job on its node gives back what was left. Only jobs whose order
+stands in this study are touched.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.executor.slurm.controller import submission
+from bedplate.executor.slurm.job_folder import WITHDRAWN, Claim, JobFolder, Submission
+from bedplate.executor.slurm.layout import job_script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.executor.slurm.controller import JobState, Slurm
+    from bedplate.executor.slurm.fleet_run import Manner
+    from bedplate.executor.slurm.job_folder import JobOrder
+    from bedplate.executor.slurm.layout import FleetLayout
+    from bedplate.model.fleet import Fleet
+
+# A server stops and a full cache is written out on a slow disk.
+PATIENCE_S = 330.0
+_RELEASE_LIMIT_S = 1800.0
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """What was done, in sentences; `nodes` are those on which a job gives back what was left."""
+
+    done: tuple[str, ...]
+    problems: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+def cancel_jobs(
+    layout: FleetLayout,
+    slurm: Slurm,
+    fleet: Fleet,
+    *,
+    manner: Manner,
+    patience_s: float = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Cancelled:
+    """End every job of the study that waits or runs; ControllerSilent where Slurm cannot be asked."""
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    # A start that is at work submits nothing more from now on.
+    layout.cancelled.touch()
+    folders = [(folder, folder.order) for folder in layout.jobs.unsettled()]
+    listing = slurm.jobs()
+    done: list[str] = []
+    running: list[tuple[JobFolder, JobOrder, JobState]] = []
+    for folder, order in folders:
+        state = listing.get(order.name)
+        if state is None or state.has_ended:
+            continue
+        if state.state == "PENDING" and folder.take(Claim(WITHDRAWN)):
+            slurm.cancel(state.job)
+            done.append(f"Slurm job {state.job} on {order.node} had not begun: cancelled")
+        else:
+            slurm.ask_to_end(state.job)
+            running.append((folder, order, state))
+    hard = _wait(running, slurm, done, patience_s=patience_s, pause_s=min(manner.pause_s, 1.0), sleep=sleep)
+    problems: list[str] = []
+    nodes: list[str] = []
+    for order in hard:
+        try:
+            _release(order, layout, slurm, fleet, manner)
+            nodes.append(order.node)
+        except BedplateError as error:
+            problems += [
+                f"{order.node}: {reason}; `bedplate release` on the node" for reason in error.reasons
+            ]
+    return Cancelled(tuple(done), tuple(problems), tuple(nodes))
+
+
+def _wait(
+    running: list[tuple[JobFolder, JobOrder, JobState]],
+    slurm: Slurm,
+    done: list[str],
+    *,
+    patience_s: float,
+    pause_s: float,
+    sleep: Callable[[float], None],
+) -> list[JobOrder]:
+    """The orders of jobs that Slurm had to end, after those that ended themselves."""
+    give_up = time.monotonic() + patience_s
+    hard = []
+    while running:
+        listing = slurm.jobs()
+        patient = time.monotonic() < give_up
+        for entry in tuple(running):
+            folder, order, state = entry
+            if folder.end is not None:
+                done.append(f"Slurm job {state.job} on {order.node} gave everything back and ended")
+            elif _has_ended(listing, order):
+                done.append(f"Slurm job {state.job} on {order.node} was ended by somebody else")
+                hard.append(order)
+            elif not patient:
+                slurm.cancel(state.job)
+                done.append(f"Slurm job {state.job} on {order.node} did not end by itself: ended by Slurm")
+                hard.append(order)
+            else:
+                continue
+            running.remove(entry)
+        if running:
+            sleep(pause_s)
+    return hard
+
+
+def _has_ended(listing: Mapping[str, JobState], order: JobOrder) -> bool:
+    state = listing.get(order.name)
+    return state is None or state.has_ended
+
+
+def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, manner: Manner) -> None:
+    name = f"release-{secrets.token_hex(4)}"
+    folder = JobFolder(layout.directory / "releasing" / f"{order.node}-{name}")
+    again = replace(
+        order, name=f"{layout.key()}-{name}", visits=(), release=True, limit_s=_RELEASE_LIMIT_S, facts=None
+    )
+    folder.lay_out(again, {}, job_script(manner.words, folder.directory))
+    number = slurm.submit(
+        submission(
+            fleet,
+            name=again.name,
+            node=order.node,
+            limit_s=_RELEASE_LIMIT_S,
+            script=folder.script,
+            log=folder.log,
+            exported=manner.exported,
+        )
+    )
+    folder.note_submission(Submission(number, time.time()))

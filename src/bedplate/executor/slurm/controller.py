@@ -1,0 +1,201 @@
+"""Slurm's commands, each with a time limit, and what they say of jobs.
+
+`sacct` is not used: many clusters keep no accounts. What Slurm says only explains; what a job did stands in
+its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood, RequirementMissing
+from bedplate.executor.slurm.payload import WARNING_S
+from bedplate.host.command import Commands
+from bedplate.host.requirement import find_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.model.fleet import Fleet
+
+_PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
+# A controller that is down is noticed by its commands after some nine seconds.
+_LIMIT_S = 30.0
+_SUBMIT_LIMIT_S = 60.0
+# A shorter job would be told of its end before it began.
+_WARNED_FROM_S = 1200.0
+_FIELDS = "%i|%T|%r|%j|%N"
+_NUMBER = re.compile(r"\d+")
+# What sbatch says where the controller did not answer, so that it is not known whether there is a job.
+_SILENT = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Connection refused",
+    "Connection timed out",
+    "Unable to connect",
+    "Slurm backup controller in standby",
+    "Zero Bytes were transmitted",
+    "Transport endpoint is not connected",
+    "did not end within",
+)
+ENDED = frozenset(
+    {
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+        *("OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
+    }
+)
+
+
+class ControllerSilent(BedplateError):
+    """The controller did not answer; what became of jobs is not known now."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job as squeue(1) lists it; `reason` is why it waits, or why it ended."""
+
+    job: str
+    state: str
+    reason: str
+    name: str
+    node: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no process of it runs any more, as far as Slurm knows."""
+        return self.state in ENDED
+
+    @property
+    def is_held(self) -> bool:
+        """A job that Slurm put back and keeps: it will not begin of itself."""
+        return self.state in {"PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"} and "held" in self.reason.lower()
+
+    @property
+    def words(self) -> str:
+        """`NODE_FAIL (NodeDown)`."""
+        return f"{self.state} ({self.reason})" if self.reason not in {"", "None"} else self.state
+
+
+class Slurm:
+    """A cluster, through its commands."""
+
+    def __init__(self, commands: Commands | None = None) -> None:
+        self._commands = commands or Commands()
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        """Slurm's number of the new job. ControllerSilent where it is not known whether there is one."""
+        try:
+            done = self._commands.run(["sbatch", "--parsable", *arguments], timeout_s=_SUBMIT_LIMIT_S)
+        except CommandFailed as error:
+            if any(words in f"{error}\n{error.output}" for words in _SILENT):
+                raise ControllerSilent(*error.reasons) from error
+            raise
+        # `17` or `17;cluster`.
+        found = _NUMBER.match(done.stdout.strip())
+        if found is None:
+            raise OutputNotUnderstood("sbatch", expected="the number of a job", found=done.output)
+        return found[0]
+
+    def jobs(self) -> Mapping[str, JobState]:
+        """Every job of this user that Slurm still knows, ended ones too, by its name."""
+        try:
+            done = self._commands.run(
+                [
+                    *("squeue", "--noheader", "--states=all"),
+                    *(f"--user={os.getuid()}", f"--format={_FIELDS}"),
+                ],
+                timeout_s=_LIMIT_S,
+            )
+        except CommandFailed as error:
+            raise ControllerSilent(*error.reasons) from error
+        return parse_jobs(done.stdout)
+
+    def exit_code(self, job: str) -> str | None:
+        """Exit code and signal of a job that has ended, as `7:0`; None where Slurm has forgotten it."""
+        try:
+            done = self._commands.run(["scontrol", "--oneliner", "show", "job", job], timeout_s=_LIMIT_S)
+        except CommandFailed:
+            return None
+        found = re.search(r"\bExitCode=(\d+:\d+)", done.stdout)
+        return found[1] if found else None
+
+    def ask_to_end(self, job: str) -> None:
+        """SIGTERM to a running job's own process, which ends its visit and gives everything back."""
+        self._cancel(["--signal=TERM", "--batch", job])
+
+    def cancel(self, job: str) -> None:
+        """End a job, waiting or running."""
+        self._cancel([job])
+
+    def _cancel(self, words: list[str]) -> None:
+        try:
+            self._commands.run(["scancel", *words], timeout_s=_LIMIT_S)
+        except CommandFailed as error:
+            if any(silent in f"{error}\n{error.output}" for silent in _SILENT):
+                raise ControllerSilent(*error.reasons) from error
+            raise
+
+
+def parse_jobs(text: str) -> Mapping[str, JobState]:
+    """Jobs by name from squeue's lines; OutputNotUnderstood for a line of another form.
+
+    Of two with one name, which only a cluster with several controllers has, the later stays.
+    """
+    found = {}
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        fields = line.split("|")
+        if len(fields) != 5 or not _NUMBER.match(fields[0]):
+            raise OutputNotUnderstood("squeue", expected="job|state|reason|name|node", found=line)
+        job, state, reason, name, node = (field.strip() for field in fields)
+        found[name] = JobState(job, state, reason, name, node)
+    return found
+
+
+def submission(
+    fleet: Fleet,
+    *,
+    name: str,
+    node: str,
+    limit_s: float,
+    script: Path,
+    log: Path,
+    exported: Iterable[str] = (),
+) -> list[str]:
+    """The words of sbatch(1) for a job that has its node to itself and is begun once at most.
+
+    `exported` are names of environment variables that the job gets; nothing else of this environment.
+    """
+    minutes = max(1, -(-int(limit_s) // 60))
+    asked = {
+        "--partition": fleet.partition,
+        "--constraint": fleet.constraint,
+        "--account": fleet.account,
+        "--gres": fleet.gres,
+    }
+    return [
+        *("--no-requeue", "--exclusive", "--nodes=1", "--ntasks=1"),
+        *(f"--job-name={name}", f"--nodelist={node}", f"--time={minutes}"),
+        # Slurm replaces %j and the like in this one.
+        f"--output={str(log).replace('%', '%%')}",
+        *("--open-mode=append", "--chdir=/"),
+        *([f"--signal=B:TERM@{WARNING_S:.0f}"] if limit_s >= _WARNED_FROM_S else []),
+        f"--export={','.join(exported) or 'NIL'}",
+        *(f"{option}={value}" for option, value in asked.items() if value is not None),
+        str(script),
+    ]
+
+
+def require_slurm() -> None:
+    """RequirementMissing with the package where Slurm's commands are not there."""
+    lacking = [name for name in _PROGRAMS if find_tool(name) is None]
+    if lacking:
+        raise RequirementMissing(
+            f"{', '.join(lacking)} (package slurm-client): hands visits to the cluster; run this where jobs are "
+            "submitted, the login node"
+        )

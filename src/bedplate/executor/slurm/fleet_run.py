@@ -1,0 +1,330 @@
+"""Runs a study on a fleet: a job for every repetition, results collected as they come.
+
+May be killed and started again at any time: what a job does stands in its folder, and a start first finds
+the jobs of those before it. At most two jobs of a node wait or run at once. A repetition whose job was lost is
+not tried again by itself: what its visits were, and why, is told, and the same command submits them anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import CommandFailed, RequirementMissing, StudyError
+from bedplate.executor.keeping import Desk
+from bedplate.executor.known_answers import KnownAnswers
+from bedplate.executor.labels import Labels
+from bedplate.executor.slurm.collection import Collector
+from bedplate.executor.slurm.controller import ControllerSilent, submission
+from bedplate.executor.slurm.job_folder import (
+    ORDER_VERSION,
+    WITHDRAWN,
+    Claim,
+    JobOrder,
+    OrderedVisit,
+    Settled,
+    Submission,
+)
+from bedplate.executor.slurm.judgement import Fate, Judge, Verdict
+from bedplate.executor.slurm.layout import FleetLayout, job_script, launcher
+from bedplate.executor.study_run import Tally
+from bedplate.model.visit import Outcome
+from bedplate.plan.estimate import visit_seconds
+from bedplate.plan.fleet_order import Block, blocks_of
+from bedplate.plan.platforms import SLURM
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.executor.display import Display
+    from bedplate.executor.keeping import Grounds
+    from bedplate.executor.slurm.controller import JobState, Slurm
+    from bedplate.executor.slurm.job_folder import JobFolder
+    from bedplate.model.fleet import Fleet
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.visit import VisitRecord
+    from bedplate.study.store import StudyStore
+
+# One that runs, and one that begins when it ends.
+JOBS_PER_NODE = 2
+_SHORTEST_LIMIT_S = 3600.0
+_TIMES_ESTIMATE = 3.0
+_STATE = "BEDPLATE_STATE"
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a fleet is dealt with: what starts bedplate on a node, what lives a visit there, and how patiently.
+
+    `command` None is bedplate's own; with another `needs_root` may be False.
+    """
+
+    words: tuple[str, ...]
+    command: tuple[str, ...] | None = None
+    needs_root: bool = True
+    pause_s: float = 5.0
+    file_grace_s: float = 15.0
+    listing_grace_s: float = 30.0
+    exported: tuple[str, ...] = ()
+
+    @classmethod
+    def of_this_checkout(cls, environment: Mapping[str, str]) -> Manner:
+        """The usual one."""
+        return cls(launcher(), exported=(_STATE,) if _STATE in environment else ())
+
+    @property
+    def visit_command(self) -> tuple[str, ...]:
+        """What lives one visit."""
+        return self.command or (*self.words, "run-visit-on-node")
+
+
+@dataclass
+class _Live:
+    """A job of which results may come."""
+
+    folder: JobFolder
+    order: JobOrder
+    judge: Judge
+
+
+class FleetRun:
+    """One start of a study on a fleet; `run` returns when no job is left that could bring a visit."""
+
+    def __init__(
+        self,
+        store: StudyStore,
+        grounds: Grounds,
+        slurm: Slurm,
+        display: Display,
+        *,
+        manner: Manner,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        fleet = grounds.plan.fleet
+        if fleet is None:
+            raise StudyError("the plan names no nodes: it has no table [slurm]")
+        self._fleet: Fleet = fleet
+        self._store = store
+        self._grounds = grounds
+        self._slurm = slurm
+        self._display = display
+        self._manner = manner
+        self._sleep = sleep
+        self._layout = FleetLayout.of_study(store.layout.directory)
+        self._labels = Labels(grounds.expansion)
+        answers = KnownAnswers.of_study(store.layout.visits)
+        self._desk = Desk(store, grounds, answers)
+        visits = {(v.cell_id, v.dataset_id, v.repetition, v.canary): v for v in store.schedule.visits}
+        self._collector = Collector(store, visits, answers)
+        self._live: list[_Live] = []
+        self._waiting: dict[str, deque[Block]] = defaultdict(deque)
+        self._left: list[str] = []
+        self._completed = self._failed = 0
+        self._total = 0
+        self._silent_since: float | None = None
+
+    def run(self, due: Sequence[ScheduledVisit]) -> Tally:
+        """Find the jobs of earlier starts, submit what is due beside them, collect until all have ended."""
+        started = time.monotonic()
+        self._layout.cancelled.unlink(missing_ok=True)
+        self._total = len(due)
+        self._find_jobs()
+        taken = {self._key(visit) for live in self._live for visit in self._scheduled(live)}
+        for block in blocks_of([visit for visit in due if self._key(visit) not in taken]):
+            self._waiting[block.node].append(block)
+        try:
+            while self._step():
+                self._sleep(self._manner.pause_s)
+        except KeyboardInterrupt:
+            running = ", ".join(sorted({live.order.node for live in self._live})) or "none"
+            self._display.note(
+                f"jobs go on (nodes: {running}); the same command collects what they bring, `bedplate cancel` ends them"
+            )
+            raise
+        return Tally(self._completed, self._failed, time.monotonic() - started, left_behind=tuple(self._left))
+
+    def _find_jobs(self) -> None:
+        """Jobs of earlier starts, whose results come to this one."""
+        for folder in self._layout.jobs.unsettled():
+            live = self._watched(folder, folder.order)
+            self._live.append(live)
+            submitted = folder.submission
+            number = f"Slurm job {submitted.job}" if submitted else "a job whose submission nobody saw end"
+            self._display.note(f"found {number}: repetition {live.order.repetition} on {live.order.node}")
+
+    def _watched(self, folder: JobFolder, order: JobOrder) -> _Live:
+        manner = self._manner
+        judge = Judge(file_grace_s=manner.file_grace_s, listing_grace_s=manner.listing_grace_s)
+        return _Live(folder, order, judge)
+
+    def _step(self) -> bool:
+        """Submit, collect, judge once; False when nothing is left to wait for."""
+        if self._layout.cancelled.exists() and any(self._waiting.values()):
+            self._display.note("cancelled: no further job is submitted")
+            self._waiting.clear()
+        for node, blocks in self._waiting.items():
+            while blocks and sum(live.order.node == node for live in self._live) < JOBS_PER_NODE:
+                if not self._submit(blocks.popleft()):
+                    blocks.clear()
+        listing = self._listing() if self._live else {}
+        for live in tuple(self._live):
+            self._collect(live)
+            verdict = live.judge.judge(live.folder, live.order, listing, now_s=time.monotonic())
+            if verdict is not None:
+                self._settle(live, verdict)
+        return bool(self._live) or any(self._waiting.values())
+
+    def _listing(self) -> Mapping[str, JobState] | None:
+        """Slurm's word; None while the controller is silent, which ends at the study's own deadline."""
+        try:
+            found = self._slurm.jobs()
+        except ControllerSilent as error:
+            now = time.monotonic()
+            if self._silent_since is None:
+                self._silent_since = now
+                self._display.note(
+                    f"the controller does not answer, it is waited for: {error.reasons[0]:.160}"
+                )
+            if now - self._silent_since > self._fleet.controller_deadline_s:
+                raise RequirementMissing(
+                    f"the controller has not answered for {format_duration(now - self._silent_since)}; nothing is "
+                    "lost: jobs go on, and the same command collects what they bring"
+                ) from error
+            return None
+        if self._silent_since is not None:
+            self._display.note("the controller answers again")
+        self._silent_since = None
+        return found
+
+    def _submit(self, block: Block) -> bool:
+        """Lay a job out and submit it; False where Slurm refuses it, as it would the node's others."""
+        folder = self._layout.jobs.new(block.repetition)
+        numbered = list(enumerate(block.visits))
+        requests = {}
+        ordered = []
+        for number, visit in numbered:
+            cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+            attempt = max(self._store.layout.attempts_at(visit), default=0) + 1
+            requests[number] = self._desk.request(visit, attempt, cell, load)
+            ordered.append(OrderedVisit(number, visit.index, requests[number].key))
+        facts = self._layout.facts().get(block.node)
+        manner = self._manner
+        order = JobOrder(
+            version=ORDER_VERSION,
+            name=f"{self._layout.key()}-{folder.directory.name}",
+            node=block.node,
+            repetition=block.repetition,
+            visits=tuple(ordered),
+            command=manner.visit_command,
+            local_directory=self._fleet.local_directory,
+            limit_s=self._limit_s(block),
+            needs_root=manner.needs_root,
+            node_identity=None if facts is None else facts.identity,
+        )
+        folder.lay_out(order, requests, job_script(manner.words, folder.directory))
+        words = submission(
+            self._fleet,
+            name=order.name,
+            node=order.node,
+            limit_s=order.limit_s,
+            script=folder.script,
+            log=folder.log,
+            exported=manner.exported,
+        )
+        try:
+            number_of_job = self._slurm.submit(words)
+        except ControllerSilent as error:
+            # There may be a job: it is looked for by its name, and its claim decides.
+            self._display.note(f"not known whether a job was submitted: {error.reasons[0]:.160}")
+            self._live.append(self._watched(folder, order))
+            return True
+        except CommandFailed as error:
+            folder.take(Claim(WITHDRAWN))
+            self._refused(folder, block, error)
+            return False
+        folder.note_submission(Submission(number_of_job, time.time()))
+        self._live.append(self._watched(folder, order))
+        self._display.note(
+            f"Slurm job {number_of_job}: repetition {block.repetition} on {block.node}, {len(block.visits)} visits"
+        )
+        return True
+
+    def _refused(self, folder: JobFolder, block: Block, error: CommandFailed) -> None:
+        sentence = f"repetition {block.repetition} on {block.node} was not submitted: {error.reasons[0]}"
+        folder.note_settled(Settled("", sentence, time.time()))
+        self._left.append(sentence)
+        self._display.note(sentence)
+
+    def _limit_s(self, block: Block) -> float:
+        if self._fleet.time_s is not None:
+            return self._fleet.time_s
+        estimate = sum(self._estimate(visit) for visit in block.visits)
+        return max(_SHORTEST_LIMIT_S, _TIMES_ESTIMATE * estimate)
+
+    def _estimate(self, visit: ScheduledVisit) -> float:
+        cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        return visit_seconds(self._grounds.plan, cell, load, canary=visit.canary, executor=SLURM)
+
+    def _collect(self, live: _Live) -> None:
+        try:
+            for visit, record, line in self._collector.collect(live.folder, live.order):
+                self._count(visit, record, line)
+        except OSError as error:
+            raise RequirementMissing(
+                f"{error.filename or self._store.layout.directory}: {error.strerror or error}; what has ended "
+                "is kept in its job's folder. Mend that, and give the same command again"
+            ) from error
+
+    def _count(self, visit: ScheduledVisit, record: VisitRecord, line: str) -> None:
+        completed = record.outcome is Outcome.COMPLETED
+        self._completed += completed
+        self._failed += not completed
+        cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        took = format_duration(record.whole_seconds or record.seconds)
+        done = self._completed + self._failed
+        self._display.note(
+            f"[{done}/{max(done, self._total)}] {visit.node}: {self._labels.of(cell, load, visit)}: "
+            f"{record.outcome.value} in {took}  {line}".rstrip()
+        )
+
+    def _settle(self, live: _Live, verdict: Verdict) -> None:
+        """Take what an ended job left, and decide about what it did not come to."""
+        self._collect(live)
+        begun = set(live.folder.begun_visits())
+        missing = [visit for visit in live.order.visits if not self._collector.is_kept(visit.key)]
+        cut = [visit for visit in missing if visit.number in begun]
+        has_progress = len(missing) < len(live.order.visits)
+        # A visit that is cut by the limit fits into no job if it was the first; else it may in the next.
+        if verdict.fate is Fate.LOST or (verdict.fate is Fate.LIMIT and not has_progress):
+            sentence = self._explained(live, verdict)
+            for visit in cut:
+                self._count(*self._collector.keep_lost(live.folder, visit, sentence))
+            missing = [visit for visit in missing if visit not in cut]
+            verdict = replace(verdict, sentence=sentence)
+        live.folder.note_settled(Settled(verdict.state, verdict.sentence, time.time()))
+        self._live.remove(live)
+        if not missing:
+            return
+        visits = [self._collector.visit_of(visit.key) for visit in missing]
+        if verdict.fate is Fate.WITHDRAWN or (verdict.fate is Fate.LIMIT and has_progress):
+            self._waiting[live.order.node].extendleft(reversed(blocks_of(visits)))
+            self._display.note(f"{verdict.sentence}; {len(visits)} visits of it are submitted again")
+            return
+        self._left.append(f"{verdict.sentence}; {len(visits)} visits of it were not lived")
+        self._display.note(self._left[-1])
+
+    def _explained(self, live: _Live, verdict: Verdict) -> str:
+        """The sentence with the exit code, which says nothing alone: a lost node's is 0:0."""
+        submitted = live.folder.submission
+        code = self._slurm.exit_code(submitted.job) if submitted and verdict.state else None
+        return verdict.sentence if code is None else f"{verdict.sentence} (exit code {code})"
+
+    def _scheduled(self, live: _Live) -> list[ScheduledVisit]:
+        return [self._collector.visit_of(visit.key) for visit in live.order.visits]
+
+    @staticmethod
+    def _key(visit: ScheduledVisit) -> tuple[str, str, int, bool]:
+        return visit.cell_id, visit.dataset_id, visit.repetition, visit.canary

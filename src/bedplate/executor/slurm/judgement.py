@@ -1,0 +1,120 @@
+"""What became of a job, from its folder first and from Slurm's word second.
+
+The folder is the truth: a job that says `done` is done, whatever its state and its exit code. Slurm's state only
+explains why a job has not said so. What Slurm does not know any more is lost; what it cannot tell now is waited
+for. The signatures of these cases were taken from a real Slurm 22.05 (docs/FLEET.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from bedplate.executor.slurm.job_folder import WITHDRAWN, Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.executor.slurm.controller import JobState
+    from bedplate.executor.slurm.job_folder import JobEnd, JobFolder, JobOrder
+
+# Files of another machine appear on a shared file system some seconds after they were written.
+FILE_GRACE_S = 15.0
+# A job that was submitted a moment ago may not be listed yet.
+LISTING_GRACE_S = 30.0
+
+
+class Fate(Enum):
+    """How a job ended: in order, before its time limit, asked to, lost on the way, or never begun."""
+
+    DONE = "done"
+    LIMIT = "limit"
+    STOPPED = "stopped"
+    LOST = "lost"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A fate with its sentence, and Slurm's state where it says one."""
+
+    fate: Fate
+    sentence: str
+    state: str = ""
+
+
+class Judge:
+    """Looks at one job again and again until it has ended."""
+
+    def __init__(
+        self, *, file_grace_s: float = FILE_GRACE_S, listing_grace_s: float = LISTING_GRACE_S
+    ) -> None:
+        self._file_grace_s = file_grace_s
+        self._listing_grace_s = listing_grace_s
+        self._ended_since_s: float | None = None
+        self._missing_since_s: float | None = None
+
+    def judge(
+        self, job: JobFolder, order: JobOrder, listing: Mapping[str, JobState] | None, *, now_s: float
+    ) -> Verdict | None:
+        """What became of the job; None while it waits or lives, or while nobody can tell.
+
+        `listing` is Slurm's word, None where the controller is silent; `now_s` a monotonic clock. Makes
+        sure, of a job that never began, that it never will.
+        """
+        end = job.end
+        if end is not None and end.why in {"done", "limit", "refused"}:
+            fate = {"done": Fate.DONE, "limit": Fate.LIMIT}.get(end.why, Fate.LOST)
+            return Verdict(fate, f"{self._called(job, order)}: {end.sentence}")
+        if listing is None:
+            return None
+        state = listing.get(order.name)
+        if state is None:
+            return self._not_listed(job, order, end, now_s)
+        self._missing_since_s = None
+        if state.is_held:
+            return self._sealed(job, Verdict(Fate.LOST, self._sentence(job, order, state), state.state))
+        if not state.has_ended:
+            return None
+        self._ended_since_s = self._ended_since_s or now_s
+        if end is None and now_s - self._ended_since_s < self._file_grace_s:
+            return None
+        fate = {"TIMEOUT": Fate.LIMIT, "CANCELLED": Fate.STOPPED, "PREEMPTED": Fate.STOPPED}.get(
+            state.state, Fate.LOST if end is None else Fate.STOPPED
+        )
+        return self._sealed(job, Verdict(fate, self._sentence(job, order, state), state.state))
+
+    def _not_listed(
+        self, job: JobFolder, order: JobOrder, end: JobEnd | None, now_s: float
+    ) -> Verdict | None:
+        if end is not None:
+            return Verdict(Fate.STOPPED, f"{self._called(job, order)}: {end.sentence}")
+        self._missing_since_s = self._missing_since_s or now_s
+        if now_s - self._missing_since_s < self._listing_grace_s:
+            return None
+        if job.submission is None and not job.is_taken():
+            words = f"repetition {order.repetition} on {order.node} was laid out and never submitted"
+            return self._sealed(job, Verdict(Fate.WITHDRAWN, words))
+        words = (
+            f"{self._called(job, order)}: Slurm does not know it any more, and it did not say how it ended"
+        )
+        return self._sealed(job, Verdict(Fate.LOST, words))
+
+    @staticmethod
+    def _sealed(job: JobFolder, verdict: Verdict) -> Verdict | None:
+        """The verdict, once no job can begin with this order; None if one just has."""
+        had = job.is_taken()
+        if had or job.take(Claim(WITHDRAWN)):
+            return verdict
+        return None
+
+    @staticmethod
+    def _called(job: JobFolder, order: JobOrder) -> str:
+        submission = job.submission
+        number = f"Slurm job {submission.job}" if submission else f"job {order.name}"
+        return f"{number} on {order.node}"
+
+    def _sentence(self, job: JobFolder, order: JobOrder, state: JobState) -> str:
+        said = f"; its log: {job.log}" if job.log.exists() else "; it left no log"
+        return f"{self._called(job, order)} ended as {state.words} and did not say so itself{said}"

@@ -1,0 +1,69 @@
+"""Where a study keeps what it and its nodes say to each other, below `<study>/fleet`."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import bedplate
+from bedplate.errors import StudyError
+from bedplate.executor.slurm.job_folder import JobFolders
+from bedplate.model import codec
+from bedplate.model.fleet import NodeFacts
+from bedplate.study.layout import StudyLayout
+
+
+@dataclass(frozen=True)
+class FleetLayout:
+    """Paths of one study's fleet."""
+
+    directory: Path
+
+    @classmethod
+    def of_study(cls, study: Path) -> FleetLayout:
+        """That of a study, which need not exist yet."""
+        return cls(StudyLayout(study).fleet)
+
+    @property
+    def jobs(self) -> JobFolders:
+        """The jobs that live visits."""
+        return JobFolders(self.directory / "jobs")
+
+    @property
+    def cancelled(self) -> Path:
+        """There while `bedplate cancel` wants no further job."""
+        return self.directory / "cancelled"
+
+    def key(self) -> str:
+        """What the names of all of the study's jobs begin with; made on first use."""
+        file = self.directory / "key"
+        if not file.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"bedplate-{secrets.token_hex(5)}\n", encoding="utf-8")
+        return file.read_text(encoding="utf-8").strip()
+
+    def facts_of(self, node: str) -> Path:
+        """The file of a node's facts."""
+        return self.directory / "nodes" / f"{node}.json"
+
+    def facts(self) -> dict[str, NodeFacts]:
+        """What was found about the nodes, by name; empty before that."""
+        found = {}
+        for path in sorted((self.directory / "nodes").glob("*.json")):
+            try:
+                found[path.stem] = codec.read(NodeFacts, path)
+            except StudyError as error:
+                raise StudyError(*error.reasons, f"remove {path}, and it is found out again") from error
+        return found
+
+
+def launcher() -> tuple[str, ...]:
+    """The words that start this bedplate on a node, where the checkout stands at the same path."""
+    return (str(Path(bedplate.__file__).resolve().parents[2] / "bedplate"),)
+
+
+def job_script(words: tuple[str, ...], folder: Path) -> str:
+    """The script that sbatch takes: it becomes the job's payload, so that signals reach that."""
+    return f"#!/bin/sh\nexec {shlex.join((*words, 'run-visits-of-job', str(folder)))}\n"

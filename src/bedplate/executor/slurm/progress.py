@@ -1,0 +1,126 @@
+"""Where a fleet's study stands, by node: what its job does, how much is left, and until when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.executor.slurm.layout import FleetLayout
+from bedplate.model import codec
+from bedplate.model.visit import Outcome, VisitRecord
+from bedplate.study.layout import StudyLayout
+from bedplate.study.records import StudySchedule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from bedplate.executor.slurm.controller import JobState, Slurm
+    from bedplate.model.plan import ScheduledVisit
+
+
+@dataclass(frozen=True)
+class NodeProgress:
+    """One node. `job` and `state` are None where no job of this study waits or runs there.
+
+    `waiting` results are in their job's folder and not in the study yet. `seconds_left` is None before the
+    first visit has ended anywhere. `seen` is False where Slurm was not asked, or did not answer.
+    """
+
+    node: str
+    completed: int
+    failed: int
+    left: int
+    job: str | None
+    state: str | None
+    repetition: int | None
+    waiting: int
+    seconds_left: float | None
+    seen: bool
+
+
+def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
+    """Every node of a fleet's study in the order of the plan; empty for a study of one machine."""
+    layout = StudyLayout(study)
+    schedule = codec.read(StudySchedule, layout.schedule)
+    by_node: dict[str, list[ScheduledVisit]] = defaultdict(list)
+    for visit in schedule.visits:
+        if visit.node is not None:
+            by_node[visit.node].append(visit)
+    if not by_node:
+        return ()
+    records: dict[str, list[VisitRecord]] = defaultdict(list)
+    for node, visits in by_node.items():
+        for visit in visits:
+            attempts = layout.attempts_at(visit)
+            if attempts:
+                records[node].append(codec.read(VisitRecord, attempts[max(attempts)] / "visit.json"))
+    seconds = [record.whole_seconds or record.seconds for found in records.values() for record in found]
+    mean_s = sum(seconds) / len(seconds) if seconds else None
+    listing = _listing(slurm)
+    jobs = _jobs(study, listing)
+    return tuple(
+        _node(node, len(visits), records[node], jobs.get(node), mean_s, seen=listing is not None)
+        for node, visits in by_node.items()
+    )
+
+
+@dataclass(frozen=True)
+class _Job:
+    number: str | None
+    state: str
+    repetition: int
+    waiting: int
+
+
+def _jobs(study: Path, listing: Mapping[str, JobState] | None) -> dict[str, _Job]:
+    """The first unsettled job of each node, which is the one that runs or runs next."""
+    found: dict[str, _Job] = {}
+    for folder in FleetLayout.of_study(study).jobs.unsettled():
+        order, submitted, end = folder.order, folder.submission, folder.end
+        if end is not None:
+            state = "ended, to be collected"
+        elif listing is not None and order.name in listing:
+            state = listing[order.name].words
+        else:
+            state = "begun" if folder.is_taken() else "submitted"
+        found.setdefault(
+            order.node,
+            _Job(submitted.job if submitted else None, state, order.repetition, len(folder.finished())),
+        )
+    return found
+
+
+def _node(
+    node: str,
+    visits: int,
+    records: list[VisitRecord],
+    job: _Job | None,
+    mean_s: float | None,
+    *,
+    seen: bool,
+) -> NodeProgress:
+    left = visits - len(records)
+    return NodeProgress(
+        node=node,
+        completed=sum(record.outcome is Outcome.COMPLETED for record in records),
+        failed=sum(record.outcome is not Outcome.COMPLETED for record in records),
+        left=left,
+        job=job.number if job else None,
+        state=job.state if job else None,
+        repetition=job.repetition if job else None,
+        waiting=job.waiting if job else 0,
+        seconds_left=None if mean_s is None else left * mean_s,
+        seen=seen,
+    )
+
+
+def _listing(slurm: Slurm | None) -> Mapping[str, JobState] | None:
+    if slurm is None:
+        return None
+    try:
+        return slurm.jobs()
+    except BedplateError:
+        return None
