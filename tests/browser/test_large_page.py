@@ -33,26 +33,29 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "report.html"
 
 
-def test_a_choice_is_answered_at_once_where_the_reader_looks(browser: Browser, report: Path) -> None:
+def test_a_choice_is_answered_first_where_the_reader_looks(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
         assert 84 == page.evaluate("bedplate.document.cells.length")
-        page.evaluate("bedplate.sight.all()")
-        # Within one call nothing else runs: what answers here has answered at once.
-        near, far = page.evaluate(
+        answered = page.evaluate(
             """async () => {
-              const text = (id) => document.getElementById(id).textContent;
-              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
-              document.getElementById("heat-maps").scrollIntoView({ behavior: "instant" });
-              for (let frames = 0; frames < 5; frames += 1) await frame();
               await bedplate.sight.all();
+              document.getElementById("order").scrollIntoView({ behavior: "instant" });
+              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+              for (let frames = 0; frames < 5; frames += 1) await frame();
+              const order = [];
+              const both = ["heat-definition", "order-note"].map((id) => new Promise((resolve) => {
+                const seen = () => { order.push(id); resolve(); };
+                new MutationObserver(seen).observe(document.getElementById(id), { childList: true });
+              }));
               bedplate.choice.change({ metric: bedplate.data.metricOf.get("latency_ms_p99") });
-              return [text("heat-definition"), text("order-note")];
+              await Promise.all(both);
+              return [...new Set(order)];
             }"""
         )
-        assert near.startswith("latency_ms_p99")
-        assert far.startswith("tps")
-        expect(page.locator("#order-note")).to_contain_text("latency_ms_p99")
+        # Views are drawn in the order of the page, but for those that nobody sees.
+        assert ["order-note", "heat-definition"] == answered
+        assert page.locator("#order-note").inner_text().startswith("latency_ms_p99")
         assert [] == found.complaints
 
 

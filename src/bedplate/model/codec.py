@@ -101,8 +101,12 @@ class _Place:
 _Decoder: TypeAlias = Callable[[Any, _Place], Any]
 
 
-@cache
 def _decoder(kind: Any) -> _Decoder:
+    return _decoder_of(kind)
+
+
+@cache
+def _decoder_of(kind: Any) -> _Decoder:
     origin = get_origin(kind)
     if kind is Any:
         return lambda value, _: value
