@@ -115,9 +115,11 @@ static int log_request(struct recorder *recorder, const struct device *device, s
     return append(recorder, sector, data, data_bytes);
 }
 
-/* After its entry a disk that is not written too would be another than the log's. */
+/* A disk that is not written after its entry is another than the log's, unless the log has ended. */
 static int disk_failed(struct recorder *recorder, const struct device *device, int error)
 {
+    if (recorder->sealed)
+        return EIO;
     fail(recorder, "%s/store/%s cannot be written after %" PRIu64 " entries: %s", recorder->directory, device->name,
          recorder->entries, strerror(error));
     return EIO;

@@ -136,6 +136,48 @@ def test_a_full_log_names_itself_and_fails_what_comes_after(place: RecorderLab) 
         assert 227 == len(log)
 
 
+@pytest.fixture
+def little_room(place: RecorderLab) -> Iterator[RecorderLab]:
+    """A tmpfs of 5 MiB in the place of the folder."""
+    place.commands.run(["mount", "-t", "tmpfs", "-o", "size=5m", "tmpfs", str(place.folder)])
+    try:
+        yield place
+    finally:
+        # A test that failed may have left the recorder in it.
+        place.ledger.release(place.commands)
+        place.commands.run(["umount", str(place.folder)])
+
+
+_LITTLE = RecorderSizes(disk_bytes=64 * MIB, log_limit_bytes=2 * MIB)
+
+
+def test_a_full_tmpfs_is_told_as_such(little_room: RecorderLab) -> None:
+    recorder = little_room.start(_LITTLE)
+    (little_room.folder / "another").write_bytes(bytes(4 * MIB))
+    with recorder.disk.open("r+b", buffering=0) as file:
+        assert MIB // 4 == file.write(bytes(MIB // 4))
+        with pytest.raises(OSError, match="Input/output error"):
+            file.writelines([bytes(MIB // 4)] * 4)
+    with pytest.raises(
+        RecorderFailed, match=r"recording/.* cannot be written after .*: No space left on device"
+    ):
+        recorder.stop()
+    with read_log(recorder.log) as log:
+        assert MIB // 4 == log.lengths[0]
+
+
+def test_a_tmpfs_that_fills_up_behind_the_seal_does_not_concern_the_log(little_room: RecorderLab) -> None:
+    recorder = little_room.start(_LITTLE)
+    with recorder.disk.open("r+b", buffering=0) as file:
+        file.write(bytes(MIB // 4))
+        recorder.seal()
+        with pytest.raises(OSError, match="Input/output error"):
+            file.writelines([bytes(MIB // 4)] * 32)
+    assert recorder.stop().failure is None
+    with read_log(recorder.log) as log:
+        assert 1 == len(log)
+
+
 def test_a_line_is_a_mark_and_what_is_too_long_is_refused(place: RecorderLab) -> None:
     with place.start() as recorder:
         recorder.write_mark("one\ntwo\n")
