@@ -21,6 +21,7 @@ from bedplate.report.claims_view import claims_view
 from bedplate.report.document import page_document
 from bedplate.report.effects_view import effects_view, page_effects
 from bedplate.report.machines_view import machines_view
+from bedplate.report.power_cut_page import power_cut_rows
 from bedplate.report.selected import selected_overviews
 from bedplate.report.shelf import Shelf
 from bedplate.report.shell import page_shell
@@ -67,6 +68,7 @@ def build_report(
         ],
         claims=claims_view(judged),
         machines=machines_view(found),
+        power_cuts=power_cut_rows(found),
         version=__version__,
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

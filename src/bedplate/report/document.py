@@ -19,6 +19,7 @@ from bedplate.report.lmdb_view import lmdb_document
 from bedplate.report.page_choice import choice_document, surroundings_document
 from bedplate.report.page_observations import observations_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
+from bedplate.report.power_cut_page import power_cut_document
 from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.shelf import Shelf
 from bedplate.report.tpch_document import tpch_document
@@ -84,6 +85,7 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
         "effective": [effective_document(found) for found in overviews],
         "tpch": tpch_document(overviews, indices.runs),
         "lmdb": lmdb_document(overviews, indices.runs),
+        "power_cuts": power_cut_document(overviews),
     }
 
 

@@ -15,6 +15,7 @@ from bedplate.model.visit import Durability
 from bedplate.report.advice import closing_sentences
 from bedplate.report.advised import advised
 from bedplate.report.overview import CellFacts, Overview, overview
+from bedplate.report.power_cut_page import power_cut_document, power_cut_rows
 from bedplate.report.power_cut_view import bound_words, disagreement, durability_by_cuts, pooled
 from bedplate.report.tables import show_document, show_tables
 
@@ -145,3 +146,24 @@ def test_a_run_whose_points_are_gone_has_no_verdict(tmp_path: Path) -> None:
     again = overview(study)
     assert all(not cell.cuts for cell in again.cells.values())
     assert all(cell.durability and cell.durability.basis == "declared" for cell in again.cells.values())
+
+
+def test_the_page_has_a_row_for_each_recording_and_what_its_pictures_need(found: Overview) -> None:
+    rows = {row.cell.split(" ·")[0]: row for row in power_cut_rows([found])}
+    assert [row.index for row in rows.values()] == [0, 1, 2, 3]
+    assert rows["xfs"].verdict == "refused"
+    assert rows["ext4 nobarrier"].volatile == ("30 of 30", "30 loss")
+    assert rows["ext4 nobarrier"].lost == "43; 150.5 ms"
+    assert "controls: 6 of 6 bad" in rows["ext4 barrier"].notes
+    drawn = power_cut_document([found])
+    assert drawn is not None
+    assert drawn[1]["volatile"] == [30, 30, 0.8843, 1.0]
+    assert len(drawn[1]["lost"]) == 30
+    assert drawn[0]["lost"] == []
+    json.dumps(drawn, allow_nan=False)
+
+
+def test_a_page_without_power_cuts_has_nothing_of_them(tmp_path: Path) -> None:
+    plain = overview(write_study(tmp_path / "plain", RECIPE))
+    assert power_cut_rows([plain]) == ()
+    assert power_cut_document([plain]) is None

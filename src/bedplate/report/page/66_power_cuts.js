@@ -1,0 +1,95 @@
+"use strict";
+// Power cuts: the speed of a cell against the share of its cuts that were bad, what was lost, and how long recovery took.
+
+(() => {
+  const { element: h, number, charts } = bedplate;
+  const page = bedplate.document;
+  const all = page.power_cuts ?? [];
+  const KIND = "power_cut";
+  // A colour for each class; the words stand at the mark too.
+  const COLOURS = { durable: "--good", bounded: "--warn", unsafe: "--bad" };
+  const CACHES = [["volatile", "volatile cache", "circle"], ["protected", "protected cache", "diamond"]];
+  const MOST_ROWS = 40;
+
+  const tint = (cut, side) => charts.colour(COLOURS[(cut.classes[side] ?? "").split(" ")[0]] ?? "--series-8");
+  const verdict = (cut, side) => (cut.refused.length ? "verdict refused" : cut.classes[side] ?? "not cut");
+  const name = (cut) => `${bedplate.data.cellName(cut.cell)}${cut.name ? ` · ${cut.name}` : ""}`;
+  const percent = (share) => `${number(100 * share)} %`;
+  const shareWords = ([bad, cuts, low, high]) => `${bad} of ${cuts} bad, ${percent(low)} to ${percent(high)}`;
+
+  // The run of the page where it has a speed in these cells, else the first one that has.
+  const speedOf = (state, cuts) => {
+    const value = (run, metric) => cuts.some((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
+    if (page.runs[state.run].kind !== KIND && state.part === 0 && value(state.run, state.metric)) return [state.run, state.metric];
+    const run = page.runs.findIndex((one, index) => one.kind !== KIND && value(index, bedplate.data.first(index)));
+    return run < 0 ? null : [run, bedplate.data.first(run)];
+  };
+
+  const speeds = (cuts, run, metric) => CACHES.map(([side, words, symbol], place) => {
+    const here = cuts.filter((cut) => cut[side] && (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
+    const share = (cut) => cut[side][0] / cut[side][1];
+    const entry = (cut) => bedplate.data.summary(cut.cell, run, metric);
+    return {
+      type: "scatter", mode: "markers", name: words, x: here.map((cut) => entry(cut).median), y: here.map((cut) => 100 * share(cut)),
+      marker: { size: 11, symbol, color: here.map((cut) => tint(cut, place)), opacity: 0.9, line: { width: 1, color: charts.colour("--ink") } },
+      error_y: { type: "data", symmetric: false, thickness: 1, width: 3, color: charts.colour("--muted"),
+        array: here.map((cut) => 100 * (cut[side][3] - share(cut))), arrayminus: here.map((cut) => 100 * (share(cut) - cut[side][2])) },
+      customdata: here.map((cut) => charts.plain(`${name(cut)}: ${number(entry(cut).median)}${bedplate.unit(page.metrics[metric])}; ${words}: ${shareWords(cut[side])}; ${verdict(cut, place)}`)),
+      hovertemplate: "%{customdata}<extra></extra>",
+    };
+  });
+
+  const drawSpeed = (state, cuts) => {
+    const chosen = speedOf(state, cuts);
+    const note = document.getElementById("cut-speed-note");
+    if (!chosen) {
+      note.textContent = "No cell whose power was cut has a speed here: a plan with another workload gives them one.";
+      charts.clear("cut-speed-plot");
+      document.getElementById("cut-speed-legend").replaceChildren();
+      bedplate.lazyTable("cut-speed-table", () => h("p", {}, "Nothing to list."));
+      return;
+    }
+    const [run, metric] = chosen;
+    const unit = bedplate.unit(page.metrics[metric]);
+    const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) === null);
+    note.textContent = `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, medians, against the share of cuts that were bad; lines are exact 95 % intervals.${without.length ? ` ${without.length} recordings of cells without this figure are left out.` : ""}`;
+    charts.draw("cut-speed-plot", speeds(cuts, run, metric), charts.layout({ height: 380, hovermode: "closest", margin: { l: 62, r: 18, t: 12, b: 48 },
+      xaxis: charts.axis({ title: { text: charts.plain(`${page.metrics[metric].name}${unit ? `,${unit}` : ""}`), font: { size: 12 } }, rangemode: "tozero" }),
+      yaxis: charts.axis({ title: { text: "bad cuts, %", font: { size: 12 } }, range: [-4, 104] }) }));
+    document.getElementById("cut-speed-legend").replaceChildren(h("li", {}, "○ volatile cache"), h("li", {}, "◇ protected cache"),
+      ...Object.entries(COLOURS).map(([word, variable]) => h("li", {}, h("span", { class: "swatch", colour: `var(${variable})` }), word === "bounded" ? "bounded loss" : word)),
+      h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "verdict refused"));
+    bedplate.lazyTable("cut-speed-table", () => bedplate.table(["Cell", `${page.metrics[metric].name}${unit}#`, "Volatile cache", "Verdict", "Protected cache", "Verdict"],
+      cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
+  };
+
+  // A box and every cut of each recording, one below the other.
+  const drawSpread = (id, cuts, values, { note, title, logarithmic }) => {
+    const here = cuts.filter((cut) => values(cut).length).slice(0, MOST_ROWS);
+    document.getElementById(`${id}-note`).textContent = here.length ? note(here) : note([]);
+    if (!here.length) { charts.clear(`${id}-plot`); return; }
+    const place = (index) => `cut ${index}`;
+    charts.draw(`${id}-plot`, here.map((cut, index) => ({
+      type: "box", orientation: "h", x: values(cut), y: values(cut).map(() => place(index)), boxpoints: "all", jitter: 0.5, pointpos: 0, name: charts.plain(name(cut)),
+      marker: { size: 4, opacity: 0.6, color: tint(cut, 0) }, line: { width: 1, color: charts.colour("--ink") }, fillcolor: "rgba(0,0,0,0)", hoverinfo: "x+name",
+    })), charts.layout({ height: 80 + 38 * here.length, hovermode: "closest", margin: { l: 12, r: 18, t: 8, b: 44 },
+      yaxis: charts.axis({ type: "category", autorange: "reversed", tickmode: "array", tickvals: here.map((_, index) => place(index)), ticktext: here.map((cut) => charts.plain(name(cut))), showgrid: false }),
+      xaxis: charts.axis({ title: { text: title, font: { size: 12 } }, ...(logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }) }) }));
+  };
+
+  const counted = (here) => `${here.length} recording${here.length === 1 ? "" : "s"}`;
+
+  const draw = (state) => {
+    const shown = new Set(bedplate.choice.shown());
+    const cuts = all.filter((cut) => shown.has(cut.cell));
+    drawSpeed(state, cuts);
+    drawSpread("cut-lost", cuts, (cut) => cut.lost, {
+      note: (here) => (here.length ? `Acknowledged transactions that each cut lost, of ${counted(here)} that lost some; cuts that lost none are not drawn.` : "No cut of the cells that are shown lost an acknowledged transaction that could be counted."),
+      title: "transactions lost at one cut", logarithmic: true });
+    drawSpread("cut-recovery", cuts, (cut) => cut.recovery_s, {
+      note: (here) => (here.length ? `Seconds of mounting, fsck where it was needed, and starting the engine, of each cut after which it answered. In memory: no device's time.` : "After no cut of the cells that are shown did the engine answer."),
+      title: "seconds until the engine answered", logarithmic: false });
+  };
+
+  bedplate.view({ name: "power cuts", keys: ["run", "metric", "part", "shown"], place: "cut-speed-plot", draw });
+})();
