@@ -66,14 +66,19 @@ def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
         undo.callback(shutil.rmtree, memory)
         ledger = undo.enter_context(Ledger.open(memory / "state", "guest"))
         (memory / "recording").mkdir()
-        recorder = Recorder.start(driver, memory / "recording", _SIZES, ledger=ledger, commands=commands)
+        recorder = undo.enter_context(
+            Recorder.start(driver, memory / "recording", _SIZES, ledger=ledger, commands=commands)
+        )
         disk = recorder.attach(recorder.disk)
+        undo.callback(recorder.detach, disk)
         assert recorder.journal is not None
         journal = recorder.attach(recorder.journal)
+        undo.callback(recorder.detach, journal)
         journal_path = journal.path if levels.journal else None
         filesystem.mkfs(levels, disk.path, commands=commands, journal_path=journal_path)
         target = memory / "mount"
         target.mkdir()
+        undo.callback(filesystem.unmount, target, commands=commands, journal_path=journal_path)
         filesystem.mount(levels, disk.path, target, commands=commands, journal_path=journal_path)
         before = recorder.status()
         for number in range(_FSYNCS):
