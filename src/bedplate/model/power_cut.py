@@ -23,6 +23,11 @@ LOG_FILE = "log.xz"
 
 # Level `engine` of a dataset of this workload: `postgresql` or `lmdb`, as in `model/engines.py`.
 ENGINE = "engine"
+# Level `ram_journal` of a dataset: what becomes of an external journal in RAM at the cut. It is lost, unless it is kept to
+# stand for one on a device of its own.
+RAM_JOURNAL = "ram_journal"
+JOURNAL_LOST = "lost"
+JOURNAL_KEPT = "kept"
 
 
 class Profile(Enum):

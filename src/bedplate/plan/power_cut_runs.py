@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.power_cut import ENGINE, WORKLOAD, Profile
+from bedplate.model.power_cut import ENGINE, JOURNAL_KEPT, JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, Profile
 
 if TYPE_CHECKING:
     from bedplate.plan.workload_tables import PowerCutTable
 
 RUN_NAME = "power-cut"
-# What becomes of an external journal in RAM at the cut. Kept, it stands for one on a device of its own.
-JOURNAL_LOST = "lost"
-JOURNAL_KEPT = "kept"
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
 PROFILES = tuple(profile.value for profile in Profile)
 
@@ -31,7 +28,7 @@ def power_cut_factors(table: PowerCutTable) -> dict[str, tuple[Scalar, ...]]:
         "image_bytes": table.image_size,
         "clients": table.clients,
         "duration_s": table.duration,
-        "ram_journal": table.ram_journal,
+        RAM_JOURNAL: table.ram_journal,
         "points": (table.points,),
     }
 
@@ -57,5 +54,5 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
 def _without_default(levels: dict[str, Scalar]) -> Levels:
     """Without what only cells with such a journal have, where it says what holds anyway."""
     return Levels(
-        {name: level for name, level in levels.items() if (name, level) != ("ram_journal", JOURNAL_LOST)}
+        {name: level for name, level in levels.items() if (name, level) != (RAM_JOURNAL, JOURNAL_LOST)}
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
-from bedplate.model.power_cut import DEFAULT_PROFILES
+from bedplate.model.power_cut import DEFAULT_PROFILES, JOURNAL_KEPT, JOURNAL_LOST
 from bedplate.plan.fields import (
     CacheBytes,
     ChosenCells,
@@ -42,7 +42,7 @@ from bedplate.plan.fields import (
     WarmUp,
 )
 from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
-from bedplate.plan.power_cut_runs import JOURNAL_KEPT, JOURNAL_LOST, PROFILES
+from bedplate.plan.power_cut_runs import PROFILES
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import MIB

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.power_cut import RAM_JOURNAL
 from bedplate.model.power_cut_verdict import FINDINGS, OK, Tally
 from bedplate.report.courses import rounded
 from bedplate.report.power_cut_view import bound_words, disagreement
@@ -108,8 +109,8 @@ def _aside(cell: CellFacts, run: CutRun) -> str:
     """What tells recordings of one cell apart; nothing where there is one."""
     if len(cell.cuts) < 2:
         return ""
-    journal = run.dataset.levels.get("ram_journal", "lost")
-    kinds = {other.dataset.levels.get("ram_journal", "lost") for other in cell.cuts}
+    journal = run.dataset.levels.get(RAM_JOURNAL, "lost")
+    kinds = {other.dataset.levels.get(RAM_JOURNAL, "lost") for other in cell.cuts}
     words = [f"repetition {run.key.repetition}", *([f"journal {journal}"] if len(kinds) > 1 else [])]
     return ", ".join(words)
 

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.model.codec import to_json
+from bedplate.model.power_cut import RAM_JOURNAL
 from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, Tally
 from bedplate.report.power_cut_view import bound_words, disagreement, upper_share
 from bedplate.report.table_parts import Notes, block_words, plain_table
@@ -59,8 +60,8 @@ def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
 def _row(cell: CellFacts, run: CutRun, notes: Notes, *, several: bool) -> list[RenderableType]:
     name = Text(cell.label.panel)
     aside = [block_words(cell), *([f"repetition {run.key.repetition}"] if several else [])]
-    if several and "ram_journal" in run.dataset.levels:
-        aside.append(f"journal {run.dataset.levels['ram_journal']}")
+    if several and RAM_JOURNAL in run.dataset.levels:
+        aside.append(f"journal {run.dataset.levels[RAM_JOURNAL]}")
     name.append("".join(f"\n{words}" for words in aside), style="dim")
     lost = run.verdict.loss.transactions_max
     again = run.recovery_s

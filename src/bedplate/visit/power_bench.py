@@ -33,7 +33,7 @@ from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM
-from bedplate.model.power_cut import PointRecord
+from bedplate.model.power_cut import JOURNAL_KEPT, RAM_JOURNAL, PointRecord
 from bedplate.units import GIB, MIB
 from bedplate.workload.power_cut.bench import DATA_DIRECTORY
 from bedplate.workload.power_cut.image import rebuild
@@ -168,7 +168,7 @@ class VisitPowerBench:
                 recorder.log,
                 self.memory,
                 sizes.journal_bytes,
-                levels.journal_device == JOURNAL_IN_RAM,
+                levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
                 recorder,
                 self.request,
                 self.account,
@@ -192,6 +192,10 @@ class VisitPowerBench:
                 f"the request names no driver {RECORDER_DRIVER}; `bedplate setup` builds it"
             )
         return Path(path)
+
+    @property
+    def _keeps_ram_journal(self) -> bool:
+        return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
 
     def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
         if levels.journal != "external":
