@@ -55,6 +55,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min
 PriorityType=priority/basic
 ReturnToService=1
 SlurmdTimeout=10
+MessageTimeout=5
 KillWait=10
 MinJobAge=3600
 SlurmdParameters=config_overrides

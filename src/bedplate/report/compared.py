@@ -7,6 +7,7 @@ pairs in surroundings that no factor explains. Cells that are the same in force 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,15 +15,18 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Validity
 from bedplate.report.default_metric import default_metric
 from bedplate.report.factors import DEFAULT, TYPE, factor_levels
+from bedplate.report.fleet import nodes_of_repetitions
 from bedplate.report.matching import Matched, matched
 from bedplate.report.parts import WHOLE
 from bedplate.report.selection import STUDY, Candidate, Selection, select
 from bedplate.report.surroundings import Surroundings
 from bedplate.report.tpch_view import SCORES
 from bedplate.report.wording import durability_words
-from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Verdict, compare
+from bedplate.statistics.blocks import blocks
+from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Kind, Verdict, compare
 from bedplate.statistics.false_discovery import judged_together
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from bedplate.statistics.summary import Observation
 
 Run = tuple[str, str]
+_SHOWN_NODES = 6
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,7 @@ def _compared(
         for side in sides
     ]
     notes = [note for fact in facts for note in fact.notes if "not comparable" not in note]
+    notes += _words_about_nodes(overviews, pair, asked, found)
     promises = [durability_words(fact.durability) for fact in facts]
     if promises[0] != promises[1]:
         notes.append(
@@ -266,6 +272,35 @@ def _compared(
         incomparable=incomparable,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _words_about_nodes(
+    overviews: Sequence[Overview], pair: Pair, asked: Asked, found: Comparison
+) -> Iterable[str]:
+    """What each node of a fleet says of a pair within it, and whether they agree."""
+    nodes = nodes_of_repetitions(overviews[pair.baseline.study].study)
+    if not nodes or found.kind is not Kind.RATIO or not pair.is_within_a_study:
+        return
+    sides = [
+        {
+            repetition: math.log(seen.value)
+            for repetition, seen in _observations(overviews, side, asked).items()
+            if seen.value is not None and seen.value > 0 and seen.validity is not Validity.SUSPECT
+        }
+        for side in (pair.baseline, pair.contender)
+    ]
+    common = sides[0].keys() & sides[1].keys() & nodes.keys()
+    within = blocks({repetition: sides[1][repetition] - sides[0][repetition] for repetition in common}, nodes)
+    if within is None:
+        return
+    each = [f"{node} {math.exp(mean):.3g} (n {within.counts[node]})" for node, mean in within.means.items()]
+    shown = ", ".join(each[:_SHOWN_NODES]) + (
+        f" and {len(each) - _SHOWN_NODES} more" if len(each) > _SHOWN_NODES else ""
+    )
+    if within.disagree:
+        yield f"the nodes disagree beyond chance (p {within.p_agreement:.2g}), the verdict is about all of them: {shown}"
+    else:
+        yield f"by node: {shown}"
 
 
 def _observations(overviews: Sequence[Overview], side: Candidate, asked: Asked) -> Mapping[int, Observation]:

@@ -12,6 +12,7 @@ from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.raw import FIO
 from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.report.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
 from bedplate.report.parts import WHOLE, part_figures, whole_figures
@@ -60,13 +61,14 @@ class Trouble(Enum):
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where a visit was lived; `accelerator` is None where the machine itself was measured."""
+    """Where a visit was lived; `accelerator` is None where the machine itself was measured, `node` without a fleet."""
 
     executor: str
     kernel: str | None
     accelerator: str | None
     emulated: bool
     boot_id: str
+    node: str | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class CellFacts:
     emulated: bool = False
     incomparable: tuple[str, ...] = ()
     flushes: tuple[FlushRate, ...] = ()
+    incomplete: tuple[str, ...] = ()
     declared: Durability | None = None
     cuts: tuple[CutRun, ...] = ()
 
@@ -154,6 +157,10 @@ class CellFacts:
         if self.incomparable:
             words = "; ".join(self.incomparable)
             found.append(f"its visits are not comparable, so there is no interval ({words})")
+        if self.incomplete:
+            found.append(
+                f"incomplete on {', '.join(self.incomplete)}; nothing is filled up from another node"
+            )
         if self.emulated:
             found.append("emulated processors: the speed is the emulator's")
         return tuple(found)
@@ -257,7 +264,7 @@ def overview_of(study: Study) -> Overview:
             key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
             for key, summary in found.items()
         },
-        marks=study_marks(study.schedule.cells.values(), records),
+        marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study)),
         pruned=pruned,
         tpch=views,
     )
@@ -312,6 +319,7 @@ def _cells(
     labels = label_cells([*due.values(), *(item.cell for item in study.schedule.pruned)], blocks)
     changing = effective_cells((record.key.cell, record.effective_digest) for record in plain).changing
     effective = effective_cells((record.key.cell, _configuration(record)) for record in plain)
+    incomplete = incomplete_nodes(study)
     visits: dict[str, list[VisitRecord]] = {}
     for record in plain:
         visits.setdefault(record.key.cell, []).append(record)
@@ -331,6 +339,7 @@ def _cells(
             emulated=any(record.emulated for record in visits.get(cell_id, ())),
             incomparable=_differences(visits.get(cell_id, ())),
             flushes=flush_rates(visits.get(cell_id, ())),
+            incomplete=incomplete.get(cell_id, ()),
             declared=promises.get(cell_id),
             cuts=cuts.get(cell_id, ()),
         )
@@ -352,14 +361,16 @@ def _configuration(record: VisitRecord) -> str | None:
 
 
 def _differences(records: Sequence[VisitRecord]) -> tuple[str, ...]:
-    """In what surroundings visits of one workload differ; those of two need not be alike."""
-    workloads = dict.fromkeys(record.dataset.workload for record in records)
+    """In what surroundings visits of one workload differ on one node; those of two need not be alike."""
+    alike = dict.fromkeys((record.dataset.workload, node_of(record)) for record in records)
     return tuple(
         dict.fromkeys(
             words
-            for workload in workloads
+            for kind in alike
             for words in differences(
-                _provenance(record) for record in records if record.dataset.workload == workload
+                _provenance(record)
+                for record in records
+                if (record.dataset.workload, node_of(record)) == kind
             )
         )
     )
@@ -454,6 +465,7 @@ def _whereabouts(record: VisitRecord) -> Whereabouts:
         accelerator=record.accelerator,
         emulated=record.emulated,
         boot_id=record.boot_id,
+        node=node_of(record),
     )
 
 

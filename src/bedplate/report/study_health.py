@@ -147,7 +147,9 @@ def _visited(
             value = math.exp(fmean(map(math.log, usable.values())))
             cell = found.cells.get(m.cell)
             # Means over other parts are other figures; the line break keeps them out of sentences.
-            group = "\n".join((cell.label.full if cell else m.cell, *sorted(usable)))
+            # On another node it is another figure too: what a node is like is no drift.
+            node = (m.where.node if m.where else None) or ""
+            group = "\n".join((cell.label.full if cell else m.cell, node, *sorted(usable)))
             yield Visited(group, places[_visit(m)], value)
 
 

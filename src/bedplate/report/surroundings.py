@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.visit import Outcome
 from bedplate.report.factors import DEFAULT
+from bedplate.report.fleet import NODE
 from bedplate.statistics.comparable import differences
 
 if TYPE_CHECKING:
@@ -48,7 +49,13 @@ class Surroundings:
         ]
         known = [each for cell in cells for each in self._found[cell.study, cell.cell]]
         explained = {*self._declared, *_explained([cell.levels for cell in cells])}
-        return (*dict.fromkeys(own), *differences(known, declared=explained))
+        groups = [known]
+        if len({cell.study for cell in cells}) == 1:
+            # Within a study cells meet on one node at a time, and nodes may differ where the plan says so.
+            nodes = dict.fromkeys(each.get(NODE) for each in known)
+            groups = [[each for each in known if each.get(NODE) == node] for node in nodes]
+        told = (words for group in groups for words in differences(group, declared=explained))
+        return tuple(dict.fromkeys((*own, *told)))
 
     def _of_runs(self, cells: Sequence[Candidate], run: tuple[str, str]) -> Iterator[str]:
         """Two plans may call two ways of measuring alike."""

@@ -117,4 +117,6 @@ class Judge:
 
     def _sentence(self, job: JobFolder, order: JobOrder, state: JobState) -> str:
         said = f"; its log: {job.log}" if job.log.exists() else "; it left no log"
-        return f"{self._called(job, order)} ended as {state.words} and did not say so itself{said}"
+        end = job.end
+        how = "did not say so itself" if end is None else f"says that {end.sentence}"
+        return f"{self._called(job, order)} ended as {state.words} and {how}{said}"

@@ -62,6 +62,9 @@ class Payload:
                     continue
                 if self._stopping.is_set():
                     return self._stopped()
+                if self._folder.settled is not None:
+                    # Given up for lost meanwhile: what is left belongs to another job.
+                    return _end("refused", "the study goes on without this job")
                 self._folder.note_begun(number)
                 self._live(number, local)
                 # A visit that was asked to end is none; unless it had ended by then.
