@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <linux/falloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -29,6 +30,7 @@ static const mode_t FILE_MODES[] = {
     [DISK_FILE] = 0600, [JOURNAL_FILE] = 0600, [MARK_FILE] = 0222, [STATUS_FILE] = 0444, [SEAL_FILE] = 0200,
 };
 static const double FOREVER_S = 86400;
+static const int ENDING[] = {SIGTERM, SIGINT, SIGHUP};
 
 static char read_buffer[REQUEST_BYTES];
 
@@ -269,7 +271,9 @@ bool files_serve(struct fuse_session *session, const char *target)
 {
     /* The number of the signal that ended it, or minus an errno. */
     int status = fuse_session_loop(session);
-    fuse_remove_signal_handlers(session);
+    /* Not by the library's call, which would have a late signal end us without a word. */
+    for (size_t at = 0; at < sizeof ENDING / sizeof *ENDING; at++)
+        signal(ENDING[at], SIG_IGN);
     fuse_session_destroy(session);
     /*
      * Not by the library, which unmounts lazily: a loop device that is still above would then have no file by any

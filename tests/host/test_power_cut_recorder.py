@@ -275,6 +275,20 @@ def test_it_is_busy_while_a_loop_device_stands_above(
     recorder.stop()
 
 
+def test_another_namespace_does_not_keep_it(place: RecorderLab) -> None:
+    """Whoever unshares his mounts has a copy of ours, and does not know it."""
+    recorder = place.start()
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; read line"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"\n"
+        recorder.write_mark("A 0 1 1")
+        status = recorder.stop()
+        assert (1, None) == (status.marks, status.failure)
+        assert start_time(recorder.pid) is None
+        other.communicate(b"\n")
+
+
 def test_a_folder_that_is_not_in_memory_is_refused(place: RecorderLab, tmp_path: Path) -> None:
     with pytest.raises(RequirementMissing, match=r"name a directory on a tmpfs"):
         Recorder.start(place.driver, tmp_path, SIZES, ledger=place.ledger, commands=place.commands)

@@ -287,7 +287,12 @@ class Recorder:
             )
 
     def _last_words(self) -> bytes:
-        """What it prints at its end, which has come: nothing reaches it any more."""
+        """What it prints at its end, which has come: nothing reaches it any more.
+
+        The kernel says so only once no other namespace has a copy of the mount, which any unshare(2) of anybody's
+        makes; so it is told.
+        """
+        self._running.terminate()
         try:
             said, _ = self._running.communicate(timeout=_END_LIMIT_S)
         except subprocess.TimeoutExpired as error:
