@@ -7,7 +7,8 @@ studies may have one (5 % of them will). `same` is right there. `plans/known-eff
 100 and of 120 reads a second: the interval must hold 1.2 in at least 17 of 20. Each study has a seed, and so
 an order, of its own. Twenty take about 30 minutes of the first plan and two hours of the second, on a machine
 that must do nothing else: a run that shares it is suspect, and a study with fewer than three trusted repetitions has no
-interval. Those are counted apart, and not as right.
+interval. Those are counted apart, and not as right. In the second plan the device is the limit whoever else is at work: that doubt is
+accepted there, and no other.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Known:
     contender: str
     truth: float
     aim: int
+    accepted: tuple[str, ...] = ()
 
     def is_right(self, found: Compared) -> bool:
         """One name beside the other: no difference is told. A known effect: the interval holds it."""
@@ -52,11 +54,13 @@ class Known:
         return comparison.low <= self.truth <= comparison.high
 
 
+# A device of a hundred reads a second is the limit whoever else is at work.
+OTHERS = "other programs used"
 KNOWN = {
     known.plan: known
     for known in (
         Known("aa", "cluster_name=a", "cluster_name=b", 1.0, 17),
-        Known("known-effect", "throttle=custom-r100", "throttle=custom-r120", 1.2, 17),
+        Known("known-effect", "throttle=custom-r100", "throttle=custom-r120", 1.2, 17, (OTHERS,)),
     )
 }
 
@@ -123,7 +127,10 @@ def _measured(known: Known, base: Path, number: int) -> Path:
 
 
 def _asked(known: Known, study: Path) -> Compared:
-    (found,) = answer([overview(study)], Question(known.baseline, known.contender, metrics=("tps",))).compared
+    (found,) = answer(
+        [overview(study)],
+        Question(known.baseline, known.contender, metrics=("tps",), accepted=known.accepted),
+    ).compared
     return found
 
 

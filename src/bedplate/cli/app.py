@@ -290,6 +290,13 @@ def show(
     help="what differs between the studies on purpose: kernel, build, tools, zfs, qemu, host_kernel, machine, disk",
 )
 @click.option(
+    "--accept",
+    "accepted",
+    metavar="WORDS",
+    multiple=True,
+    help="count suspect runs whose every doubt has these words: 'other programs used'; may be given again",
+)
+@click.option(
     "--fail-if",
     metavar="CONDITION",
     help="'slower 5%': exit with 1 where it holds, with 125 where it cannot be told",
@@ -304,6 +311,7 @@ def compare(
     metrics: tuple[str, ...],
     margin: str,
     factors: tuple[str, ...],
+    accepted: tuple[str, ...],
     fail_if: str | None,
     as_json: bool,
 ) -> int:
@@ -328,6 +336,7 @@ def compare(
         metrics=metrics,
         margin=margin,
         factors=factors,
+        accepted=accepted,
         fail_if=fail_if,
         as_json=as_json,
     )

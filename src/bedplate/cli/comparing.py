@@ -20,6 +20,7 @@ def compare(
     metrics: Sequence[str],
     margin: str,
     factors: Sequence[str],
+    accepted: Sequence[str],
     fail_if: str | None,
     as_json: bool,
 ) -> int:
@@ -38,7 +39,7 @@ def compare(
     from bedplate.report.compared import Question, answer  # noqa: PLC0415
     from bedplate.report.overview import overview  # noqa: PLC0415
 
-    question = Question(baseline, contender, workload, tuple(metrics), share, tuple(factors))
+    question = Question(baseline, contender, workload, tuple(metrics), share, tuple(factors), tuple(accepted))
     found = answer([overview(path) for path in studies], question)
     if as_json:
         print_json(compare_document(found, condition))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
+from bedplate.report.accepted import accepting
 from bedplate.report.default_metric import default_metric
 from bedplate.report.factors import DEFAULT, TYPE, factor_levels
 from bedplate.report.fleet import nodes_of_repetitions
@@ -46,7 +47,7 @@ class Question:
     """What to compare. `metrics` are names, none for what each run is about.
 
     `margin` is what `same` means, as a share. `factors` are surroundings that differ between studies on purpose
-    (keys of `statistics.comparable.NAMES`).
+    (keys of `statistics.comparable.NAMES`). `accepted` are words of doubts for which no run is left out.
     """
 
     baseline: str
@@ -55,6 +56,7 @@ class Question:
     metrics: tuple[str, ...] = ()
     margin: float = MARGIN
     factors: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class Answer:
 
 def answer(overviews: Sequence[Overview], question: Question) -> Answer:
     """Compare what the question names; PlanError where it names nothing that is there, or no two cells match."""
+    overviews = accepting(overviews, question.accepted)
     candidates = candidates_of(overviews)
     baseline, contender = (select(text, candidates) for text in (question.baseline, question.contender))
     found = matched(baseline, contender)

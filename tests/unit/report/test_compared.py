@@ -125,6 +125,17 @@ def test_suspect_runs_are_left_out_and_counted(tmp_path: Path) -> None:
     assert "suspect runs left out: 2" in printed(found)
 
 
+def test_a_doubt_that_is_accepted_counts_and_is_told(tmp_path: Path) -> None:
+    at = [cell.filesystem.type for cell in cells_of(KNOWN)].index("xfs")
+    study = known_study(tmp_path / "study", speed, replace(KNOWN, suspect=((at, 1), (at, 2))))
+    (doubts,) = {m.reasons for m in overview(study).measurements if m.reasons}
+    found = ask(study, contender="type=xfs", accepted=(doubts[0][:20].upper(),))
+    assert [(5, 0), (5, 0)] == [(c.comparison.n, c.comparison.suspect) for c in found.compared]
+    assert "2 suspect runs count here" in printed(found)
+    with pytest.raises(PlanError, match="no suspect run has a doubt with these words"):
+        ask(study, contender="type=xfs", accepted=("the moon was full",))
+
+
 def test_identical_cells_are_said_to_be_and_not_compared(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", speed)
     change_records(

@@ -1,0 +1,69 @@
+"""Doubts that the asker takes upon himself: runs that are suspect for nothing else take part in verdicts.
+
+A run on a throttled device is suspect where other programs were at work, though the device alone was the limit. Whoever
+knows that may say so; what was accepted then stands beside every verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import PlanError
+from bedplate.model.visit import Validity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.report.overview import Measurement, Overview
+
+
+def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:
+    """The studies with those suspect runs trusted of which every doubt contains one of `words`; small letters do.
+
+    Only what stands for single runs is changed, and the marks: summaries keep what they were made of. PlanError for words
+    of which one is in no doubt at all, as they would accept nothing.
+    """
+    wanted = tuple(word.casefold() for word in words)
+    if not wanted:
+        return tuple(overviews)
+    doubts = {
+        reason.casefold()
+        for found in overviews
+        for m in found.measurements
+        if m.validity is Validity.SUSPECT
+        for reason in m.reasons
+    }
+    idle = [
+        word for word, small in zip(words, wanted, strict=True) if not any(small in doubt for doubt in doubts)
+    ]
+    if idle and doubts:
+        raise PlanError(
+            *(
+                f"--accept {word!r}: no suspect run has a doubt with these words; `bedplate show` lists them"
+                for word in idle
+            )
+        )
+    return tuple(_accepting(found, wanted, words) for found in overviews)
+
+
+def _accepting(found: Overview, wanted: Sequence[str], words: Sequence[str]) -> Overview:
+    accepted = {number for number, m in enumerate(found.measurements) if _is_accepted(m, wanted)}
+    if not accepted:
+        return found
+    named = " or ".join(f"“{word}”" for word in words)
+    runs = "a suspect run counts" if len(accepted) == 1 else f"{len(accepted)} suspect runs count"
+    return replace(
+        found,
+        measurements=tuple(
+            replace(m, validity=Validity.VALID) if number in accepted else m
+            for number, m in enumerate(found.measurements)
+        ),
+        marks=(*found.marks, f"{runs} here, as all that speaks against them was accepted: {named}"),
+    )
+
+
+def _is_accepted(m: Measurement, wanted: Sequence[str]) -> bool:
+    if m.validity is not Validity.SUSPECT or not m.reasons:
+        return False
+    return all(any(word in reason.casefold() for word in wanted) for reason in m.reasons)
