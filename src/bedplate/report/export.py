@@ -11,6 +11,13 @@ from bedplate.errors import PlanError, StudyError
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.tpch import WORKLOAD
 from bedplate.report.lmdb_view import promised
+from bedplate.report.power_cut_rows import (
+    CUT_COLUMNS,
+    VERDICT_COLUMNS,
+    cut_rows,
+    has_power_cuts,
+    verdict_rows,
+)
 from bedplate.report.selected import selected_overviews
 from bedplate.report.tpch_rows import (
     DROPPED_COLUMNS,
@@ -33,6 +40,7 @@ FORMATS = ("csv", "parquet", "json")
 SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
 TPCH_TABLES = ("scores", "plans", "dropped_queries")
+POWER_CUT_TABLES = ("verdicts", "power_cuts")
 
 RUN_COLUMNS: Mapping[str, Any] = {
     "study": pl.String,
@@ -88,7 +96,8 @@ def export(
 ) -> tuple[Path, ...]:
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
-    A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too. An `output` that ends in .json takes
+    A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too, one with power cuts `verdicts` and
+    `power_cuts`. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
@@ -195,6 +204,20 @@ def dropped_queries_table(found: Overview) -> pl.DataFrame:
     return pl.DataFrame(dropped_rows(found), schema=DROPPED_COLUMNS)
 
 
+def verdicts_table(found: Overview) -> pl.DataFrame:
+    """One row per recording whose power was cut: the classes declared and measured, the counts behind them."""
+    keys = {name: RUN_COLUMNS[name] for name in KEY_COLUMNS}
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in verdict_rows(found, m)]
+    return pl.DataFrame(rows, schema={**keys, **VERDICT_COLUMNS})
+
+
+def power_cuts_table(found: Overview) -> pl.DataFrame:
+    """One row per cut, the controls among them."""
+    keys = {name: RUN_COLUMNS[name] for name in KEY_COLUMNS}
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in cut_rows(found, m)]
+    return pl.DataFrame(rows, schema={**keys, **CUT_COLUMNS})
+
+
 _MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "runs": runs_table,
     "figures": figures_table,
@@ -205,13 +228,21 @@ _TPCH_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "plans": plans_table,
     "dropped_queries": dropped_queries_table,
 }
+_POWER_CUT_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
+    "verdicts": verdicts_table,
+    "power_cuts": power_cuts_table,
+}
 
 
 def _tables(found: Overview) -> dict[str, pl.DataFrame]:
-    """Every table of a study by name; those of TPC-H where the study has a run of it."""
+    """Every table of a study by name; those of TPC-H and of power cuts where the study has such runs."""
     specs = (found.spec(run) for run in found.runs)
     warehouse = any(spec is not None and spec.workload == WORKLOAD for spec in specs)
-    makers = {**_MAKERS, **(_TPCH_MAKERS if warehouse else {})}
+    makers = {
+        **_MAKERS,
+        **(_TPCH_MAKERS if warehouse else {}),
+        **(_POWER_CUT_MAKERS if has_power_cuts(found) else {}),
+    }
     return {name: make(found) for name, make in makers.items()}
 
 

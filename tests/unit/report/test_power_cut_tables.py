@@ -14,8 +14,10 @@ from tests.synthetic_study import write_study
 from bedplate.model.visit import Durability
 from bedplate.report.advice import closing_sentences
 from bedplate.report.advised import advised
+from bedplate.report.export import export
 from bedplate.report.overview import CellFacts, Overview, overview
 from bedplate.report.power_cut_page import power_cut_document, power_cut_rows
+from bedplate.report.power_cut_rows import CUT_COLUMNS, VERDICT_COLUMNS
 from bedplate.report.power_cut_view import bound_words, disagreement, durability_by_cuts, pooled
 from bedplate.report.tables import show_document, show_tables
 
@@ -167,3 +169,25 @@ def test_a_page_without_power_cuts_has_nothing_of_them(tmp_path: Path) -> None:
     plain = overview(write_study(tmp_path / "plain", RECIPE))
     assert power_cut_rows([plain]) == ()
     assert power_cut_document([plain]) is None
+
+
+def test_every_cut_and_verdict_is_exported(study: Path, found: Overview, tmp_path: Path) -> None:
+    export(study, tmp_path / "all.json")
+    tables = json.loads((tmp_path / "all.json").read_text())
+    assert set(tables) >= {"verdicts", "power_cuts"}
+    verdicts = {row["cell"]: row for row in tables["verdicts"]}
+    btrfs = verdicts[cell_of(found, "btrfs").id]
+    assert (btrfs["declared_volatile"], btrfs["measured_volatile"]) == ("durable", "unsafe")
+    assert (btrfs["volatile_bad"], btrfs["volatile_cuts"], btrfs["control_bad"]) == (10, 30, 6)
+    assert verdicts[cell_of(found, "xfs").id]["measured_volatile"] is None
+    cuts = [row for row in tables["power_cuts"] if row["cell"] == btrfs["cell"]]
+    assert len(cuts) == 46
+    assert sum(row["finding"] == "corrupt, silent" for row in cuts) == 5
+    assert [row["control"] for row in cuts[-6:]] == [True] * 6
+    written = export(study, tmp_path / "tables", ["csv"])
+    assert {path.name for path in written} >= {"verdicts.csv", "power_cuts.csv"}
+
+
+def test_every_exported_column_is_documented(repository: Path) -> None:
+    text = (repository / "docs/EXPORT.md").read_text(encoding="utf-8")
+    assert [] == [name for name in (*VERDICT_COLUMNS, *CUT_COLUMNS) if f"`{name}`" not in text]

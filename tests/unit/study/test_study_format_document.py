@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.model import cell, figure, machine, plan, query_plan, visit
+from bedplate.model import cell, figure, machine, plan, power_cut, query_plan, visit
 from bedplate.model.course import COURSE_COLUMNS, LATENCY_COLUMNS
 from bedplate.model.visit import FORMAT_VERSION
 from bedplate.study import records
@@ -46,6 +46,9 @@ RECORDS: tuple[type[Any], ...] = (
     visit.TimedItem,
     query_plan.QueryPlans,
     query_plan.QueryPlan,
+    power_cut.RecordingFacts,
+    power_cut.PointRecord,
+    power_cut.CutPoint,
     figure.RunFigures,
     figure.Figure,
     figure.Window,
