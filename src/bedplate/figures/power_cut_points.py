@@ -69,6 +69,7 @@ def finding_of(record: PointRecord, recording: RecordingFacts) -> str:
 
 def recovery_s(record: PointRecord) -> float | None:
     """Seconds until the engine answered again; None where it never did."""
-    if record.mount_s is None or record.engine_start_s is None:
+    if record.mount_s is None or record.consistent is None:
         return None
-    return record.mount_s + (record.fsck_s or 0.0) + record.engine_start_s
+    # LMDB has no server to start: it answers from a file system that is mounted.
+    return record.mount_s + (record.fsck_s or 0.0) + (record.engine_start_s or 0.0)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bedplate.model.power_cut import RAM_JOURNAL
 from bedplate.model.power_cut_verdict import FINDINGS, OK, Tally
 from bedplate.report.courses import rounded
-from bedplate.report.power_cut_view import bound_words, disagreement
+from bedplate.report.power_cut_view import bound_words, disagreement, told_apart
 from bedplate.report.wording import number
 from bedplate.statistics.proportions import proportion
 from bedplate.units import format_size
@@ -51,10 +50,10 @@ def power_cut_document(overviews: Sequence[Overview]) -> list[dict[str, Any]] | 
     found = [
         {
             "cell": index,
-            "name": _aside(cell, run),
+            "name": ", ".join(told_apart(run, cell.cuts)),
             "volatile": _share(run.verdict.volatile),
             "protected": _share(run.verdict.protected),
-            "classes": [run.verdict.volatile_cache, run.verdict.protected_cache],
+            "classes": [None, None] if run.verdict.refused else list(run.classes),
             "refused": list(run.verdict.refused),
             "lost": sorted(run.lost_transactions),
             "recovery_s": [rounded(seconds) for seconds in sorted(run.recovery_s)],
@@ -75,15 +74,15 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
     verdict = run.verdict
     lost, ms = verdict.loss.transactions_max, verdict.loss.ms_max
     again = run.recovery_s
-    classes = dict.fromkeys(name or "–" for name in (verdict.volatile_cache, verdict.protected_cache))
+    classes = dict.fromkeys(run.classes)
     words = "refused" if verdict.refused else " / ".join(classes)
     return CutRow(
         index=index,
         cell=cell.label.full,
-        aside=_aside(cell, run),
+        aside=", ".join(told_apart(run, cell.cuts)),
         volatile=_tally(verdict.volatile),
         protected=_tally(verdict.protected),
-        lost=f"{lost}{f'; {number(ms)} ms' if ms is not None else ''}" if lost else number(lost),
+        lost="–" if lost is None else f"{lost:,}{f'; {number(ms)} ms' if ms is not None else ''}",
         recovery=f"{median(again):.2f}, at most {max(again):.2f}" if again else "–",
         window=format_size(verdict.window_bytes),
         verdict=words,
@@ -103,16 +102,6 @@ def _notes(run: CutRun) -> Iterator[str]:
         yield "the journal stood in memory and was gone after each cut"
     controls = run.verdict.controls
     yield f"controls: {controls.bad} of {controls.cuts} bad"
-
-
-def _aside(cell: CellFacts, run: CutRun) -> str:
-    """What tells recordings of one cell apart; nothing where there is one."""
-    if len(cell.cuts) < 2:
-        return ""
-    journal = run.dataset.levels.get(RAM_JOURNAL, "lost")
-    kinds = {other.dataset.levels.get(RAM_JOURNAL, "lost") for other in cell.cuts}
-    words = [f"repetition {run.key.repetition}", *([f"journal {journal}"] if len(kinds) > 1 else [])]
-    return ", ".join(words)
 
 
 def _tally(tally: Tally) -> tuple[str, ...]:

@@ -9,11 +9,9 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.model.codec import to_json
-from bedplate.model.power_cut import RAM_JOURNAL
 from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, Tally
-from bedplate.report.power_cut_view import bound_words, disagreement, upper_share
+from bedplate.report.power_cut_view import bound_words, disagreement, told_apart, upper_share
 from bedplate.report.table_parts import Notes, block_words, plain_table
-from bedplate.report.wording import number
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     table.add_column("again\ns", justify="right", no_wrap=True)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
     for cell, run in runs:
-        table.add_row(*_row(cell, run, notes, several=len(cell.cuts) > 1))
+        table.add_row(*_row(cell, run, notes))
     windows = {run.verdict.window_bytes for _, run in runs}
     sizes = ", ".join(format_size(size) for size in sorted(windows))
     words = Text(f"{_WORDS} At risk are the last {sizes} of writes.", style="dim")
@@ -57,11 +55,9 @@ def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
     return [_document(run) for run in cell.cuts]
 
 
-def _row(cell: CellFacts, run: CutRun, notes: Notes, *, several: bool) -> list[RenderableType]:
+def _row(cell: CellFacts, run: CutRun, notes: Notes) -> list[RenderableType]:
     name = Text(cell.label.panel)
-    aside = [block_words(cell), *([f"repetition {run.key.repetition}"] if several else [])]
-    if several and RAM_JOURNAL in run.dataset.levels:
-        aside.append(f"journal {run.dataset.levels[RAM_JOURNAL]}")
+    aside = [block_words(cell), *told_apart(run, cell.cuts)]
     name.append("".join(f"\n{words}" for words in aside), style="dim")
     lost = run.verdict.loss.transactions_max
     again = run.recovery_s
@@ -69,7 +65,7 @@ def _row(cell: CellFacts, run: CutRun, notes: Notes, *, several: bool) -> list[R
         name,
         _tally(run.verdict.volatile),
         _tally(run.verdict.protected),
-        Text(number(None if lost is None else float(lost))),
+        Text("–" if lost is None else f"{lost:,}"),
         Text(f"{median(again):.2f}" if again else "–"),
         _class(cell, run, notes),
     ]
@@ -92,7 +88,7 @@ def _class(cell: CellFacts, run: CutRun, notes: Notes) -> Text:
         for reason in run.verdict.refused:
             text.append(notes.number(f"refused: {reason}"), style="dim")
         return text
-    classes = [name or "–" for name in (run.verdict.volatile_cache, run.verdict.protected_cache)]
+    classes = run.classes
     text = Text(" /\n".join(dict.fromkeys(classes)))
     differs = disagreement(run.declared, run.measured)
     asides = [differs] if differs else []

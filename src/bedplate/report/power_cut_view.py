@@ -12,7 +12,7 @@ from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
 from bedplate.model.durability import worst
-from bedplate.model.power_cut import WORKLOAD
+from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD
 from bedplate.model.power_cut_verdict import Tally, Verdict, measured
 from bedplate.model.visit import Durability, RunRecord
 from bedplate.statistics.proportions import proportion
@@ -46,6 +46,14 @@ class CutRun:
     def measured(self) -> Durability | None:
         """The class that the cuts show; None where they show none of this cell."""
         return measured(self.verdict, self.declared)
+
+    @property
+    def classes(self) -> tuple[str, str]:
+        """With a volatile and with a protected cache: as they stand for the cell, else as its cuts alone show them."""
+        found = self.measured
+        if found is not None:
+            return found.volatile_cache, found.protected_cache
+        return self.verdict.volatile_cache or "–", self.verdict.protected_cache or "–"
 
     @property
     def lost_transactions(self) -> tuple[int, ...]:
@@ -142,6 +150,17 @@ def pooled(runs: Sequence[CutRun]) -> Mapping[str, Tally]:
         name: Tally.together(getattr(run.verdict, name) for run in runs)
         for name in ("volatile", "protected", "controls")
     }
+
+
+def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:
+    """What tells a recording from the others of its cell: repetition, its journal in RAM; nothing where there is one."""
+    words = []
+    if len({other.key.repetition for other in runs}) > 1:
+        words.append(f"repetition {run.key.repetition}")
+    journals = [other.dataset.levels.get(RAM_JOURNAL, JOURNAL_LOST) for other in runs]
+    if len(set(journals)) > 1:
+        words.append(f"journal {run.dataset.levels.get(RAM_JOURNAL, JOURNAL_LOST)}")
+    return tuple(words)
 
 
 def _run(visit: StoredVisit, directory: Path) -> CutRun | None:

@@ -30,8 +30,17 @@ from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
 from bedplate.model.figure import RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, Profile
-from bedplate.model.power_cut_verdict import FINDINGS, Tally, Verdict, classes_of, cut_words, measured
+from bedplate.model.power_cut_verdict import (
+    CUTS_FOR_MORE,
+    FINDINGS,
+    Tally,
+    Verdict,
+    classes_of,
+    cut_words,
+    measured,
+)
 from bedplate.model.visit import Durability, Outcome, RunRecord, Validity, VisitRecord
+from bedplate.statistics.proportions import proportion
 
 CELL = cells_of(RECIPE)[0]
 VOLATILE = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST)
@@ -319,3 +328,44 @@ def test_recovery_counts_fsck_and_nothing_where_the_engine_never_answered() -> N
     assert recovery_s(point(0)) == pytest.approx(0.22)
     assert recovery_s(point(0, PointOutcome.NEEDS_FSCK)) == pytest.approx(0.32)
     assert recovery_s(point(0, PointOutcome.FILE_SYSTEM_LOST)) is None
+
+
+def test_few_cuts_promise_no_more_than_was_declared_and_one_bad_cut_less(tmp_path: Path) -> None:
+    declared = Durability("unsafe", "unknown", "declared")
+    few = judged(tmp_path / "few", good(durability=declared))
+    found = measured(few, declared)
+    assert found is not None
+    assert (found.volatile_cache, found.protected_cache) == ("unsafe", "unknown")
+    assert any("30 cuts are too few to promise more (72 may)" in reason for reason in found.reasons)
+    enough = replace(few, volatile=Tally({"ok": CUTS_FOR_MORE}), protected=Tally({"ok": CUTS_FOR_MORE}))
+    found = measured(enough, declared)
+    assert found is not None
+    assert (found.volatile_cache, found.protected_cache) == (DURABLE, DURABLE)
+    assert "volatile cache: declared unsafe, measured durable" in found.reasons
+
+
+def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(tmp_path: Path) -> None:
+    declared = Durability("bounded loss", "bounded loss", "declared")
+    verdict = replace(
+        judged(tmp_path, good(recording=replace(RECORDING, bound_transactions=1), durability=declared)),
+        volatile=Tally({"ok": 500}),
+    )
+    found = measured(verdict, declared)
+    assert found is not None
+    assert found.volatile_cache == BOUNDED_LOSS
+
+
+def test_so_many_cuts_bound_the_bad_ones_by_five_percent() -> None:
+    assert proportion(0, CUTS_FOR_MORE).high < 0.05 < proportion(0, CUTS_FOR_MORE - 1).high
+
+
+def test_lmdb_answers_once_it_is_mounted() -> None:
+    assert recovery_s(replace(point(0), engine_start_s=None)) == pytest.approx(0.02)
+
+
+def test_one_bad_cut_is_unsafe_where_nothing_was_known(tmp_path: Path) -> None:
+    declared = Durability("unsafe", "unknown", "declared")
+    points = (*points_of({Profile.ORDERED: PointOutcome.SILENT}, every=9), *controls())
+    found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
+    assert found is not None
+    assert found.protected_cache == "unsafe"
