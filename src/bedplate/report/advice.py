@@ -369,7 +369,9 @@ def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
 def _no_contest(found: Advised) -> Sentence:
     there = [name for name in CLASSES if name in found.classes.values()]
     if any(name in RECOMMENDED for name in there):
-        return Sentence("limits", "Nothing is recommended: no run has a figure of the whole run yet.")
+        return Sentence(
+            "limits", "Nothing is recommended: no run has a speed, or another figure of the whole run, yet."
+        )
     return Sentence(
         "limits",
         f"Nothing is recommended: with a {found.cache} cache no cell is {' or '.join(RECOMMENDED)}, all are "

@@ -23,7 +23,7 @@ from bedplate.report.power_cut_page import power_cut_document
 from bedplate.report.run_heads import run_head, run_kind
 from bedplate.report.shelf import Shelf
 from bedplate.report.tpch_document import tpch_document
-from bedplate.report.wording import counted, durability_words, repetitions_sentence
+from bedplate.report.wording import counted, durability_told, repetitions_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +142,7 @@ def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:
         "column_bytes": label.database_block_bytes,
         "throttle": label.throttle,
         "emulated": cell.emulated,
-        "durability": durability_words(cell.durability),
+        "durability": durability_told(cell.durability),
         "identical_to": [found.cells[other].label.full for other in cell.identical_to],
         "changing": cell.changing,
     }

@@ -21,6 +21,7 @@ from bedplate.report.wording import (
     VALID_MARK,
     counted,
     durability_class,
+    durability_told,
     durability_words,
     mark,
     number,
@@ -324,7 +325,7 @@ def _row(
         notes.append(f"emulated device: {cell.label.throttle}")
     due = [m for run in found.runs for m in found.of(cell.id, run)]
     sign = mark(due)
-    words = durability_words(cell.durability)
+    words = durability_told(cell.durability)
     return Row(
         index=index,
         group=group,

@@ -60,6 +60,12 @@ def durability_words(durability: Durability | None) -> str:
     return words if others == words else f"{words}; without sync {others}"
 
 
+def durability_told(durability: Durability | None) -> str:
+    """The same, and that it is measured where power was cut: `unsafe / durable, measured`."""
+    is_measured = durability is not None and durability.basis == "measured"
+    return f"{durability_words(durability)}{', measured' if is_measured else ''}"
+
+
 def durability_class(durability: Durability | None) -> str:
     """The class that a cell is coloured by: with a volatile cache, of the commits that promise least."""
     return UNKNOWN if durability is None else promising_least(durability).volatile_cache

@@ -14,6 +14,7 @@ from tests.synthetic_study import write_study
 from bedplate.model.visit import Durability
 from bedplate.report.advice import closing_sentences
 from bedplate.report.advised import advised
+from bedplate.report.document import page_document
 from bedplate.report.export import export
 from bedplate.report.overview import CellFacts, Overview, overview
 from bedplate.report.power_cut_page import power_cut_document, power_cut_rows
@@ -191,3 +192,8 @@ def test_every_cut_and_verdict_is_exported(study: Path, found: Overview, tmp_pat
 def test_every_exported_column_is_documented(repository: Path) -> None:
     text = (repository / "docs/EXPORT.md").read_text(encoding="utf-8")
     assert [] == [name for name in (*VERDICT_COLUMNS, *CUT_COLUMNS) if f"`{name}`" not in text]
+
+
+def test_the_page_says_of_every_class_whether_it_was_measured(found: Overview) -> None:
+    told = [cell["durability"] for cell in page_document([found])["cells"]]
+    assert told == ["durable, measured", "unsafe / durable, measured", "durable", "unsafe / durable, measured"]
