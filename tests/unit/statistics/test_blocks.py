@@ -48,7 +48,8 @@ def test_a_repetition_of_no_block_is_an_error() -> None:
 def test_the_p_value_is_that_of_scipys_one_way_analysis(groups: list[list[float]]) -> None:
     if all(len(set(group)) == 1 for group in groups):
         return
-    differences, names = {}, {}
+    differences: dict[int, float] = {}
+    names: dict[int, str] = {}
     for number, group in enumerate(groups):
         for value in group:
             names[len(differences)] = f"n{number}"

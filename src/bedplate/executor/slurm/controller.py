@@ -71,8 +71,16 @@ class JobState:
 
     @property
     def is_held(self) -> bool:
-        """A job that Slurm put back and keeps: it will not begin of itself."""
-        return self.state in {"PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"} and "held" in self.reason.lower()
+        """A job whose start failed and that Slurm keeps: it will not begin of itself.
+
+        One that a person holds is none: who holds it will let it go.
+        """
+        return self.waits and "launch_failed" in self.reason.lower()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue, for the first time or again."""
+        return self.state in {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 
     @property
     def words(self) -> str:

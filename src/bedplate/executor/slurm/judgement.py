@@ -75,10 +75,13 @@ class Judge:
         self._missing_since_s = None
         if state.is_held:
             return self._sealed(job, Verdict(Fate.LOST, self._sentence(job, order, state), state.state))
-        if not state.has_ended:
+        # A job that began and waits was put back; it would find its order taken. A listing may be older than that.
+        put_back = state.waits and job.is_taken()
+        if not state.has_ended and not put_back:
+            self._ended_since_s = None
             return None
         self._ended_since_s = self._ended_since_s or now_s
-        if end is None and now_s - self._ended_since_s < self._file_grace_s:
+        if (end is None or put_back) and now_s - self._ended_since_s < self._file_grace_s:
             return None
         fate = {"TIMEOUT": Fate.LIMIT, "CANCELLED": Fate.STOPPED, "PREEMPTED": Fate.STOPPED}.get(
             state.state, Fate.LOST if end is None else Fate.STOPPED

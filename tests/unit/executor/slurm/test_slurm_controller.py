@@ -1,0 +1,144 @@
+"""What is said to Slurm, and what is read of its words; the golden lines are a real squeue's, 22.05."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood, RequirementMissing
+from bedplate.executor.slurm import controller
+from bedplate.executor.slurm.controller import ControllerSilent, JobState, Slurm, parse_jobs, submission
+from bedplate.host.command import Commands, Completed
+from bedplate.model.fleet import Fleet
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "slurm" / "squeue-22.05.txt"
+
+
+class Played(Commands):
+    """Answers in place of Slurm."""
+
+    def __init__(self, answer: str | CommandFailed) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def run(self, argv: Sequence[str], **_more: Any) -> Completed:
+        self.record.append(tuple(argv))
+        if isinstance(self._answer, CommandFailed):
+            raise self._answer
+        return Completed(tuple(argv), 0, self._answer, "", 0.0)
+
+
+def failed(words: str) -> CommandFailed:
+    return CommandFailed(f"sbatch ended with status 1: {words}", argv=["sbatch"], status=1, output=words)
+
+
+def test_a_real_listing_is_read() -> None:
+    found = parse_jobs(GOLDEN.read_text())
+    assert 8 == len(found)
+    states = {name.removeprefix("bedplate-").partition("-")[0]: job.state for name, job in found.items()}
+    assert {
+        "cancel": "CANCELLED",
+        "done": "COMPLETED",
+        "exit": "FAILED",
+        "lost": "NODE_FAIL",
+        "wait": "PENDING",
+        "down": "PENDING",
+        "held": "PENDING",
+        "run": "RUNNING",
+    } == states
+    ended = {name.removeprefix("bedplate-").partition("-")[0] for name, job in found.items() if job.has_ended}
+    assert {"cancel", "done", "exit", "lost"} == ended
+    assert {"wait", "down", "held"} == {
+        name.removeprefix("bedplate-").partition("-")[0] for name, job in found.items() if job.waits
+    }
+    # Held by its user, who will let it go.
+    assert not any(job.is_held for job in found.values())
+    assert "NODE_FAIL (NodeDown)" == found["bedplate-lost-3.1"].words
+
+
+@pytest.mark.parametrize("line", ["1|RUNNING", "x|RUNNING|None|a|n1", "slurm_load_jobs error: refused"])
+def test_a_line_of_another_form_is_quoted_and_not_guessed(line: str) -> None:
+    with pytest.raises(OutputNotUnderstood, match="squeue"):
+        parse_jobs(line)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200))
+def test_whatever_is_printed_is_read_or_refused(text: str) -> None:
+    try:
+        found = parse_jobs(text)
+    except BedplateError:
+        return
+    assert all(isinstance(job, JobState) for job in found.values())
+
+
+@pytest.mark.parametrize(("said", "number"), [("17\n", "17"), ("17;lab\n", "17")])
+def test_the_number_of_a_job_is_read_with_a_clusters_name_behind_it(said: str, number: str) -> None:
+    assert number == Slurm(Played(said)).submit(["job.sh"])
+
+
+def test_a_submission_that_says_no_number_is_not_taken_for_one() -> None:
+    with pytest.raises(OutputNotUnderstood):
+        Slurm(Played("Submitted batch job")).submit(["job.sh"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
+        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        "sbatch did not end within 60 s and was killed",
+    ],
+)
+def test_a_silent_controller_is_no_refusal(words: str) -> None:
+    with pytest.raises(ControllerSilent):
+        Slurm(Played(failed(words))).submit(["job.sh"])
+
+
+def test_a_refusal_is_no_silence() -> None:
+    words = "sbatch: error: Batch job submission failed: Invalid partition name specified"
+    with pytest.raises(CommandFailed) as caught:
+        Slurm(Played(failed(words))).submit(["job.sh"])
+    assert not isinstance(caught.value, ControllerSilent)
+
+
+def words_for(fleet: Fleet, *, limit_s: float = 7200.0, log: str = "/s/fleet/jobs/1.1/job.log") -> list[str]:
+    return submission(
+        fleet, name="b-1.1", node="n1", limit_s=limit_s, script=Path("/s/job.sh"), log=Path(log)
+    )
+
+
+def test_a_job_has_its_node_alone_once_and_with_nothing_of_our_environment() -> None:
+    words = words_for(Fleet(("n1",), partition="bench", constraint="nvme", gres="scratch_device:1"))
+    assert {
+        *("--no-requeue", "--exclusive", "--nodelist=n1", "--nodes=1", "--time=120", "--export=NIL"),
+        *("--partition=bench", "--constraint=nvme", "--gres=scratch_device:1"),
+    } <= set(words)
+    assert "/s/job.sh" == words[-1]
+    assert not any(word.startswith("--account") for word in words)
+
+
+def test_a_per_cent_sign_in_a_path_is_no_pattern_of_slurms() -> None:
+    assert "--output=/s/50%%/job.log" in words_for(Fleet(("n1",)), log="/s/50%/job.log")
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "minutes", "warned"), [(1, 1, False), (61, 2, False), (86400, 1440, True)]
+)
+def test_a_limit_is_in_whole_minutes_and_a_long_one_is_told_ahead(
+    limit_s: float, minutes: int, warned: bool
+) -> None:
+    words = words_for(Fleet(("n1",)), limit_s=limit_s)
+    assert f"--time={minutes}" in words
+    assert warned == ("--signal=B:TERM@180" in words)
+
+
+def test_where_slurm_is_not_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "find_tool", lambda _name: None)
+    with pytest.raises(RequirementMissing, match="slurm-client"):
+        controller.require_slurm()
