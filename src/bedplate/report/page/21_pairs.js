@@ -105,7 +105,7 @@ bedplate.pairs = (() => {
     const apart = incomparable(pair, run);
     const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { sharesRepetitions: together });
     const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? []))];
-    const promises = [baseline, contender].map((cell) => page.cells[cell].durability);
+    const promises = [baseline, contender].map((cell) => page.cells[cell].durability.replace(/, measured$/, ""));
     if (promises[0] !== promises[1]) said.push(`what survives a power cut differs: ${promises.join(" beside ")}; the two are not ranked by speed alone`);
     return {
       ...pair, run, metric, part, identical: same, incomparable: apart, notes: said,
