@@ -1,6 +1,6 @@
 """Are verdicts right on real devices? Two ready plans of which the truth is known, repeated and counted.
 
-    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--keep DIR]
+    sudo ./benchmarks/run real_calibration [--plan aa|known-effect] [--times 20] [--first 1] [--accept WORDS] [--keep DIR]
 
 `plans/aa.toml` is one configuration under two names: a verdict of faster or slower is false, and at most 3 of 20
 studies may have one (5 % of them will). `same` is right there. `plans/known-effect.toml` is one file system on devices of
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bedplate.report.compared import Compared, Question, answer
@@ -74,6 +74,13 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--first", type=int, default=1, help="number, and so seed, of the first study")
     parser.add_argument("--keep", metavar="DIR", type=Path, help="keep the studies here, and go on with them")
+    parser.add_argument(
+        "--accept",
+        metavar="WORDS",
+        action="append",
+        default=[],
+        help="a doubt for which no run is left out, as in compare",
+    )
     given = parser.parse_args()
     print_machine()
     base = given.keep or Path(tempfile.mkdtemp(prefix="bedplate-calibration-"))
