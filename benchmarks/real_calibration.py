@@ -85,9 +85,11 @@ def main() -> int:
     print_machine()
     base = given.keep or Path(tempfile.mkdtemp(prefix="bedplate-calibration-"))
     try:
+        plans = [KNOWN[name] for name in given.plan or KNOWN]
+        numbers = range(given.first, given.first + given.times)
         met = [
-            _repeated(KNOWN[name], base, range(given.first, given.first + given.times))
-            for name in given.plan or KNOWN
+            _repeated(replace(known, accepted=(*known.accepted, *given.accept)), base, numbers)
+            for known in plans
         ]
     finally:
         if given.keep is None:
