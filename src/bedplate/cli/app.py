@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bedplate.cli.cancel import cancel
 from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
@@ -45,8 +46,7 @@ _executor = click.option(
     "--executor",
     type=click.Choice(["local", "qemu", "slurm", "auto"]),
     metavar="NAME",
-    help="who lives the visits, in place of the plan's own: local (this machine), qemu (a guest), slurm (a cluster), "
-    "auto (what fits)",
+    help="in place of the plan's own: local (this machine), qemu (a guest), slurm (a cluster), auto (what fits)",
 )
 _workload = click.option(
     "--workload",
@@ -235,13 +235,7 @@ def status(study: Path, *, as_json: bool) -> None:
     tell(study, as_json=as_json)
 
 
-@program.command()
-@_study_directory
-def cancel(study: Path) -> int:
-    """End the jobs of a study on a Slurm cluster; its visits give back what they hold, what has ended is kept."""
-    from bedplate.cli.fleet import cancel as end  # noqa: PLC0415
-
-    return end(study)
+program.add_command(cancel)
 
 
 @program.command()
