@@ -44,7 +44,7 @@ _SHORTER = (
     ('warmup = "2 s"', 'warmup = "1 s"'),
     ('duration = "6 s"', 'duration = "2 s"'),
     ("scale = 5", "scale = 1"),
-    ('image_size = "1 GB"', 'image_size = "512 MB"'),
+    ('image_size = "2 GB"', 'image_size = "512 MB"'),
 )
 
 

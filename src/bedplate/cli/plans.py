@@ -64,6 +64,11 @@ def _print_summary(found: Prospect) -> None:
         else:
             print(f"  {'' if number else 'executor':<16} {reason}")
     print(f"  scratch device   {where}")
+    fleet = plan.fleet if found.choice.platform.has_nodes else None
+    if fleet is not None:
+        print(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
+        for node, device in fleet.devices.items():
+            print(f"                   {node}: {device}, WHICH WILL BE ERASED")
     if plan.journal_device is not None:
         print(f"  journal device   {_journal_device(plan.journal_device)}")
     print(
@@ -171,6 +176,7 @@ def _print_schedule(found: Prospect) -> None:
         if visit.boot != boot:
             boot = visit.boot
             print(f"  boot {boot}" if boot is not None else "  no boot")
-        print(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}")
+        node = "" if visit.node is None else f" on {visit.node}"
+        print(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}{node}")
     if len(visits) > _SHOWN_VISITS:
         print(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")

@@ -7,6 +7,7 @@ two idle cores and a local NVMe disk take, and a throttled device is reckoned fr
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +16,7 @@ from bedplate.model.plan import Expansion, Load, Plan, Schedule
 from bedplate.model.power_cut import WORKLOAD as POWER_CUT
 from bedplate.model.tpch import LOAD
 from bedplate.plan.io_estimate import io_bytes, io_seconds
-from bedplate.plan.platforms import LOCAL, QEMU
+from bedplate.plan.platforms import LOCAL, QEMU, SLURM
 from bedplate.plan.scale import bytes_per_scale
 from bedplate.plan.settings import in_force
 from bedplate.plan.tpch_size import database_bytes, temporary_bytes, tpch_data_bytes
@@ -60,7 +61,7 @@ _GROWTH = 1.15  # dead rows, copy on write
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds and bytes of a whole study.
+    """Seconds and bytes of a whole study; on a fleet the seconds of the node that has most to do.
 
     `device_bytes` is the largest that a visit needs on the scratch device, `image_bytes` the image
     file (None for a real device), `study_bytes` what the study's directory grows to, `data_bytes` what
@@ -98,6 +99,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     loads = expansion.by_visit
     seconds = measured = 0.0
     size = 0
+    of_node: defaultdict[str | None, float] = defaultdict(float)
     per_load = {
         key: (
             visit_seconds(plan, cell, load, canary=key[2], executor=executor),
@@ -108,6 +110,10 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     for visit in schedule.visits:
         took, counted, stored = per_load[visit.cell_id, visit.dataset_id, visit.canary]
         seconds, measured, size = seconds + took, measured + counted, size + stored
+        of_node[visit.node] += took
+    if executor == SLURM:
+        # Nodes work at once.
+        seconds = max(of_node.values(), default=0.0)
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
     builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.has_postgresql}

@@ -14,6 +14,7 @@ from bedplate.errors import PlanError
 from bedplate.model.fleet import Fleet
 from bedplate.model.plan import Plan, Schedule
 from bedplate.plan.differences import differences
+from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.fleet_order import blocks_of
 from bedplate.plan.load import load_plan
@@ -196,3 +197,14 @@ def test_every_device_of_a_fleet_is_named_once() -> None:
 
 def test_nodes_take_repetitions_in_turn() -> None:
     assert ["a", "b", "c", "a"] == [Fleet(("a", "b", "c")).node_of(r) for r in (1, 2, 3, 4)]
+
+
+def test_a_fleet_takes_as_long_as_the_node_that_has_most_to_do() -> None:
+    seconds = {}
+    for nodes in (1, 2, 4):
+        plan = plan_of(4, f'["n[1-{nodes}]"]', ('every = "10 min"', "enabled = false"))
+        expansion = expand(plan, None)
+        schedule = order(plan, expansion, executor="slurm")
+        seconds[nodes] = estimate(plan, expansion, schedule, executor="slurm").seconds
+    assert seconds[1] == pytest.approx(2 * seconds[2])
+    assert seconds[1] == pytest.approx(4 * seconds[4])

@@ -195,7 +195,8 @@ def main(arguments: list[str]) -> int:
         end = _end("refused", str(error))
     folder.note_end(end)
     print(end.sentence, flush=True)
-    return EXIT_DONE if end.why == "done" else EXIT_SOME_RUNS_FAILED
+    # A job that ended because it was asked to has not failed.
+    return EXIT_SOME_RUNS_FAILED if end.why == "refused" else EXIT_DONE
 
 
 def _end(why: str, sentence: str) -> JobEnd:

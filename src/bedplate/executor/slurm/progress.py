@@ -26,7 +26,7 @@ class NodeProgress:
     """One node. `job` and `state` are None where no job of this study waits or runs there.
 
     `waiting` results are in their job's folder and not in the study yet. `seconds_left` is None before the
-    first visit has ended anywhere. `seen` is False where Slurm was not asked, or did not answer.
+    first visit has completed anywhere. `seen` is False where Slurm was not asked, or did not answer.
     """
 
     node: str
@@ -57,7 +57,13 @@ def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
             attempts = layout.attempts_at(visit)
             if attempts:
                 records[node].append(codec.read(VisitRecord, attempts[max(attempts)] / "visit.json"))
-    seconds = [record.whole_seconds or record.seconds for found in records.values() for record in found]
+    seconds = [
+        record.whole_seconds or record.seconds
+        for found in records.values()
+        for record in found
+        # One that was lost took no time worth the name.
+        if record.outcome is Outcome.COMPLETED
+    ]
     mean_s = sum(seconds) / len(seconds) if seconds else None
     listing = _listing(slurm)
     jobs = _jobs(study, listing)
