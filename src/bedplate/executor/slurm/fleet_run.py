@@ -114,6 +114,7 @@ class FleetRun:
         self._manner = manner
         self._sleep = sleep
         self._layout = FleetLayout.of_study(store.layout.directory)
+        self._facts = self._layout.facts()
         self._labels = Labels(grounds.expansion)
         answers = KnownAnswers.of_study(store.layout.visits)
         self._desk = Desk(store, grounds, answers)
@@ -210,7 +211,7 @@ class FleetRun:
             attempt = max(self._store.layout.attempts_at(visit), default=0) + 1
             requests[number] = self._desk.request(visit, attempt, cell, load)
             ordered.append(OrderedVisit(number, visit.index, requests[number].key))
-        facts = self._layout.facts().get(block.node)
+        facts = self._facts.get(block.node)
         manner = self._manner
         order = JobOrder(
             version=ORDER_VERSION,
