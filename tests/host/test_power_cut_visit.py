@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.engine.native import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.errors import EXIT_INTERRUPTED
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
@@ -194,24 +195,44 @@ def test_lmdb_without_metasync_loses_one_commit_at_most(bench: Bench, drivers: d
 
 @pytest.mark.parametrize("moment", ["recording", "points"])
 def test_a_visit_that_is_killed_leaves_nothing(bench: Bench, drivers: dict[str, str], moment: str) -> None:
-    visit = bench.start(request(bench, drivers, points=200))
+    visit = started_until(moment, bench, drivers)
+    visit.send_signal(signal.SIGKILL)
+    visit.wait()
+    report = release_orphans(bench.state, Commands())
+    assert () == report.problems
+    assert [] == bench.left_behind()
+    assert_no_loops(visit.pid)
+
+
+@pytest.mark.parametrize("moment", ["recording", "points"])
+def test_a_visit_that_is_told_to_end_gives_everything_back(
+    bench: Bench, drivers: dict[str, str], moment: str
+) -> None:
+    visit = started_until(moment, bench, drivers)
+    visit.send_signal(signal.SIGTERM)
+    assert EXIT_INTERRUPTED == visit.wait(60), (bench.base / "errors").read_text()
+    assert [] == bench.left_behind()
+    assert_no_loops(visit.pid)
+
+
+def started_until(moment: str, bench: Bench, drivers: dict[str, str]) -> subprocess.Popen[str]:
+    """A visit in which the clients are at work (`recording`), or every worker (`points`)."""
+    visit: subprocess.Popen[str] = bench.start(request(bench, drivers, points=200))
     assert visit.stdout is not None
     seen = 0
     for line in visit.stdout:
         event = json.loads(line)
         if event["event"] == "item" and event["phase"] == moment:
             seen += 1
-            # The clients are at work, or every worker is.
             if seen == (2 if moment == "recording" else 8):
                 break
     assert loops_of(visit.pid)
-    visit.send_signal(signal.SIGKILL)
-    visit.wait()
-    report = release_orphans(bench.state, Commands())
-    assert () == report.problems
-    assert [] == bench.left_behind()
+    return visit
+
+
+def assert_no_loops(pid: int) -> None:
     # The kernel takes a killed namespace apart by itself, and tells nobody when it has.
-    assert wait_until(lambda: not loops_of(visit.pid), deadline_s=10), loops_of(visit.pid)
+    assert wait_until(lambda: not loops_of(pid), deadline_s=10), loops_of(pid)
 
 
 def loops_of(pid: int) -> list[str]:

@@ -100,8 +100,9 @@ class Stand:
         return cluster
 
     def mark(self, text: str) -> None:
-        """Through the recorder."""
-        self.recorder.write_mark(text)
+        """Through the recorder; an interruption between its open and its close would leave the recorder busy."""
+        with held():
+            self.recorder.write_mark(text)
 
     def settle(self) -> None:
         """This file system only."""

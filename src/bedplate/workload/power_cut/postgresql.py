@@ -111,10 +111,16 @@ def drive(cluster: Cluster, mark_file: Path, *, clients: int, duration_s: float,
     """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble."""
     crew = [_Client(cluster, mark_file, number, duration_s, seed) for number in range(clients)]
     started = time.monotonic()
-    for client in crew:
-        client.start()
-    for client in crew:
-        client.join()
+    try:
+        for client in crew:
+            client.start()
+        for client in crew:
+            client.join()
+    except BaseException:
+        # Whoever is interrupted takes the recorder down next, and a client holds its `mark` open.
+        for client in crew:
+            client.abandon()
+        raise
     seconds = time.monotonic() - started
     troubles = [client.trouble for client in crew if client.trouble is not None]
     if troubles:
@@ -133,7 +139,15 @@ class _Client(threading.Thread):
         self._mark_file = mark_file
         self._duration_s = duration_s
         self._draw = random.Random(f"client {number} of {seed}")  # noqa: S311 -- chance, not secrecy
+        self._is_abandoned = threading.Event()
         self._session = cluster.session()
+
+    def abandon(self) -> None:
+        """End it at once, and wait until it has."""
+        self._is_abandoned.set()
+        self._session.abandon()
+        if self.ident is not None:
+            self.join(_ANSWER_LIMIT_S)
 
     def run(self) -> None:
         try:
@@ -148,7 +162,7 @@ class _Client(threading.Thread):
         until = time.monotonic() + self._duration_s
         mark = os.open(self._mark_file, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            while time.monotonic() < until:
+            while time.monotonic() < until and not self._is_abandoned.is_set():
                 sequence = self.sequence + 1
                 session.execute(transaction(self._number, sequence, self._draw.randint(1, ACCOUNTS)))
                 os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))

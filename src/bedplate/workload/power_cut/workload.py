@@ -78,6 +78,9 @@ class PowerCut:
         except VisitFailed:
             raise
         except BedplateError as error:
+            interruption = interruption_behind(error)
+            if interruption is not None:
+                raise interruption from error
             recording.reasons.extend(error.reasons)
         return recording.record()
 
@@ -234,6 +237,17 @@ class _Cuts:
             TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
         )
         return is_bad
+
+
+def interruption_behind(error: BaseException) -> BaseException | None:
+    """What asked the visit to end, where an error on the way out took its place; None where nothing did.
+
+    Giving a stand back is more than a few steps, and one of them may fail: the visit has to end all the same.
+    """
+    behind = error.__context__
+    while behind is not None and isinstance(behind, Exception):
+        behind = behind.__context__
+    return behind
 
 
 def _span(log: Log) -> tuple[int, int]:

@@ -1,0 +1,106 @@
+"""`bedplate power-cut replay`: which run is meant, what is refused before anything is touched, what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bedplate.cli.power_cut import described, find_run, replay
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import (
+    LOG_FILE,
+    POINTS_FILE,
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+)
+from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
+
+POINT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Two runs of power cuts, and one of something else."""
+    for cell, run in (
+        ("ext4-barrier", "power-cut"),
+        ("ext4-nobarrier", "power-cut"),
+        ("ext4-barrier", "pgbench"),
+    ):
+        folder = tmp_path / "visits" / cell / "dataset" / "1.1" / "runs" / f"01-{run}-1a2b"
+        folder.mkdir(parents=True)
+        if run == "power-cut":
+            (folder / POINTS_FILE).touch()
+            job = ReplayJob(
+                filesystem=FilesystemLevels("ext4"),
+                subject=Subject("postgresql", 40_000, Levels(), Levels()),
+                points=(POINT,),
+                image_bytes=1 << 29,
+                window_bytes=1 << 23,
+                measured_from=7,
+            )
+            codec.write(folder / JOB_FILE, job)
+    return tmp_path
+
+
+def test_a_run_is_found_by_what_no_other_path_has(study: Path) -> None:
+    assert "ext4-nobarrier" in str(find_run(study, "nobarrier"))
+    assert "ext4-barrier" in str(find_run(study, "ext4-barrier"))
+
+
+def test_a_name_of_several_runs_lists_them(study: Path) -> None:
+    with pytest.raises(StudyError, match="several runs of power cuts fit 'power-cut'") as caught:
+        find_run(study, "power-cut")
+    assert len(caught.value.reasons) == 3
+
+
+def test_a_name_of_no_run_lists_all(study: Path) -> None:
+    with pytest.raises(StudyError, match="no run of power cuts fits 'xfs'") as caught:
+        find_run(study, "xfs")
+    assert len(caught.value.reasons) == 3
+
+
+def test_a_study_without_power_cuts_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="has no run of power cuts"):
+        find_run(tmp_path, "power-cut")
+
+
+def test_a_log_that_was_not_kept_is_told_before_anything_is_made(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="was not kept"):
+        replay(study, "nobarrier", 0, keep=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_point_that_is_not_there_is_told(study: Path, tmp_path: Path) -> None:
+    (find_run(study, "nobarrier") / LOG_FILE).touch()
+    with pytest.raises(StudyError, match="has points 0 to 0, and no 3"):
+        replay(study, "nobarrier", 3, keep=tmp_path / "kept")
+
+
+def test_what_is_said_names_the_cut_its_outcome_and_the_image() -> None:
+    record = PointRecord(
+        POINT,
+        PointOutcome.LOST,
+        flush_position=90,
+        volatile_writes=8,
+        volatile_bytes=4096,
+        kept_writes=3,
+        acknowledged=50,
+        lost_transactions=2,
+        mount_s=0.02,
+        problems=("2 of 50 acknowledged transactions are missing",),
+    )
+    assert described(record, [Path("kept/disk")]) == [
+        "point 0: cut at entry 100, subset-4k, weighted, seed 17",
+        "volatile: 8 writes, 4096 bytes; 3 writes kept",
+        "outcome: lost",
+        "  2 of 50 acknowledged transactions are missing",
+        "mount: 0.020 s",
+        "image: kept/disk",
+    ]
