@@ -40,7 +40,8 @@ _HOST_TOOLS = (
     "gcc",
     "make",
 )
-_MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz", "qemu-system-x86_64")
+_SLURM_TOOLS = ("slurmctld", "slurmd", "sbatch", "munged")
+_MORE_HOST_TOOLS = ("pkg-config", "bzip2", "xz", "qemu-system-x86_64", *_SLURM_TOOLS)
 _HOST_FILES = (
     "/usr/include/stdio.h",
     "/usr/include/liburing.h",
@@ -166,6 +167,15 @@ def test_root_runs_the_host_tests(bench: Bench) -> None:
     assert _table(ended.stdout)["host tests"] == ("passed", "")
     assert "--durations=10 -m host" in ended.stdout
     assert ended.returncode == 0
+
+
+def test_without_slurm_it_is_named_and_the_other_host_tests_run(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    (bench.tools / "slurmctld").unlink()
+    ended = bench.check()
+    assert "the fleet tests need system packages that are missing: slurmctld" in ended.stderr
+    assert _table(ended.stdout)["host tests"] == ("passed", "")
 
 
 def test_missing_packages_are_named_and_exit_3(bench: Bench) -> None:
