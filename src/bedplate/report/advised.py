@@ -245,7 +245,7 @@ def _drafted(
     found: Overview, run: Run, durability: str, objectives: tuple[Objective, ...], cells: Sequence[str]
 ) -> _Draft:
     taking, same_as, left_out = _taking_part(found, run, objectives[0], cells)
-    comparable = _comparable(found, taking)
+    comparable = _comparable(found, taking, run)
     nothing = np.zeros((len(objectives), len(taking), len(taking)), dtype=np.bool_)
     contest = Contest(
         run=run,
@@ -292,10 +292,14 @@ def _taking_part(
     return taking, same_as, left_out
 
 
-def _comparable(found: Overview, cells: Sequence[str]) -> BoolArray:
+def _comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:
     """Of each pair, in the order of `numpy.triu_indices`, whether it may be judged."""
     first, second = np.triu_indices(len(cells), 1)
-    plain = [visit.record for visit in found.study.visits if visit.record.key.cell in cells]
+    plain = [
+        visit.record
+        for visit in found.study.visits
+        if visit.record.key.cell in cells and visit.record.key.dataset == run[0]
+    ]
     troubled = any(found.cells[cell].incomparable for cell in cells)
     if not troubled and not differences(surroundings_of(record) for record in plain):
         return np.ones(len(first), dtype=np.bool_)
@@ -303,7 +307,7 @@ def _comparable(found: Overview, cells: Sequence[str]) -> BoolArray:
     by_cell = {candidate.cell: candidate for candidate in candidates_of([found])}
     own = [by_cell[cell] for cell in cells]
     return np.array(
-        [not surroundings.of_cells((own[i], own[j])) for i, j in zip(first, second, strict=True)],
+        [not surroundings.of_cells((own[i], own[j]), run) for i, j in zip(first, second, strict=True)],
         dtype=np.bool_,
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
+from bedplate.report.compared import study_names
 from bedplate.report.courses import packed, packed_runs, precision_for, rounded
 from bedplate.report.effective import effective_document
 from bedplate.report.lmdb_view import lmdb_document
@@ -70,7 +71,9 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
     }
     return {
         "format_version": FORMAT_VERSION,
-        "studies": [_study(found) for found in overviews],
+        "studies": [
+            _study(found, name) for found, name in zip(overviews, study_names(overviews), strict=True)
+        ],
         "metrics": [to_json(METRICS[name]) for name in indices.metrics],
         "parts": [[part.label, part.group] for part in indices.parts],
         "runs": [_run(overviews, run, indices.metrics) for run in indices.runs],
@@ -111,8 +114,9 @@ def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[
     }
 
 
-def _study(found: Overview) -> dict[str, Any]:
+def _study(found: Overview, name: str) -> dict[str, Any]:
     return {
+        "name": name,
         "title": found.study.facts.title,
         "directory": found.study.directory.name,
         "marks": list(found.marks),

@@ -68,7 +68,7 @@ def _effects(
 ) -> FactorEffects:
     runs = {cell.cell: found.of(cell.cell, asked.run) for cell in candidates}
     here = [cell for cell in candidates if runs[cell.cell]]
-    incomparable = surroundings.of_cells(here)
+    incomparable = surroundings.of_cells(here, asked.run)
     every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
     trusted = [m for m in every if m.validity is not Validity.SUSPECT]
     cells = [

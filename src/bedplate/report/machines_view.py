@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.report.compared import study_names
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -39,16 +40,18 @@ class MachinesView:
 def machines_view(overviews: Sequence[Overview]) -> MachinesView:
     """Studies of one machine, unchanged, share a column."""
     machines: list[tuple[Machine, list[str]]] = []
-    for found in overviews:
+    names = study_names(overviews)
+    for number, found in enumerate(overviews):
         own = _whole(found.study.machine)
-        known = next((names for machine, names in machines if _whole(machine) == own), None)
+        name = names[number] if len(overviews) > 1 else found.study.facts.title
+        known = next((of for machine, of in machines if _whole(machine) == own), None)
         if known is None:
-            machines.append((found.study.machine, [found.study.facts.title]))
+            machines.append((found.study.machine, [name]))
         else:
-            known.append(found.study.facts.title)
+            known.append(name)
     every = [machine for machine, _ in machines]
     return MachinesView(
-        heads=tuple(tuple(dict.fromkeys(names)) for _, names in machines),
+        heads=tuple(tuple(of) for _, of in machines),
         facts=_facts([dict(_of(machine)) for machine in every]),
         details=(
             ("Tools", _facts([machine.tools for machine in every], by_name=True)),

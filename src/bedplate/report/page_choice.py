@@ -7,20 +7,25 @@ cells differ, and in what surroundings they were measured.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bedplate.model.visit import Outcome
 from bedplate.report.compared import candidates_of
 from bedplate.report.factors import level_text, short_name
+from bedplate.report.fleet import node_of
 from bedplate.report.selection import STUDY
 from bedplate.report.surroundings import FOLLOWING, surroundings_of
 from bedplate.statistics.comparable import NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bedplate.model.levels import Scalar
     from bedplate.report.overview import Overview
+
+
+# The values of each surrounding, by dataset and node.
+_Known: TypeAlias = dict[str, dict[str, dict[str, set[str]]]]
 
 
 def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]], list[list[int]]]:
@@ -46,25 +51,29 @@ def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]]
 
 
 def surroundings_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """What `Surroundings` knows: `of` has for each cell its place in `kinds`, whose values are those of all its visits.
+    """What `Surroundings` knows: `of` has for each cell and dataset a place in `kinds`, which are values by node.
 
     `own` are cells whose visits differ among themselves, with the sentences; `identical` and `notes` those of each
     cell; `asked` the levels of each study's runs, where several studies may call two ways of measuring alike.
     """
     kinds: dict[str, int] = {}
-    places: list[int] = []
     cells = [(number, cell) for number, found in enumerate(overviews) for cell in found.cells]
-    known: dict[tuple[int, str], dict[str, set[str]]] = {place: {} for place in cells}
+    known: dict[tuple[int, str], _Known] = {place: {} for place in cells}
     for number, found in enumerate(overviews):
         for visit in found.study.visits:
             record = visit.record
             place = (number, record.key.cell)
             if place in known and not record.key.canary and record.outcome is Outcome.COMPLETED:
+                here = known[place].setdefault(record.key.dataset, {}).setdefault(node_of(record) or "", {})
                 for name, value in surroundings_of(record).items():
-                    known[place].setdefault(name, set()).add(value)
-    for place in cells:
-        values = {name: sorted(known[place][name]) for name in NAMES if name in known[place]}
-        places.append(kinds.setdefault(json.dumps(values), len(kinds)))
+                    here.setdefault(name, set()).add(value)
+    places = [
+        {
+            dataset: kinds.setdefault(json.dumps(_in_order(nodes)), len(kinds))
+            for dataset, nodes in known[place].items()
+        }
+        for place in cells
+    ]
     facts = [overviews[number].cells[cell] for number, cell in cells]
     index = {place: at for at, place in enumerate(cells)}
     return {
@@ -87,6 +96,13 @@ def surroundings_document(overviews: Sequence[Overview], runs: Sequence[tuple[st
         if len(overviews) > 1
         else None,
     }
+
+
+def _in_order(nodes: Mapping[str, Mapping[str, set[str]]]) -> list[list[Any]]:
+    return [
+        [node, {name: sorted(values[name]) for name in NAMES if name in values}]
+        for node, values in sorted(nodes.items())
+    ]
 
 
 def _asked(found: Overview, run: tuple[str, str]) -> dict[str, str] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
+from bedplate.report.compared import study_names
 from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.page_parts import ranked
@@ -130,18 +131,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed, is suspect or is missing; `logs` is a folder within the study."""
+    """A run that failed, is suspect or is missing; `logs` is a folder within the study, which is called `study`."""
 
     kind: str
     cell: str
     repetition: str
     reasons: tuple[str, ...]
     logs: str
+    study: str = ""
 
 
 @dataclass(frozen=True)
 class FlushRow:
-    """How often fsync flushed the devices of a cell, in the order of `COUNTED`; `index` is the cell's on the page."""
+    """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of `COUNTED`; `index` is the cell's on the page."""
 
     index: int
     cell: str
@@ -154,11 +156,18 @@ class FlushRow:
 
 @dataclass(frozen=True)
 class StudyShell:
-    """One study on the page."""
+    """One study on the page.
+
+    `name` is what filters call it, unique on the page; `place` says on what it was measured. `shared` are the notes
+    that every cell has, `reasons` those of its class of durability; they stand once, and not in every row.
+    """
 
     title: str
-    directory: str
+    name: str
     sentence: str
+    place: str
+    shared: tuple[str, ...]
+    reasons: tuple[str, ...]
     repetitions_sentence: str
     marks: tuple[str, ...]
     heads: tuple[Head, ...]
@@ -168,6 +177,7 @@ class StudyShell:
     history: tuple[tuple[str, str], ...]
     plan: str
     flushes: tuple[FlushRow, ...]
+    has_counts: bool
 
 
 def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
@@ -192,16 +202,25 @@ def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
 def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
     """The variables of the page's template."""
     sections = sections_of(overviews)
+    names = study_names(overviews)
+    studies = [
+        _study(found, names[number], _cells_before(overviews, number))
+        for number, found in enumerate(overviews)
+    ]
+    titles = list(dict.fromkeys(study.title for study in studies))
     return {
-        "title": " · ".join(dict.fromkeys(found.study.facts.title for found in overviews)),
+        "title": titles[0] if len(titles) == 1 else f"{len(studies)} studies",
         "sections": sections,
         "shown": {name for name, _ in sections},
-        "studies": [
-            _study(found, _cells_before(overviews, number)) for number, found in enumerate(overviews)
-        ],
+        "studies": studies,
+        "places": _places(studies),
         "defined": _defined(overviews),
         "counted": COUNTED,
-        "failures": [failure for found in overviews for failure in _failures(found)],
+        "failures": [
+            replace(failure, study=name)
+            for name, found in zip(names, overviews, strict=True)
+            for failure in _failures(found)
+        ],
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
 
@@ -218,29 +237,58 @@ def _cells_before(overviews: Sequence[Overview], number: int) -> int:
     return sum(len(found.cells) for found in overviews[:number])
 
 
-def _study(found: Overview, first: int) -> StudyShell:
+def _places(studies: Sequence[StudyShell]) -> list[tuple[tuple[str, ...], str]]:
+    """On what the studies were measured, each machine once with the studies it holds for; no names where it is all."""
+    names: dict[str, list[str]] = {}
+    for study in studies:
+        names.setdefault(study.place, []).append(study.name)
+    return [(() if len(names) == 1 else tuple(of), place) for place, of in names.items()]
+
+
+def _study(found: Overview, name: str, first: int) -> StudyShell:
     facts = found.study.facts
+    shared = _shared([_notes(found, cell) for cell in found.cells.values()])
+    reasons = _shared([cell.durability.reasons if cell.durability else () for cell in found.cells.values()])
     return StudyShell(
         title=facts.title,
-        directory=found.study.directory.name,
+        name=name,
         sentence=_sentence(found),
+        place=_place(found),
+        shared=shared,
+        reasons=reasons,
         repetitions_sentence=repetitions_sentence(found.repetitions, study=found.study.directory.name),
         marks=found.marks,
         heads=tuple(_head(found, run) for run in found.runs),
-        rows=tuple(_rows(found, first)),
+        rows=tuple(_rows(found, first, shared)),
         legend=_legend(found),
         drift=study_health(found).sentences(),
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
         flushes=tuple(
-            _flush_row(cell, first + place)
+            _flush_row(cell, first + place, reasons)
             for place, cell in enumerate(found.cells.values())
             if cell.flushes or cell.durability
         ),
+        has_counts=any(cell.flushes for cell in found.cells.values()),
     )
 
 
-def _flush_row(cell: CellFacts, index: int) -> FlushRow:
+def _notes(found: Overview, cell: CellFacts) -> list[str]:
+    notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
+    notes += cell.notes
+    if cell.label.throttle:
+        notes.append(f"emulated device: {cell.label.throttle}")
+    return notes
+
+
+def _shared(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """What every list holds, in the order of the first; nothing where there is but one."""
+    if len(lists) < 2:
+        return ()
+    return tuple(text for text in lists[0] if all(text in each for each in lists))
+
+
+def _flush_row(cell: CellFacts, index: int, shared: Sequence[str]) -> FlushRow:
     words = durability_words(cell.durability)
     return FlushRow(
         index=index,
@@ -248,21 +296,29 @@ def _flush_row(cell: CellFacts, index: int) -> FlushRow:
         rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
         durability=words,
         durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
-        reasons=cell.durability.reasons if cell.durability else (),
+        reasons=tuple(
+            reason for reason in (cell.durability.reasons if cell.durability else ()) if reason not in shared
+        ),
         basis=cell.durability.basis if cell.durability else "",
     )
 
 
 def _sentence(found: Overview) -> str:
-    machine = found.study.machine
     cells, variants = len(found.cells), len({cell.label.panel for cell in found.cells.values()})
     runs = ", ".join(dict.fromkeys(run for _, run in found.runs)) or "nothing"
-    virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
     return (
         f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
-        f"variant{'' if variants == 1 else 's'}, runs {runs}, on {machine.hostname}: {machine.cpu_model}, "
+        f"variant{'' if variants == 1 else 's'}, runs {runs}"
+    )
+
+
+def _place(found: Overview) -> str:
+    machine = found.study.machine
+    virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
+    return (
+        f"{machine.hostname}: {machine.cpu_model}, "
         f"{machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
-        f"{_kernels(found)}, {machine.distribution}."
+        f"{_kernels(found)}, {machine.distribution}"
     )
 
 
@@ -288,13 +344,18 @@ def _legend(found: Overview) -> str:
         words += "; dots are the single runs, the tick is the median"
     if any(summary.low is not None for summary in found.summaries.values()):
         words += ", the line is the 95 % interval of the geometric mean"
+    promised = [durability_words(cell.durability) for cell in found.cells.values()]
+    if any(" / " in text for text in promised):
+        words += (
+            ". Of two classes the first holds with a volatile device cache, the second with a protected one"
+        )
     return (
         f"{words}. All strips of one run share a scale that starts at zero. Suspect runs are left out "
         "where a cell has a trusted one; where it has only suspect ones, their figures are shown and marked."
     )
 
 
-def _rows(found: Overview, first: int) -> list[Row]:
+def _rows(found: Overview, first: int, shared: Sequence[str]) -> list[Row]:
     sizes: dict[str, int] = {}
     for cell in found.cells.values():
         sizes[cell.label.panel] = sizes.get(cell.label.panel, 0) + 1
@@ -305,7 +366,10 @@ def _rows(found: Overview, first: int) -> list[Row]:
         grouped = sizes[cell.label.panel] > 1
         heads = cell.label.panel if grouped and cell.label.panel != group else ""
         group = cell.label.panel
-        rows.append(_row(found, cell, index=index, group=heads, grouped=grouped, largest=largest))
+        notes = tuple(note for note in _notes(found, cell) if note not in shared)
+        rows.append(
+            _row(found, cell, index=index, group=heads, grouped=grouped, notes=notes, largest=largest)
+        )
     return rows
 
 
@@ -316,13 +380,10 @@ def _row(
     index: int,
     group: str,
     grouped: bool,
+    notes: tuple[str, ...],
     largest: dict[tuple[str, str], float],
 ) -> Row:
     blocks = cell.label.blocks
-    notes = [f"in force is the same as in {found.cells[other].label.full}" for other in cell.identical_to]
-    notes += cell.notes
-    if cell.label.throttle:
-        notes.append(f"emulated device: {cell.label.throttle}")
     due = [m for run in found.runs for m in found.of(cell.id, run)]
     sign = mark(due)
     words = durability_told(cell.durability)
@@ -331,7 +392,7 @@ def _row(
         group=group,
         name=blocks if grouped else cell.label.panel,
         blocks="" if grouped else blocks,
-        notes=tuple(notes),
+        notes=notes,
         durability=words,
         durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
         durability_reasons="; ".join(cell.durability.reasons) if cell.durability else "",

@@ -28,26 +28,29 @@ class Surroundings:
     def __init__(self, overviews: Sequence[Overview], declared: Sequence[str]) -> None:
         self._overviews = overviews
         self._declared = declared
-        self._found: dict[tuple[int, str], list[Mapping[str, str]]] = defaultdict(list)
+        # By study, cell and dataset: visits of two datasets may have been lived with other tools and protocols, and
+        # are never held against each other.
+        self._found: dict[tuple[int, str, str], list[Mapping[str, str]]] = defaultdict(list)
         for number, found in enumerate(overviews):
             for visit in found.study.visits:
                 record = visit.record
                 if not record.key.canary and record.outcome is Outcome.COMPLETED:
-                    self._found[number, record.key.cell].append(surroundings_of(record))
+                    place = (number, record.key.cell, record.key.dataset)
+                    self._found[place].append(surroundings_of(record))
 
     def of_pair(self, pair: Pair, run: tuple[str, str]) -> tuple[str, ...]:
         """What keeps a pair from being compared in a run; empty where nothing does."""
         sides = (pair.baseline, pair.contender)
-        return (*self.of_cells(sides), *self._of_runs(sides, run))
+        return (*self.of_cells(sides, run), *self._of_runs(sides, run))
 
-    def of_cells(self, cells: Sequence[Candidate]) -> tuple[str, ...]:
-        """In what the visits of some cells differ beside their factors; empty where they may be compared."""
+    def of_cells(self, cells: Sequence[Candidate], run: tuple[str, str]) -> tuple[str, ...]:
+        """In what visits of the run's dataset differ beside the factors of their cells; empty where nothing does."""
         own = [
             f"visits of {cell.labels[1]} differ: {words}"
             for cell in cells
             for words in self._overviews[cell.study].cells[cell.cell].incomparable
         ]
-        known = [each for cell in cells for each in self._found[cell.study, cell.cell]]
+        known = [each for cell in cells for each in self._found[cell.study, cell.cell, run[0]]]
         explained = {*self._declared, *_explained([cell.levels for cell in cells])}
         groups = [known]
         if len({cell.study for cell in cells}) == 1:

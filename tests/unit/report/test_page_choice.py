@@ -18,6 +18,7 @@ from bedplate.report.overview import overview
 from bedplate.report.page_choice import choice_document, surroundings_document
 from bedplate.report.page_observations import observations_document
 from bedplate.report.page_parts import page_parts
+from bedplate.report.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,10 +66,37 @@ def test_surroundings_are_told_once_and_pointed_at(tmp_path: Path) -> None:
     runs = studies[0].runs
     document = surroundings_document(studies, runs)
     count = len(studies[0].cells)
-    assert [0] * count + [1] * count == document["of"]
-    assert [["6.1"], ["6.12"]] == [kind["kernel"] for kind in document["kinds"]]
+    (dataset,) = {dataset for dataset, _ in runs}
+    assert [{dataset: 0}] * count + [{dataset: 1}] * count == document["of"]
+    assert [["6.1"], ["6.12"]] == [kind["kernel"] for ((_, kind),) in document["kinds"]]
     assert [len(runs)] * 2 == [len(asked) for asked in document["asked"]]
     assert surroundings_document(studies[:1], runs)["asked"] is None
+
+
+def test_visits_of_two_datasets_are_never_held_against_each_other(tmp_path: Path) -> None:
+    """bonnie++ and fio in one study: each has its tools, and its cells may be compared all the same."""
+    found = overview(write_study(tmp_path / "study", replace(SMALL, provenance={"tools": "bonnie++ 2"})))
+    others = [
+        replace(
+            visit,
+            record=replace(
+                visit.record,
+                key=replace(visit.record.key, dataset="fio"),
+                provenance={"tools": "fio 3"} | ({"kernel": visit.record.key.cell}),
+            ),
+        )
+        for visit in found.study.visits
+    ]
+    both = replace(found, study=replace(found.study, visits=(*found.study.visits, *others)))
+    cells = candidates_of([both])
+    surroundings = Surroundings([both], ())
+    assert () == surroundings.of_cells(cells, both.runs[0])
+    (told,) = surroundings.of_cells(cells, ("fio", "wal-append"))
+    assert told.startswith("kernel: ")
+    document = surroundings_document([both], both.runs)
+    assert {both.runs[0][0], "fio"} == set(document["of"][0])
+    assert 1 == len({place[both.runs[0][0]] for place in document["of"]})
+    assert len(cells) == len({place["fio"] for place in document["of"]})
 
 
 def test_single_figures_of_parts_are_those_of_the_runs(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ bedplate.data = (() => {
     partName: (part) => (part ? page.parts[part][0] : ""),
     measurements: (cell, run) => runsOf.get(`${cell}/${run}`) ?? [],
     all: rows,
-    panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].title}` : ""}${emulation(cell)}`,
+    panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].name}` : ""}${emulation(cell)}`,
     cellName: (index) => {
       const cell = page.cells[index];
-      const study = several ? ` · ${page.studies[cell.study].title}` : "";
+      const study = several ? ` · ${page.studies[cell.study].name}` : "";
       return `${cell.panel} · ${blocks(cell.row, cell.column)}${study}${emulation(cell)}`;
     },
     runName: (index) => {

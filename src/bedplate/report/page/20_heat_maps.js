@@ -187,8 +187,8 @@
   };
 
   const legendOf = (ends, number_, metric) => {
-    const { title, marks } = page.studies[number_];
-    return h("p", { class: "ramp" }, `${bedplate.data.several ? `${title}: ` : ""}${number(ends.low)}`, h("i"),
+    const { name, marks } = page.studies[number_];
+    return h("p", { class: "ramp" }, `${bedplate.data.several ? `${name}: ` : ""}${number(ends.low)}`, h("i"),
       `${number(ends.high)}${bedplate.unit(metric)}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps`,
       marks.length ? ` · ${marks.map((mark) => mark.split(":")[0]).join(", ")}` : "");
   };
@@ -238,7 +238,7 @@
     const { mine, maps, ends, axes } = study(number_, view);
     if (!mine.length && view.narrowed) return;
     const here = { ...view, share: (value) => share(value, ends) };
-    const before = bedplate.data.several ? `${page.studies[number_].title}: ` : "";
+    const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
     if (!ends) byId("heat-list").append(h("p", { class: "note" }, `${before}no run of ${bedplate.data.runAndPart(state.run, state.part)} has a value for ${metric.name}.`));
     else if (!view.differences) byId("heat-legend").append(legendOf(ends, number_, metric));
     byId("heat-list").append(...[...maps.keys()].map((name) => panel(name, number_, here, axes)));

@@ -67,9 +67,13 @@ bedplate.pairs = (() => {
   const incomparable = ({ baseline, contender }, run) => {
     const cells = [baseline, contender];
     const allowed = explained(cells);
-    const kinds = cells.map((cell) => around.kinds[around.of[cell]]);
+    const lived = cells.flatMap((cell) => around.kinds[around.of[cell][page.runs[run].dataset]] ?? []);
+    // Within a study cells meet on one node at a time, and nodes may differ where the plan says so.
+    const within = page.cells[baseline].study === page.cells[contender].study;
+    const nodes = within ? [...new Set(lived.map(([node]) => node))] : [null];
+    const groups = nodes.map((node) => lived.filter(([own_]) => node === null || own_ === node).map(([, kind]) => kind));
     const said = cells.flatMap((cell) => (own.get(cell) ?? []).map((words) => `visits of ${bedplate.data.cellName(cell)} differ: ${words}`));
-    for (const [key, name] of around.names) {
+    for (const kinds of groups) for (const [key, name] of around.names) {
       const values = [...new Set(kinds.flatMap((kind) => kind[key] ?? []))].sort();
       if (!allowed.has(key) && values.length > 1) said.push(`${name}: ${values.join(", ")}`);
     }

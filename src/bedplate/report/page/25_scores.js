@@ -35,15 +35,21 @@ bedplate.scores = (() => {
   const official = () => {
     const columns = page.runs.flatMap((run, index) => (OFFICIAL[run.kind] ?? []).map(([metric, words]) => ({ metric, words, run: index })));
     const shown = columns.filter(({ metric }) => bedplate.data.metricOf.has(metric));
+    const notesOf = new Map(page.tpch.power_notes.map(([run, cell, notes]) => [`${run}/${cell}`, notes]));
+    const cells = bedplate.choice.shown().filter((cell) => shown.some(({ run }) => bedplate.data.measurements(cell, run).length));
+    // What holds of every power stands once, and not in every row.
+    const noted = cells.flatMap((cell) => shown.filter(({ metric, run }) => metric === "tpch_power" && bedplate.data.named(cell, run, metric)?.n).map(({ run }) => notesOf.get(`${run}/${cell}`) ?? []));
+    const everywhere = (noted[0] ?? []).filter((note) => noted.every((notes) => notes.includes(note)));
     const value = (cell, { metric, run }) => {
       const found = bedplate.data.named(cell, run, metric);
       if (!found || found.median === null) return h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
       const range = found.n > 1 && found.minimum !== null ? h("span", { class: "small" }, `${number(found.minimum)}–${number(found.maximum)}`) : null;
-      const notes = metric === "tpch_power" ? page.tpch.power_notes.filter((note) => note[0] === run && note[1] === cell).flatMap((note) => note[2]) : [];
+      const notes = metric === "tpch_power" ? (notesOf.get(`${run}/${cell}`) ?? []).filter((note) => !everywhere.includes(note)) : [];
       return h("div", {}, number(found.median), range, notes.map((note) => h("span", { class: "small" }, note)));
     };
-    return bedplate.table(["Cell", "After a power cut", ...shown.map((one) => `${one.words} of ${bedplate.data.runName(one.run)}, QphH@SF`)],
-      bedplate.choice.shown().map((index) => [bedplate.data.cellName(index), page.cells[index].durability, ...shown.map((one) => value(index, one))]));
+    const made = bedplate.table(["Cell", "After a power cut", ...shown.map((one) => `${one.words} of ${bedplate.data.runName(one.run)}`)],
+      cells.map((index) => [bedplate.data.cellName(index), page.cells[index].durability, ...shown.map((one) => value(index, one))]));
+    return { made, everywhere };
   };
 
   const meant = (study) => bedplate.choice.shown().filter((cell) => page.cells[cell].study === study);
@@ -78,12 +84,13 @@ bedplate.scores = (() => {
     const doubt = view.only_suspect.length;
     const suspect = doubt === 0 ? "" : doubt === view.cells.length ? " Every cell here has only suspect runs."
       : ` ${doubt} cell${doubt === 1 ? " has" : "s have"} only suspect runs: they set no best time and drop no query.`;
-    return `${bedplate.data.several ? `${study.title}: ` : ""}over ${of}${study.selection ? ` of the selection ${study.selection}` : ""}.${suspect}`;
+    return `${bedplate.data.several ? `${study.name}: ` : ""}over ${of}${study.selection ? ` of the selection ${study.selection}` : ""}.${suspect}`;
   };
 
   const drawOfficial = () => {
-    byId("scores-audit").textContent = `QphH@SF, medians over the repetitions with their range: ${page.tpch.note}.`;
-    byId("scores-official").replaceChildren(official());
+    const { made, everywhere } = official();
+    byId("scores-audit").textContent = `QphH@SF, medians over the repetitions with their range: ${page.tpch.note}.${everywhere.length ? ` Power: ${everywhere.join("; ")}.` : ""}`;
+    byId("scores-official").replaceChildren(made);
   };
 
   const draw = async (state, isCurrent) => {
@@ -102,11 +109,11 @@ bedplate.scores = (() => {
       ? `${bedplate.data.runName(run)}, best score first. An interval says how steady a cell is; it needs three complete repetitions.`
       : `${bedplate.data.runName(state.run)} has no scores; these are those of ${bedplate.data.runName(run)}.`;
     byId("scores-note").textContent = `${which} ${chosen.map(overWords).map((words) => `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`).join(" ")}`;
-    const head = (view) => (bedplate.data.several ? h("h3", {}, page.studies[view.study].title) : null);
+    const head = (view) => (bedplate.data.several ? h("h3", {}, page.studies[view.study].name) : null);
     const all = (make) => chosen.flatMap((view) => [head(view), make(view)].filter((part) => part !== null));
     byId("scores-table").replaceChildren(...all(table));
     byId("scores-kept").textContent = chosen.map((view) => {
-      const study = bedplate.data.several ? `${page.studies[view.study].title}: ` : "";
+      const study = bedplate.data.several ? `${page.studies[view.study].name}: ` : "";
       const dropped = view.dropped.map(([query]) => query);
       return `${study}${view.kept.length} of ${view.queries.length} queries are left in the m-figures${dropped.length ? `; left out: ${dropped.join(", ")}` : ""}.`;
     }).join(" ");

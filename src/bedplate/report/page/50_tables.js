@@ -24,7 +24,15 @@
   const drawCaches = ({ run }) => {
     const offered = CACHES.filter(([name]) => bedplate.data.metricOf.has(name));
     const known = offered.length ? offered : CACHES;
-    byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], bedplate.choice.shown().map((cell) => [
+    const due = bedplate.choice.shown().filter((cell) => bedplate.data.measurements(cell, run).length);
+    const having = due.filter((cell) => known.some(([name]) => bedplate.data.named(cell, run, name)?.n));
+    if (!having.length) {
+      const reasons = new Set(due.flatMap((cell) => known.map(([name]) => bedplate.data.named(cell, run, name)?.reason)).filter(Boolean));
+      byId("caches-table").replaceChildren(h("p", {}, `No run of ${bedplate.data.runName(run)} has a cache ratio${reasons.size ? `: ${[...reasons].join("; ")}` : ""}.`));
+      define("caches-definitions", []);
+      return;
+    }
+    byId("caches-table").replaceChildren(bedplate.table(["Cell", ...known.map(([, words]) => words), "n"], due.map((cell) => [
       bedplate.data.cellName(cell),
       ...known.map(([name]) => {
         const found = bedplate.data.named(cell, run, name);
@@ -42,7 +50,7 @@
       define("checkpoints-definitions", []);
       return;
     }
-    byId("checkpoints-table").replaceChildren(bedplate.table(["Cell", ...PARTS.flatMap(([, words]) => [`${words}, tps`, "variation#"]), "Inside / outside#", "n"], page.cells.map((_, cell) => {
+    byId("checkpoints-table").replaceChildren(bedplate.table(["Cell", ...PARTS.flatMap(([, words]) => [`${words}, tps`, "variation#"]), "Inside / outside#", "n"], bedplate.choice.shown().map((cell) => {
       const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.median;
       const outside = bedplate.data.named(cell, run, "tps_outside")?.median;
       return [

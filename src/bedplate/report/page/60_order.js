@@ -59,7 +59,7 @@
     const axes = Object.fromEntries(lanes.flatMap((study, place) => {
       const high = 1 - place / lanes.length;
       const low = 1 - (place + 1) / lanes.length + (place + 1 < lanes.length ? 0.34 / lanes.length : 0);
-      const title = bedplate.data.several ? `${page.studies[study].title}: visits in the order they ran` : "visits in the order they ran";
+      const title = bedplate.data.several ? `${page.studies[study].name}: visits in the order they ran` : "visits in the order they ran";
       return [
         [`xaxis${axis(study)}`, charts.axis({ anchor: `y${axis(study)}`, title: { text: charts.plain(title), font: { size: 12 } }, showgrid: false })],
         [`yaxis${axis(study)}`, charts.axis({ anchor: `x${axis(study)}`, domain: [low, high], tickformat: ".4~g" })],

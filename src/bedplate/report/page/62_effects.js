@@ -27,7 +27,7 @@
   // A whole design, or the part of it within a file system, of one of the studies.
   const designs = (found) => found.flatMap((entry) => entry.designs.map((design, place) => ({
     entry, design, value: `${entry.study}.${place}`,
-    name: `${bedplate.data.several ? `${page.studies[entry.study].title}: ` : ""}${design.within === null ? "all" : `within ${design.within}`}`,
+    name: `${bedplate.data.several ? `${page.studies[entry.study].name}: ` : ""}${design.within === null ? "all" : `within ${design.within}`}`,
   })));
 
   const wider = (low, high) => [Math.min(low, 0.95), Math.max(high, 1.05)];

@@ -42,7 +42,7 @@
   };
 
   const drawCommon = () => byId("effective-common").replaceChildren(...page.effective.map((study, number) => h("div", {},
-    bedplate.data.several ? h("h3", {}, page.studies[number].title) : "",
+    bedplate.data.several ? h("h3", {}, page.studies[number].name) : "",
     study.common.length ? comparisons(study.common) : h("p", { class: "note" }, "Nothing is alike in all cells."))));
 
   byId("choose-effective").addEventListener("change", (event) => bedplate.choice.change({ "effective.cell": Number(event.target.value) }));
