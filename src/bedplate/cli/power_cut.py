@@ -152,7 +152,7 @@ def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[
         try:
             log = memory / "log"
             unpack_log(folder / LOG_FILE, log)
-            return replay_one(log, job, point, memory=memory, keep=keep, state=state, ledger=ledger)
+            return replay_one(log, job, point, memory=memory, keep=keep, ledger=ledger)
         finally:
             ledger.release(Commands())
 

@@ -182,8 +182,7 @@ class VisitPowerBench:
     def replayed(self, log: Path, job: ReplayJob, told: Callable[[str], None]) -> Iterator[PointRecord]:
         """What came of each point, from as many workers as there are processors to keep busy."""
         workers = worker_count(job)
-        state = Path(self.request.state_directory)
-        with Workers(log, job, workers, memory=self.memory, let_go_of=state, ledger=self.ledger) as running:
+        with Workers(log, job, workers, memory=self.memory, ledger=self.ledger) as running:
             yield from running.records(told)
 
     def _driver(self) -> Path:
@@ -224,7 +223,7 @@ class VisitPowerBench:
 
 
 def replay_one(
-    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, state: Path, ledger: Holdings
+    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, ledger: Holdings
 ) -> tuple[PointRecord, Built]:
     """One point's image in `keep`, as the cut left it, and what came of a copy of it."""
     lost = (JOURNAL,) if job.loses_journal else ()
@@ -240,7 +239,7 @@ def replay_one(
         )
     told: list[str] = []
     alone = replace(job, points=(point,))
-    with Workers(log, alone, 1, memory=memory, let_go_of=state, ledger=ledger) as running:
+    with Workers(log, alone, 1, memory=memory, ledger=ledger) as running:
         (record,) = running.records(told.append)
     return record, built
 
@@ -258,14 +257,11 @@ class Workers:
     Begin it in the thread that outlives it: the kernel ends them with that thread.
     """
 
-    def __init__(
-        self, log: Path, job: ReplayJob, count: int, *, memory: Path, let_go_of: Path, ledger: Holdings
-    ) -> None:
+    def __init__(self, log: Path, job: ReplayJob, count: int, *, memory: Path, ledger: Holdings) -> None:
         self._log = log
         self._job = job
         self._count = count
         self._memory = memory
-        self._let_go_of = let_go_of
         self._ledger = ledger
         self._undo = ExitStack()
         self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
@@ -325,7 +321,6 @@ class Workers:
             *(sys.executable, "-S", "-m", "bedplate.visit.power_cut_worker"),
             *(str(job_file), str(self._log), str(folder)),
             *("--share", str(share), "--of", str(self._count)),
-            *("--let-go-of", str(self._let_go_of)),
         )
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

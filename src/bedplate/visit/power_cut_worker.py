@@ -22,7 +22,7 @@ from bedplate.filesystem.after_cut import image_levels, repair, repairs_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.mount import read_mount_table
+from bedplate.host.own_mounts import let_go_of_foreign_mounts
 from bedplate.host.passing_loop import passing_loop
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
@@ -35,7 +35,7 @@ from bedplate.workload.power_cut.positions import building_order
 from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from bedplate.host.ledger import Holding
     from bedplate.model.power_cut import CutPoint, PointRecord
@@ -200,11 +200,16 @@ def _replay(
     return judge(point, built.window, acknowledged, recovered, answer)
 
 
-def let_go_of(places: Path, commands: Commands) -> None:
-    """Unmount, in this namespace alone, what the visit has mounted: a copy would keep its devices busy."""
-    inside = [entry.target for entry in read_mount_table() if Path(entry.target).is_relative_to(places)]
-    for target in reversed(inside):
-        commands.run(["umount", "--lazy", target], check=False)
+def _paths_in(document: object) -> Iterator[Path]:
+    """Every absolute path that a job's JSON names: programs, drivers, builds."""
+    if isinstance(document, str) and document.startswith("/"):
+        yield Path(document)
+    elif isinstance(document, dict):
+        for value in document.values():
+            yield from _paths_in(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from _paths_in(value)
 
 
 def main(arguments: list[str]) -> int:
@@ -215,12 +220,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("directory", type=Path, help="an empty folder on a tmpfs")
     parser.add_argument("--share", type=int, default=0)
     parser.add_argument("--of", type=int, default=1)
-    parser.add_argument("--let-go-of", type=Path, help="what is mounted below is not this worker's")
     given = parser.parse_args(arguments)
     try:
-        if given.let_go_of is not None:
-            let_go_of(given.let_go_of.resolve(), Commands())
         job = codec.read(ReplayJob, given.job)
+        needed = (given.job, given.log, given.directory, *_paths_in(codec.to_json(job)))
+        let_go_of_foreign_mounts(needed, Commands())
         replay_share(job, given.log, given.directory, share=given.share, of=given.of)
     except BedplateError as error:
         print(*error.reasons, sep="\n", file=sys.stderr)
