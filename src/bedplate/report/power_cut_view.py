@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
 from bedplate.model.durability import worst
-from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD
+from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, PointOutcome
 from bedplate.model.power_cut_verdict import Tally, Verdict, measured
 from bedplate.model.visit import Durability, RunRecord
 from bedplate.statistics.proportions import proportion
@@ -57,11 +58,11 @@ class CutRun:
 
     @property
     def lost_transactions(self) -> tuple[int, ...]:
-        """How many each cut lost that lost some, without the controls."""
+        """How many each cut lost that lost some and left the rest whole, without the controls."""
         return tuple(
             record.lost_transactions
             for record in self.cuts.points
-            if record.lost_transactions and not record.point.control
+            if record.outcome is PointOutcome.LOST and not record.point.control
         )
 
     @property
@@ -141,7 +142,15 @@ def bound_words(tally: Tally) -> str:
         return "–"
     if tally.bad == tally.cuts:
         return f"{tally.bad} of {tally.cuts}"
-    return f"{tally.bad} of {tally.cuts}, < {100 * high:.2g} %"
+    return f"{tally.bad} of {tally.cuts}, < {_percent_from_above(high)} %"
+
+
+def _percent_from_above(share: float) -> str:
+    """Two digits of a percentage that is above 0; rounded up, as a bound that is rounded down is none."""
+    percent = 100 * share
+    step = 10.0 ** (math.floor(math.log10(percent)) - 1)
+    upwards = math.ceil(round(percent / step, 6)) * step
+    return f"{upwards:.0f}" if upwards >= 10 else f"{upwards:.2g}"
 
 
 def pooled(runs: Sequence[CutRun]) -> Mapping[str, Tally]:

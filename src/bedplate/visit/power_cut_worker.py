@@ -72,10 +72,11 @@ class CutSite:
         with ExitStack() as stack:
             device = stack.enter_context(passing_loop(built.disk))
             journal = None if built.journal is None else stack.enter_context(passing_loop(built.journal))
-            # Without a journal nothing repairs by itself what the cut left, and the first write would hide some of it.
+            # Without a journal nothing repairs by itself what the cut left. A system checks such a file system before it
+            # mounts it (systemd-fsck(8)), and must: written to as it is, it gives blocks away that are in use.
             unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
             damage = self._damage(device, journal) if unjournalled else ""
-            recovered = self._mount(device, journal)
+            recovered = self._mount(device, journal, repair_first=bool(damage))
             if not recovered.mounted:
                 return recovered, None
             try:
@@ -83,17 +84,15 @@ class CutSite:
             finally:
                 self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=journal)
             if not recovered.repaired and not answer.detected and not answer.silent:
-                if not unjournalled:
-                    damage = self._damage(device, journal)
-                recovered = self._with_damage(recovered, damage, device, journal)
+                recovered = self._with_damage(recovered, device, journal)
             return recovered, answer
 
-    def _mount(self, device: str, journal: str | None) -> Recovered:
-        """By the kernel's own recovery, else after each of the type's repairs in turn."""
+    def _mount(self, device: str, journal: str | None, *, repair_first: bool) -> Recovered:
+        """By the kernel's own recovery, unless that is known not to do, else after each of the type's repairs in turn."""
         levels = image_levels(self._job.filesystem, journal)
         problems: list[str] = []
         fsck_s: float | None = None
-        for attempt in range(-1, repairs_of(levels.type)):
+        for attempt in range(0 if repair_first else -1, repairs_of(levels.type)):
             if attempt >= 0:
                 started = time.monotonic()
                 repaired = repair(levels, attempt, device, commands=self._commands, journal_path=journal)
@@ -125,8 +124,9 @@ class CutSite:
         )
         return "" if checked.clean else checked.text or "(it does not say what)"
 
-    def _with_damage(self, recovered: Recovered, damage: str, device: str, journal: str | None) -> Recovered:
-        """All was well with the engine; how long a repair works where there is something to repair."""
+    def _with_damage(self, recovered: Recovered, device: str, journal: str | None) -> Recovered:
+        """All was well with the engine; what a check finds, and how long its repair works."""
+        damage = self._damage(device, journal)
         if not damage:
             return replace(recovered, unclean=False)
         levels, fsck_s = self._job.filesystem, None

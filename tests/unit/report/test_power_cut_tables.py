@@ -7,10 +7,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 from tests.synthetic_power_cuts import DATASET, RECIPE, power_cut_study
 from tests.synthetic_study import write_study
 
+from bedplate.model.power_cut_verdict import Tally
 from bedplate.model.visit import Durability
 from bedplate.report.advice import closing_sentences
 from bedplate.report.advised import advised
@@ -19,7 +22,13 @@ from bedplate.report.export import export
 from bedplate.report.overview import CellFacts, Overview, overview
 from bedplate.report.power_cut_page import power_cut_document, power_cut_rows
 from bedplate.report.power_cut_rows import CUT_COLUMNS, VERDICT_COLUMNS
-from bedplate.report.power_cut_view import bound_words, disagreement, durability_by_cuts, pooled
+from bedplate.report.power_cut_view import (
+    bound_words,
+    disagreement,
+    durability_by_cuts,
+    pooled,
+    upper_share,
+)
 from bedplate.report.tables import show_document, show_tables
 
 
@@ -133,6 +142,31 @@ def test_recordings_of_one_cell_together_are_the_worst_of_them(found: Overview) 
     assert bound_words(pooled(runs)["volatile"]).startswith("10 of 60, < ")
 
 
+@settings(deadline=None)
+@given(st.integers(1, 5000), st.data())
+def test_a_bound_is_never_rounded_down(cuts: int, data: st.DataObject) -> None:
+    bad = data.draw(st.integers(0, cuts - 1))
+    tally = Tally({"ok": cuts - bad, **({"loss": bad} if bad else {})})
+    said = float(bound_words(tally).rpartition("< ")[2].removesuffix(" %"))
+    high = upper_share(tally)
+    assert high is not None
+    assert 100 * high <= said + 1e-6
+    assert said <= 100 * high * 1.1
+
+
+@pytest.mark.parametrize(
+    ("bad", "cuts", "words"),
+    [
+        (0, 150, "0 of 150, < 2.5 %"),
+        (0, 72, "0 of 72, < 5 %"),
+        (44, 45, "44 of 45, < 100 %"),
+        (9, 9, "9 of 9"),
+    ],
+)
+def test_bounds_in_words(bad: int, cuts: int, words: str) -> None:
+    assert bound_words(Tally({"ok": cuts - bad, "loss": bad})) == words
+
+
 def test_nothing_disagrees_with_what_is_only_declared() -> None:
     declared = Durability("durable", "durable", "declared")
     assert disagreement(declared, declared) is None
@@ -196,4 +230,13 @@ def test_every_exported_column_is_documented(repository: Path) -> None:
 
 def test_the_page_says_of_every_class_whether_it_was_measured(found: Overview) -> None:
     told = [cell["durability"] for cell in page_document([found])["cells"]]
-    assert told == ["durable, measured", "unsafe / durable, measured", "durable", "unsafe / durable, measured"]
+    assert told == [
+        "durable, measured",
+        "unsafe / durable, measured",
+        "durable",
+        "unsafe / durable, measured",
+    ]
+
+
+def test_a_bound_just_below_all_is_a_plain_number() -> None:
+    assert bound_words(Tally({"ok": 1, "loss": 44})) == "44 of 45, < 100 %"
