@@ -98,7 +98,9 @@ def _bad(tally: Tally, *, phase: str = "measure", item: str = "", reason: str = 
 
 def _losses(verdict: Verdict) -> Iterator[Figure]:
     loss = verdict.loss
-    yield figure("lost_transactions_max", loss.transactions_max, reason="no cut told")
+    yield figure(
+        "lost_transactions_max", loss.transactions_max, reason="every cut that took something broke the rest"
+    )
     yield figure("lost_ms_max", loss.ms_max, reason="no cut lost a transaction whose time is known")
 
 

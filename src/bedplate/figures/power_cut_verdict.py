@@ -18,8 +18,8 @@ from bedplate.figures.rule import Rule, judge
 from bedplate.figures.validity import INPUT_UNREADABLE
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
-from bedplate.model.power_cut import PointRecord, Profile, RecordingFacts
-from bedplate.model.power_cut_verdict import Loss, Tally, Verdict, classes_of
+from bedplate.model.power_cut import PointOutcome, PointRecord, Profile, RecordingFacts
+from bedplate.model.power_cut_verdict import WHOLE, Loss, Tally, Verdict, classes_of
 from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
@@ -129,10 +129,13 @@ def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally
 
 
 def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
-    lost = [record for record in points if not record.point.control and record.lost_transactions]
+    """What is counted in what is not whole says nothing; nor is it 0 where every cut that took something broke the rest."""
+    judged_points = [record for record in points if not record.point.control]
+    lost = [record for record in judged_points if record.outcome is PointOutcome.LOST]
+    broke = any(finding_of(record, recording) not in WHOLE for record in judged_points)
     times = [record.lost_ms for record in lost if record.lost_ms is not None]
     return Loss(
-        transactions_max=max((record.lost_transactions for record in lost), default=0),
+        transactions_max=max((record.lost_transactions for record in lost), default=None if broke else 0),
         ms_max=max(times, default=None),
         bound_ms=recording.bound_ms,
         bound_transactions=recording.bound_transactions,

@@ -30,7 +30,7 @@ POWER_CUT_METRICS = (
         "1",
         Scale.COUNT,
         _LOWER,
-        "most acknowledged transactions that one cut took, of cuts that left the rest whole; 0 where none did",
+        "most acknowledged transactions that one cut took, of cuts that left the rest whole; 0 where no cut took any, absent where each that did broke the rest",
     ),
     Metric(
         "lost_ms_max",

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 _REFUSED = "refused"
 _WORDS = (
-    "Cuts after which something acknowledged was missing or damaged, and how many in a hundred such cuts may be, at the "
-    "most (exact 95 % interval of k of n; cuts of one recording). What the worst of them found, with the rest beneath. Lost: "
-    "the most acknowledged transactions that one cut took and left the rest whole. Again: median time until the engine "
-    "answered, in memory."
+    "Volatile and protected cache: cuts after which something acknowledged was missing or damaged, of all cuts of that "
+    "kind, and how many in a hundred such cuts that may be, at the most (exact 95 % interval of k of n; cuts of one "
+    "recording); beneath, what was found. Lost: the most acknowledged transactions that one cut took and left the rest "
+    "whole; – where each that took some broke the rest. Again: median time until the engine answered, in memory. After a "
+    "power cut: the class with a volatile cache / with a protected one, where they differ."
 )
 
 

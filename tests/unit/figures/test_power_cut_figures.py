@@ -324,6 +324,22 @@ def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> Non
     assert found.reasons[0] == "volatile cache: not cut, so unsafe is as declared"
 
 
+@pytest.mark.parametrize("outcome", [PointOutcome.DETECTED, PointOutcome.SILENT])
+def test_what_is_missing_in_what_is_not_whole_is_no_count_and_no_zero(
+    tmp_path: Path, outcome: PointOutcome
+) -> None:
+    broken = replace(point(0, outcome), lost_transactions=900, lost_ms=7.0)
+    rest = points_of({})[1:]
+    figures, verdict = made(tmp_path / "broken", good(points=(broken, *rest, *controls())))
+    assert verdict is not None
+    assert (verdict.loss.transactions_max, verdict.loss.ms_max) == (None, None)
+    (lost,) = [item for item in figures.figures if item.metric == "lost_transactions_max"]
+    assert lost.status is Status.ABSENT
+    both = (broken, point(1, PointOutcome.LOST, lost=3, lost_ms=2.0), *rest[1:], *controls())
+    loss = judged(tmp_path / "both", good(points=both)).loss
+    assert (loss.transactions_max, loss.ms_max) == (3, 2.0)
+
+
 def test_recovery_counts_fsck_and_nothing_where_the_engine_never_answered() -> None:
     assert recovery_s(point(0)) == pytest.approx(0.22)
     assert recovery_s(point(0, PointOutcome.NEEDS_FSCK)) == pytest.approx(0.32)
