@@ -1,10 +1,15 @@
-"""A page of the report in a real Chromium, without a network, and everything that it complains about."""
+"""A page of the report in a real Chromium, without a network, and everything that it complains about.
+
+To open a page takes longer than most of what is tested on it. So a page stays open for the next test that asks for
+the same one, after everything that was chosen on it has been given back; `fresh=True` opens another one.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from playwright.sync_api import expect
 
@@ -23,6 +28,16 @@ ARGUMENTS = (
     "--no-first-run",
 )
 _TIME_LIMIT_MS = 60_000
+# Gives back what a test chose, and says what that was not enough for.
+_GIVE_BACK = """async () => {
+  const { choice, sight } = bedplate;
+  document.activeElement?.blur();
+  document.querySelectorAll("details[open]").forEach((one) => { one.open = false; });
+  choice.change(Object.fromEntries(Object.keys(choice.state).map((key) => [key, null])));
+  history.replaceState(null, "", location.pathname);
+  window.scrollTo({ top: 0, behavior: "instant" });
+  await sight.drawn();
+}"""
 
 
 @dataclass
@@ -34,8 +49,31 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
 
+# Open pages by what was asked for; they close with their browser.
+_KEPT: WeakKeyDictionary[Browser, dict[tuple[Path, int, bool], Opened]] = WeakKeyDictionary()
+
+
 @contextmanager
-def opened(browser: Browser, path: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Opened]:
+def opened(
+    browser: Browser, path: Path, *, width: int = 1280, dark: bool = False, fresh: bool = False
+) -> Iterator[Opened]:
+    """The page of a file: one that is open already, or a new one."""
+    kept = _KEPT.setdefault(browser, {})
+    asked = (path, width, dark)
+    known = None if fresh else kept.pop(asked, None)
+    found = known or _open(browser, path, width=width, dark=dark)
+    loads = len(found.requests)
+    yield found
+    # Not reached by a test that failed: its page is left behind. So is one that a test has loaded anew.
+    if fresh or len(found.requests) > loads or found.complaints:
+        found.page.context.close()
+        return
+    found.page.mouse.move(0, 0)
+    found.page.evaluate(_GIVE_BACK)
+    kept[asked] = found
+
+
+def _open(browser: Browser, path: Path, *, width: int, dark: bool) -> Opened:
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
     )
@@ -51,5 +89,4 @@ def opened(browser: Browser, path: Path, *, width: int = 1280, dark: bool = Fals
     page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
     page.goto(path.as_uri())
     expect(page.locator("html")).to_have_attribute("data-ready", "yes", timeout=_TIME_LIMIT_MS)
-    yield found
-    context.close()
+    return found

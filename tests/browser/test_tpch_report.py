@@ -247,7 +247,7 @@ def test_a_study_of_each_kind_on_one_page(browser: Browser, tmp_path: Path) -> N
         (cold,) = [name for name in options(page, "run") if name.startswith("cold")]
         choose(page, "run", cold)
         # The cells that were chosen are the other study's, so some that have this run are chosen instead.
-        expect(page.locator("#items-legend")).to_contain_text("Data warehouse on three file systems")
+        expect(page.locator("#items-legend")).to_contain_text("· tpch ·")
         expect(page.locator("#latency-note")).to_contain_text("makes no transactions")
         assert [] == found.complaints
 

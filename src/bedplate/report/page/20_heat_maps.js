@@ -194,7 +194,7 @@
   };
 
   const differenceLegend = () => h("ul", { class: "chosen" },
-    [["told worse", "worse"], ["told better", "better"], ["alike", `same within ${bedplate.verdicts.MARGIN * 100} %`], ["open", "cannot tell: hollow"], ["apart", "no verdict: the baseline, identical, side by side"]]
+    [["told worse", "worse"], ["told better", "better"], ["alike", `same within ${bedplate.number(bedplate.pairs.margin() * 100).replace(/\.0+$/, "")} %`], ["open", "cannot tell: hollow"], ["apart", "no verdict: the baseline, identical, side by side"]]
       .map(([kind, words]) => h("li", {}, h("span", { class: `swatch block difference ${kind}` }), words)));
 
   const table = (view, metric) => () => bedplate.table(
@@ -214,9 +214,12 @@
     const direction = metric.better === "neither" ? "a description, neither way is better" : `${metric.better} is better`;
     const whose = bedplate.data.runAndPart(state.run, state.part);
     const over = OVER_CELLS.has(metric.name) ? `Over the ${choice.shown().length} cells that are shown, for ${whose}.` : `Median over the repetitions of ${whose}.`;
+    const counts = choice.shown().map((cell) => view.entry(cell)?.n ?? 0).filter((n) => n > 0);
+    const [least, most] = [Math.min(...counts), Math.max(...counts)];
+    const sample = !counts.length ? "" : ` n = ${least === most ? most : `${least} to ${most}`} in each of ${counts.length} square${counts.length === 1 ? "" : "s"} with a value.`;
     const audit = metric.name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "";
     const beside = state["heat.show"] === "difference" && !view.differences ? " There is no difference to show: choose a baseline in the bar above, or let a press on a square make it one." : "";
-    return `${metric.name}: ${metric.definition}; ${direction}. ${over}${audit}${beside}`;
+    return `${metric.name}: ${metric.definition}; ${direction}. ${over}${sample}${audit}${beside}`;
   };
 
   // Each contender beside its baseline, and how deep a difference is coloured beside the largest.
@@ -267,5 +270,5 @@
   for (const [id, options, key] of [["heat-show", SHOW, "heat.show"], ["heat-press", PRESS, "heat.press"]]) {
     byId(id).addEventListener("change", (event) => choice.change({ [key]: event.target.value === options[0][0] ? null : event.target.value }));
   }
-  bedplate.view({ name: "heat maps", keys: ["run", "metric", "part", "shown", "baseline", "contender", "heat.show", "heat.press"], place: "heat-list", draw });
+  bedplate.view({ name: "heat maps", keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.margin", "heat.show", "heat.press"], place: "heat-list", draw });
 })();

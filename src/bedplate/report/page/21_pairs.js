@@ -9,6 +9,11 @@ bedplate.pairs = (() => {
   const page = bedplate.document;
   const m = page.measurements;
   const around = page.surroundings;
+  // What `same` means, in per cent: what a reader calls no difference.
+  const MARGINS = ["1", "2", "5", "10", "20"];
+  choice.own("compare.margin", { values: () => MARGINS });
+  const margin = () => (choice.state["compare.margin"] ? Number(choice.state["compare.margin"]) / 100 : verdicts.MARGIN);
+
   const isLevel = (side) => side !== null && typeof side === "object";
 
   const sparse = (rows) => new Map(rows);
@@ -107,7 +112,7 @@ bedplate.pairs = (() => {
     const together = page.cells[baseline].study === page.cells[contender].study;
     const same = together && (identical.get(baseline) ?? []).includes(contender);
     const apart = incomparable(pair, run);
-    const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { sharesRepetitions: together });
+    const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { margin: margin(), sharesRepetitions: together });
     const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? []))];
     const promises = [baseline, contender].map((cell) => page.cells[cell].durability.replace(/, measured$/, ""));
     if (promises[0] !== promises[1]) said.push(`what survives a power cut differs: ${promises.join(" beside ")}; the two are not ranked by speed alone`);
@@ -150,5 +155,5 @@ bedplate.pairs = (() => {
     return isLevel(side) ? `${page.factors[placeOf.get(side.factor)].words} ${side.level}` : bedplate.data.cellName(side);
   };
 
-  return { pairsOf, judged, word, estimate, interval, sideName, isLevel };
+  return { MARGINS, margin, pairsOf, judged, word, estimate, interval, sideName, isLevel };
 })();

@@ -6,6 +6,7 @@
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const OVER = [["metric", "the run and metric chosen above"], ["runs", "every run, in what it is about"], ["metrics", "the run chosen above, in every metric"]];
+  const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
   const SCORES = new Set(["time", "score", "m_time", "m_score"]);
   // A table of more says nothing to a reader; the rest stands in what `bedplate compare` prints.
   const ROWS_MOST = 400;
@@ -105,14 +106,19 @@
     return `${told} of ${judged.length} comparison${judged.length === 1 ? "" : "s"} with an interval can tell${said ? `: ${said}` : ""}. They are one question: of the verdicts given together 5 % are wrong on average, for which every interval has a confidence of ${confidence} %.`;
   };
 
+  // What is not there cannot be saved.
+  const saveable = (is) => { const buttons = document.querySelector("#compare-table + .save"); if (buttons) buttons.hidden = !is; };
+
   const nothing = (why_) => {
     byId("compare-note").textContent = why_;
     byId("compare-verdict").textContent = "";
     byId("compare-table").replaceChildren();
+    saveable(false);
   };
 
   const draw = async (state, isCurrent) => {
     byId("compare-over").replaceChildren(...OVER.map(([name, words]) => h("option", { value: name, selected: name === (state["compare.over"] ?? "metric") }, words)));
+    byId("compare-margin").replaceChildren(...pairs.MARGINS.map((one) => h("option", { value: one, selected: Number(one) === pairs.margin() * 100 }, `${one} %`)));
     if (state.baseline === null) { nothing("No baseline is chosen: choose one in the bar above, or press a square of the heat maps to make it one."); return; }
     const found = pairs.pairsOf(state);
     if (!found.length) { nothing(`Among the cells that are shown none differs from ${pairs.sideName(state.baseline)} in nothing but what is named.`); return; }
@@ -121,10 +127,12 @@
     const metrics = [...new Set(all.map(({ metric }) => metric))].slice(0, 1).map((metric) => page.metrics[metric]);
     const defined = new Set(all.map(({ metric }) => metric)).size === 1 && metrics.length ? ` ${metrics[0].name}: ${metrics[0].definition}; ${metrics[0].better === "neither" ? "neither way is better" : `${metrics[0].better} is better`}.` : "";
     byId("compare-verdict").textContent = sentence(all);
-    byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} The figure is contender / baseline, of the geometric means within each repetition; same is within ${verdicts.MARGIN * 100} %.`;
+    byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} The figure is contender / baseline, of the geometric means within each repetition. A difference of less than ${percent(pairs.margin())} counts as none: that is what same means.`;
     byId("compare-table").replaceChildren(all.length ? table(all, isCurrent) : h("p", {}, "No run was due in both cells of any pair."));
+    saveable(all.length > 0);
   };
 
   byId("compare-over").addEventListener("change", (event) => bedplate.choice.change({ "compare.over": event.target.value === "metric" ? null : event.target.value }));
-  bedplate.view({ name: "compare", keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.over"], place: "compare-table", draw });
+  byId("compare-margin").addEventListener("change", (event) => bedplate.choice.change({ "compare.margin": Number(event.target.value) === verdicts.MARGIN * 100 ? null : event.target.value }));
+  bedplate.view({ name: "compare", keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.over", "compare.margin"], place: "compare-table", draw });
 })();

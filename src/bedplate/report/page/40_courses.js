@@ -12,6 +12,7 @@ bedplate.courses = (() => {
   // So many at a time, that the page goes on answering meanwhile.
   const UNPACKED_AT_ONCE = 60;
   const DASHES = ["solid", "dash", "dot", "dashdot"];
+  const SECONDS_FEW = 8;
   // `inner` bounds the band of a lane from below; of many runs the lane's own column is drawn.
   const LANES = [
     { title: "tps", column: "tps", weight: 3 },
@@ -125,7 +126,9 @@ bedplate.courses = (() => {
     if (!course[lane.column]) return [];
     const phases = course.phases ? phaseOf(course) : null;
     const thin = one.turn ? { width: 1 } : {};
-    const shared = { x: course.second, yaxis, mode: "lines", connectgaps: false, name: charts.plain(label(one)), opacity: one.turn ? 0.6 : 1, ...(phases ? { customdata: phases } : {}) };
+    // A line of a few seconds is hardly seen, and one of a single second not at all.
+    const few = course.second.length <= SECONDS_FEW;
+    const shared = { x: course.second, yaxis, mode: few ? "lines+markers" : "lines", marker: { size: 7, color: charts.series(one.place) }, connectgaps: false, name: charts.plain(label(one)), opacity: one.turn ? 0.6 : 1, ...(phases ? { customdata: phases } : {}) };
     const words = `${charts.plain(page.cells[one.cell].panel)}${phases ? " · %{customdata}" : ""}<extra></extra>`;
     const inner = lane.inner && course[lane.inner];
     return [

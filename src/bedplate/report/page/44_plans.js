@@ -9,7 +9,19 @@
   let last = null;
   let kept = null;
 
-  for (const name of ["query", "left", "right"]) bedplate.choice.own(`plans.${name}`);
+  // A side is a cell and a plan of it; the address names the cell, and the plan by the start of its hash.
+  const { cellCode } = bedplate.choice;
+  const HASH_LETTERS = 8;
+  const sideCode = {
+    write: (value) => { const [cell, hash] = value.split("~"); return [`${cellCode.write(Number(cell))[0]}~${hash}`]; },
+    read: ([text]) => {
+      const at = text.lastIndexOf("~");
+      const cell = cellCode.read([at < 0 ? text : text.slice(0, at)]);
+      return cell === undefined ? undefined : `${cell}~${at < 0 ? "" : text.slice(at + 1)}`;
+    },
+  };
+  bedplate.choice.own("plans.query");
+  for (const name of ["left", "right"]) bedplate.choice.own(`plans.${name}`, { code: sideCode });
 
   // Rows of one pass, as report/tpch_document.py packs them.
   const rowsOf = (run) => kept.rows.filter((row) => row[0] === run).map(([, cell, query, plan, repetitions, settings]) => ({ cell, query, plan, repetitions, settings }));
@@ -23,7 +35,7 @@
     return found;
   };
 
-  const key = (row) => `${row.cell}/${row.plan}`;
+  const key = (row) => `${row.cell}~${(kept.plans[row.query][row.plan].hash ?? String(row.plan)).slice(0, HASH_LETTERS)}`;
   const option = (value, text, selected) => h("option", { value, selected }, text);
 
   const offer = (rows) => {
@@ -33,7 +45,7 @@
     const mine = rows.filter((row) => row.query === choice.query).sort((a, b) => a.cell - b.cell);
     const known = letters(mine);
     const several = new Set(mine.map((row) => row.cell).filter((cell, place, all) => all.indexOf(cell) !== place));
-    const pick = (wanted, other) => mine.find((row) => key(row) === wanted) ?? mine.find((row) => wanted && row.cell === Number(wanted.split("/")[0])) ?? other;
+    const pick = (wanted, other) => mine.find((row) => key(row) === wanted) ?? mine.find((row) => wanted && row.cell === Number(wanted.split("~")[0])) ?? other;
     const left = pick(choice.left, mine[0]);
     const right = pick(choice.right, mine.find((row) => row.plan !== left.plan) ?? mine.find((row) => row.cell !== left.cell) ?? left);
     const text = (row) => `${bedplate.data.cellName(row.cell)} · plan ${known.get(row.plan)}${several.has(row.cell) ? ` (repetition ${row.repetitions.join(", ")})` : ""}`;
@@ -97,11 +109,20 @@
       ...queries.map((query) => mine(cell, query).map((row) => known.get(query).get(row.plan)).sort().join(" ") || "–")]));
   };
 
+  // Without a plan there is nothing to choose and nothing to save.
+  const hasPlans = (is) => {
+    byId("choose-query").closest(".ramp").hidden = !is;
+    byId("plans-table").hidden = !is;
+    const buttons = document.querySelector("#plans-trees + .save");
+    if (buttons) buttons.hidden = !is;
+  };
+
   const nothing = (why) => {
     byId("plans-verdict").textContent = why;
     byId("plans-note").textContent = "";
     byId("plans-trees").replaceChildren();
     for (const id of ["choose-query", "choose-left", "choose-right"]) byId(id).replaceChildren();
+    hasPlans(false);
     bedplate.lazyTable("plans-table", () => h("p", {}, "No plans."));
   };
 
@@ -111,6 +132,7 @@
       nothing(`${bedplate.data.runName(last.run)} has kept no query plans; those are of passes over the queries, and of streams of them.`);
       return;
     }
+    hasPlans(true);
     const offered = offer(rows);
     const { left, right, known } = offered;
     const parted = left.plan === right.plan ? null : difference(left, right);

@@ -106,7 +106,7 @@
       asked ? "" : `There are no effects on ${page.metrics[state.metric].name}, which is no positive figure of whole runs; these are on what the run is about.`,
       `n = ${design.cells} cells in ${design.repetitions} repetition${design.repetitions === 1 ? "" : "s"}.`,
       design.judged ? `Confidence of each ratio's interval: ${(100 * design.confidence).toPrecision(4)} %.` : "Descriptions only: intervals need 3 repetitions.",
-      design.left_out ? `${design.left_out} cells lack a repetition and are left out.` : "",
+      design.left_out ? `${design.left_out} cell${design.left_out === 1 ? " lacks" : "s lack"} a repetition and ${design.left_out === 1 ? "is" : "are"} left out.` : "",
       left.length ? `Left out: ${left.join(", ")}.` : "", ...design.notes,
     ].filter(Boolean).join(" ");
     makeRoom(design);

@@ -8,7 +8,7 @@
     "distribution-plot": ["distribution-table", "chosen"], "effects-shares": ["effects-table"], "effects-ratios": ["effects-table"], "order-plot": ["order-table", "order-legend"],
     "plans-trees": ["plans-table"],
   };
-  const TABLES = ["scores-table", "scores-official", "caches-table", "checkpoints-table"];
+  const TABLES = ["compare-table", "scores-table", "scores-official", "caches-table", "checkpoints-table"];
 
   for (const [id, [table, legend]] of Object.entries(BEHIND)) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-(list|plot)$/, ""), rows: bedplate.save.rowsBehind(table), legend });
   for (const id of TABLES) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-table$/, "") });
