@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
+# `XFS (loop9): `, `BTRFS error (device loop9 state C): `; other devices have more names than one.
+_OF_A_LOOP = re.compile(r"[\w-]+(?: \w+)? \((?:device )?loop\d+\b")
 
 
 class MountRefused(BedplateError):
@@ -254,12 +256,16 @@ def _text(path: Path) -> str:
 
 
 def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002
-    """Those about this device or this driver; ext4's driver mounts ext2 and ext3 too."""
+    """Those about this device or this driver; ext4's driver mounts ext2 and ext3 too.
+
+    What a driver says of another loop device at the same time is none of them.
+    """
     drivers = {type.lower(), "ext4"} if type.startswith("ext") else {type.lower()}
     device = re.compile(rf"\b{re.escape(name)}\b")
     about = (
         message
         for message in messages
-        if device.search(message) or any(word in message.lower() for word in drivers)
+        if device.search(message)
+        or (any(word in message.lower() for word in drivers) and not _OF_A_LOOP.match(message))
     )
     return tuple(dict.fromkeys(about))

@@ -168,6 +168,23 @@ def test_the_kernels_reason_replaces_the_guesses_of_mount(
     assert reasons == caught.value.reasons
 
 
+@pytest.mark.parametrize(
+    ("said", "is_ours"),
+    [
+        ("BTRFS error (device loop9): open_ctree failed: -5", True),
+        ("BTRFS error (device loop9 state C): failed to load root csum", True),
+        ("BTRFS: device fsid 1 devid 1 transid 9 /dev/loop9", True),
+        ("btrfs: Unknown parameter 'x'", True),
+        ("btrfs_validate_extent_buffer: 1 callbacks suppressed", True),
+        ("BTRFS warning (device loop90): couldn't read tree root", False),
+        ("BTRFS error (device loop1 state C): failed to load root csum", False),
+        ("XFS (loop1): log mount failed", False),
+    ],
+)
+def test_what_is_said_of_another_loop_device_is_no_reason(said: str, *, is_ours: bool) -> None:
+    assert room._about((said,), name="loop9", type="btrfs") == ((said,) if is_ours else ())
+
+
 def test_unmount_of_nothing_is_no_error(tmp_path: Path) -> None:
     commands = Scripted()
     assert not room.unmount(tmp_path, commands=commands)

@@ -289,7 +289,8 @@ def _ask(session: Session, check: str, detected: list[str], silent: list[str]) -
 
 
 def _is_own_complaint(reason: str) -> bool:
-    return _UNREADABLE.search(reason) is not None or "connection" in reason
+    """Whether anybody would have noticed: a page that cannot be read, a server that is gone or does not answer."""
+    return _UNREADABLE.search(reason) is not None or "connection" in reason or "no answer in time" in reason
 
 
 def grave_words(text: str, most: int = 3) -> tuple[str, ...]:

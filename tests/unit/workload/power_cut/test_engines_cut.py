@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.engine.postgresql.configuration import configuration_text
+from bedplate.engine.postgresql.session import SessionFailed
 from bedplate.errors import OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
 from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.kept_log import keep_log, unpack_log
+
+if TYPE_CHECKING:
+    from bedplate.engine.postgresql.session import Session
 
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
 
@@ -77,6 +81,26 @@ def test_a_servers_log_is_quoted_for_what_is_wrong_and_not_for_its_end() -> None
     )
     assert postgresql.grave_words(log) == ("FATAL:  invalid page in block 7 of relation base/16384/16395",)
     assert postgresql.grave_words("") == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_detected"),
+    [
+        ("SELECT …: no answer in time; the session was ended", True),
+        ("the server closed the connection: no message", True),
+        ('SELECT …: ERROR:  invalid page in block 7 of relation "base/1/2"', True),
+        ("SELECT …: ERROR:  heap tuple (22,3) lacks matching index tuple within index", False),
+    ],
+)
+def test_a_check_finds_alone_what_nobody_else_would_notice(said: str, *, is_detected: bool) -> None:
+    class Refusing:
+        def rows(self, statement: str, *, timeout_s: float) -> list[list[str | None]]:
+            raise SessionFailed(said)
+
+    detected: list[str] = []
+    silent: list[str] = []
+    assert postgresql._ask(cast("Session", Refusing()), "SELECT 1", detected, silent) == []
+    assert (detected, silent) == (([said], []) if is_detected else ([], [said]))
 
 
 def test_a_whole_environment_has_what_was_promised() -> None:
