@@ -1,0 +1,162 @@
+"""Pages that are not of one plain study: filters on other workloads, studies that may not be compared, long names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.opened_page import opened
+from tests.raw_sequential_run import sequential_study
+from tests.synthetic_lmdb import synthetic_lmdb_study
+from tests.synthetic_study import Recipe, write_study
+from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+
+from bedplate.report.build import build_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(4096, 8192), repetitions=3, course_s=5)
+LONG = "w" * 10_000
+FACTOR = """() => { const { factors, cells } = bedplate.document;
+  const place = factors.findIndex(({ levels }) => levels.length < cells.length || factors.length === 1);
+  const { name, levels } = factors[place];
+  return [name, levels[0], cells.filter((cell) => cell.levels[place] === 0).length, cells.length]; }"""
+COMPARED = """async () => {
+  const { state } = bedplate.choice;
+  const judged = await bedplate.pairs.judged(bedplate.pairs.pairsOf(state), [state]);
+  return judged.map((one) => ({ word: bedplate.pairs.word(one), why: one.incomparable }));
+}"""
+
+
+def bars(page: Page, plot: str) -> int:
+    return int(page.evaluate("(id) => document.getElementById(id).data[0].y.length", plot))
+
+
+def traces(page: Page, plot: str) -> int:
+    return int(page.evaluate("(id) => document.getElementById(id).data.length", plot))
+
+
+@pytest.mark.parametrize(
+    ("write", "plot", "counted"),
+    [
+        (lambda path: synthetic_lmdb_study(path, repetitions=2), "lmdb-plot", bars),
+        (sequential_study, "raw-throughput", traces),
+        (lambda path: synthetic_tpch_study(path, TpchRecipe(repetitions=1)), "items-plot", traces),
+    ],
+    ids=["lmdb", "raw", "tpch"],
+)
+def test_filters_narrow_the_pictures_of_every_workload(
+    browser: Browser,
+    tmp_path: Path,
+    write: Callable[[Path], Path],
+    plot: str,
+    counted: Callable[[Page, str], int],
+) -> None:
+    build_report([write(tmp_path / "study")], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        factor, level, left, cells = page.evaluate(FACTOR)
+        assert left < cells
+        before = counted(page, plot)
+        page.locator("#filters > summary").click()
+        page.locator(f'#filters input[data-factor="{factor}"][value="{level}"]').check()
+        expect(page.locator("#filters > summary")).to_contain_text(f"{left} of {cells} cells")
+        page.evaluate("bedplate.sight.drawn()")
+        assert left == counted(page, plot) < before
+        page.locator("#filters-clear").click()
+        page.evaluate("bedplate.sight.drawn()")
+        assert before == counted(page, plot)
+        assert [] == found.complaints
+
+
+@pytest.fixture(scope="module")
+def unlike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two studies on one kernel and a third on another, called alike."""
+    directory = tmp_path_factory.mktemp("unlike")
+    recipes = {"before": "6.1", "again": "6.1", "after": "6.12"}
+    studies = [
+        write_study(
+            directory / name, replace(RECIPE, provenance={"kernel": kernel, "machine": "m"}, seed=number)
+        )
+        for number, (name, kernel) in enumerate(recipes.items())
+    ]
+    build_report(studies, directory / "report.html")
+    return directory / "report.html"
+
+
+def test_what_may_not_be_compared_stands_side_by_side(browser: Browser, unlike: Path) -> None:
+    with opened(browser, unlike) as found:
+        page = found.page
+        page.evaluate("bedplate.choice.change({ baseline: { factor: 'study', level: 'before' } })")
+        judged = page.evaluate(COMPARED)
+        apart = [one for one in judged if one["word"] == "side by side"]
+        assert len(judged) == 2 * len(apart) > 0
+        assert {"kernel: 6.1, 6.12"} == {reason for one in apart for reason in one["why"]}
+        rows = page.locator("#compare-table tbody tr")
+        expect(rows).to_have_count(len(judged))
+        expect(rows.locator(".judged.apart")).to_have_count(len(apart))
+        expect(page.locator("#compare-verdict")).to_contain_text(f"of {len(judged) - len(apart)} comparison")
+        page.select_option("#heat-show", label="difference to the baseline")
+        expect(page.locator("#heat-list td.difference.apart small", has_text="side by side")).to_have_count(
+            len(apart)
+        )
+        assert [] == found.complaints
+
+
+def test_studies_are_called_by_their_names_and_told_once(browser: Browser, unlike: Path) -> None:
+    with opened(browser, unlike) as found:
+        page = found.page
+        assert RECIPE.title == page.locator("h1").inner_text()
+        assert ["before", "again", "after"] == page.locator(".studies strong").all_inner_texts()
+        assert page.locator(".page-head .note").count() == 1
+        names = page.locator("#answer h3").all_inner_texts()
+        assert {"before", "again", "after"} <= set(names)
+        assert "· again" in page.evaluate("bedplate.data.cellName(bedplate.document.cells.length / 3)")
+        assert [] == found.complaints
+
+
+def test_what_same_means_is_chosen_and_stands_in_the_address(browser: Browser, unlike: Path) -> None:
+    with opened(browser, unlike) as found:
+        page = found.page
+        page.evaluate("bedplate.choice.change({ baseline: { factor: 'study', level: 'before' } })")
+        expect(page.locator("#compare-note")).to_contain_text("less than 5\u00a0%")
+        narrow = page.evaluate(COMPARED)
+        page.select_option("#compare-margin", label="20 %")
+        expect(page.locator("#compare-note")).to_contain_text("less than 20\u00a0%")
+        words = {one["word"] for one in page.evaluate(COMPARED)}
+        assert "same within 20 %" in words
+        assert narrow != page.evaluate(COMPARED)
+        with page.expect_download() as waiting:
+            page.locator("#compare-table + .save button", has_text="CSV").click()
+        assert "same within 20 %" in waiting.value.path().read_text(encoding="utf-8-sig")
+        page.wait_for_url("**compare.margin=20*")
+        page.select_option("#compare-margin", label="5 %")
+        expect(page.locator("#compare-note")).to_contain_text("less than 5\u00a0%")
+        page.wait_for_url(lambda url: "compare.margin" not in url)
+        assert [] == found.complaints
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_of_ten_thousand_letters_stay_within_the_answer(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    recipe = replace(RECIPE, title=LONG, mount_options=((LONG,),), failed=((1, 1),), suspect=((2, 1),))
+    build_report([write_study(tmp_path / "study", recipe)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html", width=width) as found:
+        page = found.page
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        within = page.evaluate(
+            "[...document.querySelectorAll('#answer, #answer .said, #answer .finding')]"
+            ".every((one) => one.scrollWidth <= one.clientWidth + 1)"
+        )
+        assert within
+        assert page.locator("#answer .said li").count() > 0
+        assert [] == found.complaints
