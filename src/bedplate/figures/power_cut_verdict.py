@@ -81,6 +81,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
         refused=refused,
         of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
         journal_lost=cuts.recording.loses_journal,
+        idle=sum(map(_is_idle, cuts.points)),
     )
 
 
@@ -120,6 +121,11 @@ def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[s
         if not record.point.control:
             counts.setdefault(record.point.profile.value, Counter())[finding_of(record, recording)] += 1
     return {name: Tally.together([Tally(found)]) for name, found in sorted(counts.items())}
+
+
+def _is_idle(record: PointRecord) -> bool:
+    point = record.point
+    return not point.control and point.profile is not Profile.ORDERED and record.volatile_writes == 0
 
 
 def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:

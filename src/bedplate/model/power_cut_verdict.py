@@ -87,7 +87,8 @@ class Verdict:
 
     `volatile_cache` and `protected_cache` are classes of durability, None where no cut asked. Neither is there where the
     verdict is `refused`: the reasons say what in the experiment itself does not hold. `volatile` and `protected` count
-    the cuts that are no controls, `profiles` the same by profile. `of_the_cell` is False where a journal that the cell has in
+    the cuts that are no controls, `profiles` the same by profile. `idle` are those of a volatile cache at which no write
+    waited for a flush: whatever a device does to its cache, they find nothing. `of_the_cell` is False where a journal that the cell has in
     memory was kept, so that the verdict is one on another journal.
     """
 
@@ -102,6 +103,7 @@ class Verdict:
     refused: tuple[str, ...] = ()
     of_the_cell: bool = True
     journal_lost: bool = False
+    idle: int = 0
 
     @property
     def all(self) -> Tally:
@@ -133,24 +135,26 @@ def measured(verdict: Verdict, declared: Durability | None) -> Durability | None
             "volatile",
             verdict.volatile_cache,
             verdict.volatile,
+            verdict.idle,
             declared.volatile_cache if declared else UNKNOWN,
         ),
         (
             "protected",
             verdict.protected_cache,
             verdict.protected,
+            0,
             declared.protected_cache if declared else UNKNOWN,
         ),
     )
     reasons = []
     classes = []
-    for name, found, tally, said in sides:
+    for name, found, tally, idle, said in sides:
         if found is None:
             classes.append(said)
             reasons.append(f"{name} cache: not cut, so {said} is as declared")
             continue
         reasons.append(f"{name} cache: {cut_words(tally)}")
-        stands, why = _standing(found, said, tally, verdict.loss) if declared else (found, "")
+        stands, why = _standing(found, said, tally.cuts - idle, verdict.loss) if declared else (found, "")
         classes.append(stands)
         if why:
             reasons.append(f"{name} cache: {why}")
@@ -174,14 +178,17 @@ def classes_of(volatile: Tally, protected: Tally) -> tuple[str | None, str | Non
     return (worst(first, second) if first and second else first), second
 
 
-def _standing(found: str, said: str, tally: Tally, loss: Loss) -> tuple[str, str]:
-    """The class that stands of what was measured and declared, and why it is not what was measured."""
+def _standing(found: str, said: str, telling: int, loss: Loss) -> tuple[str, str]:
+    """The class that stands of what was measured and declared, and why it is not what was measured.
+
+    `telling` are the cuts that could have found something.
+    """
     if found == UNSAFE or CLASSES.index(found) >= CLASSES.index(said):
         return found, ""
-    if tally.cuts < CUTS_FOR_MORE:
+    if telling < CUTS_FOR_MORE:
         return (
             said,
-            f"{said} as declared, as {tally.cuts} cuts are too few to promise more ({CUTS_FOR_MORE} may)",
+            f"{said} as declared, as {telling} cuts are too few to promise more ({CUTS_FOR_MORE} may)",
         )
     if found == DURABLE and (loss.bound_ms is not None or loss.bound_transactions is not None):
         return BOUNDED_LOSS, "no cut lost any, which the engine's settings allow all the same"
@@ -190,6 +197,10 @@ def _standing(found: str, said: str, tally: Tally, loss: Loss) -> tuple[str, str
 
 def _asides(verdict: Verdict) -> list[str]:
     found = []
+    if verdict.idle:
+        found.append(
+            f"nothing waited for a flush at {verdict.idle} of the {verdict.volatile.cuts} with a volatile cache"
+        )
     if verdict.journal_lost:
         found.append("the journal stood in memory and was gone after each cut")
     if verdict.all.of(NEEDS_FSCK):

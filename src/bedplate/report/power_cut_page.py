@@ -100,6 +100,8 @@ def _notes(run: CutRun) -> Iterator[str]:
         yield "the journal in RAM was kept, as if it stood on a device of its own"
     if run.verdict.journal_lost:
         yield "the journal stood in memory and was gone after each cut"
+    if run.verdict.idle:
+        yield f"nothing waited for a flush at {run.verdict.idle} of {run.verdict.volatile.cuts} cuts with a volatile cache"
     controls = run.verdict.controls
     yield f"controls: {controls.bad} of {controls.cuts} bad"
 

@@ -118,6 +118,7 @@ def _document(run: CutRun) -> dict[str, Any]:
         "declared": to_json(run.declared),
         "disagreement": disagreement(run.declared, run.measured),
         "window_bytes": verdict.window_bytes,
+        "idle": verdict.idle,
         "volatile": _counts(verdict.volatile),
         "protected": _counts(verdict.protected),
         "controls": _counts(verdict.controls),

@@ -360,6 +360,20 @@ def test_few_cuts_promise_no_more_than_was_declared_and_one_bad_cut_less(tmp_pat
     assert "volatile cache: declared unsafe, measured durable" in found.reasons
 
 
+def test_cuts_at_which_nothing_was_at_risk_promise_nothing(tmp_path: Path) -> None:
+    declared = Durability("unsafe", "durable", "declared")
+    kinds = (*points_of({}), *controls())
+    points = tuple(replace(each, volatile_writes=0) if each.point.number % 8 < 4 else each for each in kinds)
+    verdict = judged(tmp_path, good(points=points, durability=declared))
+    assert verdict.idle == 15
+    enough = replace(verdict, volatile=Tally({"ok": CUTS_FOR_MORE + verdict.idle}))
+    for idle, stands in ((15, DURABLE), (16, UNSAFE)):
+        found = measured(replace(enough, idle=idle), declared)
+        assert found is not None
+        assert found.volatile_cache == stands
+        assert f"nothing waited for a flush at {idle} of the 87 with a volatile cache" in found.reasons
+
+
 def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(tmp_path: Path) -> None:
     declared = Durability("bounded loss", "bounded loss", "declared")
     verdict = replace(
