@@ -39,7 +39,7 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     table = plain_table()
     table.add_column("cell", overflow="fold", min_width=14, max_width=26)
     for head in ("volatile\ncache", "protected\ncache"):
-        table.add_column(head, overflow="fold", max_width=16)
+        table.add_column(head, overflow="fold", max_width=17)
     table.add_column("lost", justify="right", no_wrap=True)
     table.add_column("again\ns", justify="right", no_wrap=True)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
