@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.compared import study_names
+from bedplate.report.failures import failures
 from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.page_parts import ranked
@@ -130,18 +131,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A run that failed, is suspect or is missing; `logs` is a folder within the study, which is called `study`."""
-
-    kind: str
-    cell: str
-    repetition: str
-    reasons: tuple[str, ...]
-    logs: str
-    study: str = ""
-
-
-@dataclass(frozen=True)
 class FlushRow:
     """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of `COUNTED`; `index` is the cell's on the page."""
 
@@ -217,9 +206,7 @@ def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
         "defined": _defined(overviews),
         "counted": COUNTED,
         "failures": [
-            replace(failure, study=name)
-            for name, found in zip(names, overviews, strict=True)
-            for failure in _failures(found)
+            failure for name, found in zip(names, overviews, strict=True) for failure in failures(found, name)
         ],
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
@@ -469,57 +456,3 @@ def _largest(found: Overview, run: tuple[str, str]) -> float:
         value for cell in found.cells for m in found.of(cell, run) if (value := m.value(metric)) is not None
     ]
     return max(values, default=0.0) * 1.03
-
-
-def _failures(found: Overview) -> list[Failure]:
-    """One entry per visit that failed and per run that failed, is suspect or is missing."""
-    entries: dict[Failure, None] = {}
-    for m in found.measurements:
-        if m.trouble is None:
-            continue
-        cell = found.cells[m.cell].label.full if m.cell in found.cells else "canary"
-        entries[
-            Failure(
-                kind=m.trouble.value,
-                cell=f"{cell} · {m.run}" if m.figures else cell,
-                repetition=f"{'canary ' if m.canary else ''}{m.repetition}",
-                reasons=m.reasons or ("no reason was recorded",),
-                logs=_logs(found, m),
-            )
-        ] = None
-    return [*entries, *_earlier_attempts(found)]
-
-
-def _logs(found: Overview, m: Measurement) -> str:
-    if m.directory is not None:
-        return str(m.directory.relative_to(found.study.directory) / "logs")
-    for visit in found.study.visits:
-        key = visit.record.key
-        if (key.cell, key.dataset, key.repetition, key.attempt) == (
-            m.cell,
-            m.dataset,
-            m.repetition,
-            m.attempt,
-        ):
-            return str(visit.directory.relative_to(found.study.directory) / "logs")
-    return ""
-
-
-def _earlier_attempts(found: Overview) -> list[Failure]:
-    """Attempts that a later one replaced: nothing is overwritten, nothing is hidden."""
-    latest: dict[tuple[str, str, int, bool], int] = {}
-    for visit in found.study.visits:
-        key = visit.record.key
-        place = (key.cell, key.dataset, key.repetition, key.canary)
-        latest[place] = max(latest.get(place, 0), key.attempt)
-    return [
-        Failure(
-            kind="replaced",
-            cell=found.cells[key.cell].label.full if key.cell in found.cells else "canary",
-            repetition=f"{key.repetition}, attempt {key.attempt}",
-            reasons=visit.record.reasons or (f"the visit was {visit.record.outcome.value}",),
-            logs=str(visit.directory.relative_to(found.study.directory) / "logs"),
-        )
-        for visit in found.study.visits
-        if (key := visit.record.key).attempt < latest[key.cell, key.dataset, key.repetition, key.canary]
-    ]
