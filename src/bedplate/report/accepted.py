@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.errors import PlanError
 from bedplate.model.visit import Validity
 
 if TYPE_CHECKING:
@@ -21,29 +20,12 @@ if TYPE_CHECKING:
 def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:
     """The studies with those suspect runs trusted of which every doubt contains one of `words`; small letters do.
 
-    Only what stands for single runs is changed, and the marks: summaries keep what they were made of. PlanError for words
-    of which one is in no doubt at all, as they would accept nothing.
+    Only what stands for single runs is changed, and the marks: summaries keep what they were made of. Words that are in no
+    doubt accept nothing; what is still left out is counted beside the verdicts as ever.
     """
     wanted = tuple(word.casefold() for word in words)
     if not wanted:
         return tuple(overviews)
-    doubts = {
-        reason.casefold()
-        for found in overviews
-        for m in found.measurements
-        if m.validity is Validity.SUSPECT
-        for reason in m.reasons
-    }
-    idle = [
-        word for word, small in zip(words, wanted, strict=True) if not any(small in doubt for doubt in doubts)
-    ]
-    if idle and doubts:
-        raise PlanError(
-            *(
-                f"--accept {word!r}: no suspect run has a doubt with these words; `bedplate show` lists them"
-                for word in idle
-            )
-        )
     return tuple(_accepting(found, wanted, words) for found in overviews)
 
 

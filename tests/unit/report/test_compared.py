@@ -132,8 +132,8 @@ def test_a_doubt_that_is_accepted_counts_and_is_told(tmp_path: Path) -> None:
     found = ask(study, contender="type=xfs", accepted=(doubts[0][:20].upper(),))
     assert [(5, 0), (5, 0)] == [(c.comparison.n, c.comparison.suspect) for c in found.compared]
     assert "2 suspect runs count here" in printed(found)
-    with pytest.raises(PlanError, match="no suspect run has a doubt with these words"):
-        ask(study, contender="type=xfs", accepted=("the moon was full",))
+    other = ask(study, contender="type=xfs", accepted=("the moon was full",))
+    assert [(3, 2), (5, 0)] == [(c.comparison.n, c.comparison.suspect) for c in other.compared]
 
 
 def test_identical_cells_are_said_to_be_and_not_compared(tmp_path: Path) -> None:
