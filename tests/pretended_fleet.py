@@ -32,7 +32,7 @@ class PretendedSlurm(Slurm):
             place = folder.result(visit.number)
             place.mkdir()
             (place / "visit.json").write_text(codec.dumps(_record(request)))
-        folder.note_end(JobEnd("done", "every visit has ended", time.time()))
+        folder.note_end(JobEnd("done", "every visit has ended", time.time(), results=len(job.visits)))
         number = str(len(self._jobs) + 1)
         self._jobs[job.name] = JobState(number, "COMPLETED", "None", job.name, job.node)
         self.cpu_s += time.process_time() - started

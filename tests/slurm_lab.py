@@ -142,6 +142,14 @@ class SlurmLab:
         )
         assert wait_until(munge.exists, deadline_s=20), (self.base / "munge.log").read_text()
 
+    def impatient(self) -> dict[str, str]:
+        """An environment in which Slurm's commands notice at once that their controller is away."""
+        # Beside the other, where gres.conf is.
+        configuration = self.base / "impatient.conf"
+        text = (self.base / "slurm.conf").read_text()
+        configuration.write_text(text.replace("MessageTimeout=5", "MessageTimeout=1"))
+        return {"SLURM_CONF": str(configuration)}
+
     def start_daemon(self, name: str) -> None:
         configuration = str(self.base / "slurm.conf")
         if name == "slurmctld":

@@ -57,10 +57,11 @@ class Fleet:
             for path in (place, self.behaviour):
                 os.chown(path, 65534, 65534)
 
-    def start(self, repetitions: int = 2, time: str = "10 min") -> subprocess.Popen[str]:
-        return self.lab.start_python(
-            "-m", "tests.fleet_driver", self.study, self.behaviour, str(repetitions), time
-        )
+    def start(
+        self, repetitions: int = 2, time: str = "10 min", *, environment: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        words = ("-m", "tests.fleet_driver", self.study, self.behaviour, str(repetitions), time)
+        return self.lab.start_python(*words, environment=environment)
 
     def end(self, process: subprocess.Popen[str], *, deadline_s: float = 60) -> tuple[str, dict[str, Any]]:
         said, _ = process.communicate(timeout=deadline_s)
@@ -208,7 +209,7 @@ def test_a_job_that_is_put_back_does_not_begin_twice(fleet: Fleet) -> None:
 
 def test_a_controller_that_is_away_is_waited_for(fleet: Fleet) -> None:
     fleet.hold("n1")
-    start = fleet.start(repetitions=1)
+    start = fleet.start(repetitions=1, environment=fleet.lab.impatient())
     fleet.wait_for_lines("begun", 1, "n1")
     fleet.lab.kill_daemon("slurmctld", signal.SIGTERM)
     assert start.stdout is not None

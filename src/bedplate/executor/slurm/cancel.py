@@ -59,7 +59,11 @@ def cancel_jobs(
     running: list[tuple[JobFolder, JobOrder, JobState]] = []
     for folder, order in folders:
         state = listing.get(order.name)
-        if state is None or state.has_ended:
+        if state is None:
+            # One that a start is about to submit finds its order taken.
+            folder.take(Claim(WITHDRAWN))
+            continue
+        if state.has_ended:
             continue
         if state.state == "PENDING" and folder.take(Claim(WITHDRAWN)):
             slurm.cancel(state.job)

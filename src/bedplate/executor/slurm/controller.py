@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood, RequirementMissing
-from bedplate.executor.slurm.payload import WARNING_S
+from bedplate.executor.slurm.payload import WARNED_FROM_S, WARNING_S
 from bedplate.host.command import Commands
 from bedplate.host.requirement import find_tool
 
@@ -26,10 +26,14 @@ _PROGRAMS = ("sbatch", "squeue", "scancel", "scontrol")
 # A controller that is down is noticed by its commands after some nine seconds.
 _LIMIT_S = 30.0
 _SUBMIT_LIMIT_S = 60.0
-# A shorter job would be told of its end before it began.
-_WARNED_FROM_S = 1200.0
 _FIELDS = "%i|%T|%r|%j|%N"
 _NUMBER = re.compile(r"\d+")
+# What a user's shell may set for these commands and what would hide jobs from us, or have them wait, ask or be many.
+_UNWANTED = re.compile(r"SQUEUE_\w+|SCANCEL_\w+|SBATCH_(WAIT|ARRAY_INX|GET_USER_ENV)", re.ASCII)
+# AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, and others of that kind.
+_NO_ROOM = re.compile(r"\w+SubmitJobs?\w*Limit", re.ASCII)
+# Why a job waits where nothing is amiss.
+_ORDINARY = frozenset({"None", "", "Resources", "Priority"})
 # What sbatch says where the controller did not answer, so that it is not known whether there is a job.
 _SILENT = (
     "Unable to contact slurm controller",
@@ -52,6 +56,10 @@ ENDED = frozenset(
 
 class ControllerSilent(BedplateError):
     """The controller did not answer; what became of jobs is not known now."""
+
+
+class NoRoom(BedplateError):
+    """Slurm takes no further job of this user until one of theirs has ended."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,11 @@ class JobState:
         return self.state in {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
 
     @property
+    def waits_for(self) -> str | None:
+        """Why it waits, where that is more than its turn: a node that is down, a limit that it exceeds, a person."""
+        return self.reason if self.waits and self.reason not in _ORDINARY else None
+
+    @property
     def words(self) -> str:
         """`NODE_FAIL (NodeDown)`."""
         return f"{self.state} ({self.reason})" if self.reason not in {"", "None"} else self.state
@@ -95,10 +108,15 @@ class Slurm:
         self._commands = commands or Commands()
 
     def submit(self, arguments: Sequence[str]) -> str:
-        """Slurm's number of the new job. ControllerSilent where it is not known whether there is one."""
+        """Slurm's number of the new job. ControllerSilent where it is not known whether there is one.
+
+        NoRoom where there are too many jobs of this user already.
+        """
         try:
-            done = self._commands.run(["sbatch", "--parsable", *arguments], timeout_s=_SUBMIT_LIMIT_S)
+            done = self._commands.run(_alone("sbatch", "--parsable", *arguments), timeout_s=_SUBMIT_LIMIT_S)
         except CommandFailed as error:
+            if _NO_ROOM.search(error.output):
+                raise NoRoom(*error.reasons) from error
             if any(words in f"{error}\n{error.output}" for words in _SILENT):
                 raise ControllerSilent(*error.reasons) from error
             raise
@@ -112,10 +130,10 @@ class Slurm:
         """Every job of this user that Slurm still knows, ended ones too, by its name."""
         try:
             done = self._commands.run(
-                [
+                _alone(
                     *("squeue", "--noheader", "--states=all"),
                     *(f"--user={os.getuid()}", f"--format={_FIELDS}"),
-                ],
+                ),
                 timeout_s=_LIMIT_S,
             )
         except CommandFailed as error:
@@ -141,11 +159,17 @@ class Slurm:
 
     def _cancel(self, words: list[str]) -> None:
         try:
-            self._commands.run(["scancel", *words], timeout_s=_LIMIT_S)
+            self._commands.run(_alone("scancel", *words), timeout_s=_LIMIT_S)
         except CommandFailed as error:
             if any(silent in f"{error}\n{error.output}" for silent in _SILENT):
                 raise ControllerSilent(*error.reasons) from error
             raise
+
+
+def _alone(*words: str) -> list[str]:
+    """A command without those variables of this shell that would change what it means."""
+    unset = [word for name in sorted(os.environ) if _UNWANTED.fullmatch(name) for word in ("-u", name)]
+    return ["env", *unset, *words] if unset else list(words)
 
 
 def parse_jobs(text: str) -> Mapping[str, JobState]:
@@ -157,10 +181,11 @@ def parse_jobs(text: str) -> Mapping[str, JobState]:
     for line in text.splitlines():
         if not line.strip():
             continue
-        fields = line.split("|")
-        if len(fields) != 5 or not _NUMBER.match(fields[0]):
+        # A user's other jobs have what names they like; a node's has no such sign.
+        fields = line.split("|", 3)
+        if len(fields) != 4 or "|" not in fields[3] or not _NUMBER.match(fields[0]):
             raise OutputNotUnderstood("squeue", expected="job|state|reason|name|node", found=line)
-        job, state, reason, name, node = (field.strip() for field in fields)
+        job, state, reason, name, node = (field.strip() for field in (*fields[:3], *fields[3].rsplit("|", 1)))
         found[name] = JobState(job, state, reason, name, node)
     return found
 
@@ -192,7 +217,7 @@ def submission(
         # Slurm replaces %j and the like in this one.
         f"--output={str(log).replace('%', '%%')}",
         *("--open-mode=append", "--chdir=/"),
-        *([f"--signal=B:TERM@{WARNING_S:.0f}"] if limit_s >= _WARNED_FROM_S else []),
+        *([f"--signal=B:TERM@{WARNING_S:.0f}"] if limit_s >= WARNED_FROM_S else []),
         f"--export={','.join(exported) or 'NIL'}",
         *(f"{option}={value}" for option, value in asked.items() if value is not None),
         str(script),

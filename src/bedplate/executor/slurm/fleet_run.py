@@ -2,7 +2,8 @@
 
 May be killed and started again at any time: what a job does stands in its folder, and a start first finds
 the jobs of those before it. At most two jobs of a node wait or run at once. A repetition whose job was lost is
-not tried again by itself: what its visits were, and why, is told, and the same command submits them anew.
+not tried again by itself: what its visits were, and why, is told, and the same command submits them anew. That
+holds of jobs that were lost or cancelled while nobody watched, too: the start that finds them is that command.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed, RequirementMissing, StudyError
+from bedplate.errors import BedplateError, CommandFailed, RequirementMissing, StudyError
 from bedplate.executor.keeping import Desk
 from bedplate.executor.known_answers import KnownAnswers
 from bedplate.executor.labels import Labels
 from bedplate.executor.slurm.collection import Collector
-from bedplate.executor.slurm.controller import ControllerSilent, submission
+from bedplate.executor.slurm.controller import ControllerSilent, NoRoom, submission
 from bedplate.executor.slurm.job_folder import (
     ORDER_VERSION,
     WITHDRAWN,
@@ -27,7 +29,7 @@ from bedplate.executor.slurm.job_folder import (
     Settled,
     Submission,
 )
-from bedplate.executor.slurm.judgement import Fate, Judge, Verdict
+from bedplate.executor.slurm.judgement import FILE_GRACE_S, LISTING_GRACE_S, Fate, Judge, Verdict
 from bedplate.executor.slurm.layout import FleetLayout, job_script, launcher
 from bedplate.executor.study_run import Tally
 from bedplate.model.visit import Outcome
@@ -66,8 +68,8 @@ class Manner:
     command: tuple[str, ...] | None = None
     needs_root: bool = True
     pause_s: float = 5.0
-    file_grace_s: float = 15.0
-    listing_grace_s: float = 30.0
+    file_grace_s: float = FILE_GRACE_S
+    listing_grace_s: float = LISTING_GRACE_S
     exported: tuple[str, ...] = ()
 
     @classmethod
@@ -83,11 +85,17 @@ class Manner:
 
 @dataclass
 class _Live:
-    """A job of which results may come."""
+    """A job of which results may come.
+
+    `is_over` of an earlier start's job that Slurm has never listed as living since: whoever gave the command again
+    means what it left, too. `told` is why it waits, as it was last said.
+    """
 
     folder: JobFolder
     order: JobOrder
     judge: Judge
+    is_over: bool = False
+    told: str | None = None
 
 
 class FleetRun:
@@ -126,6 +134,7 @@ class FleetRun:
         self._completed = self._failed = 0
         self._total = 0
         self._silent_since: float | None = None
+        self._is_full = False
 
     def run(self, due: Sequence[ScheduledVisit]) -> Tally:
         """Find the jobs of earlier starts, submit what is due beside them, collect until all have ended."""
@@ -151,6 +160,7 @@ class FleetRun:
         """Jobs of earlier starts, whose results come to this one."""
         for folder in self._layout.jobs.unsettled():
             live = self._watched(folder, folder.order)
+            live.is_over = True
             self._live.append(live)
             submitted = folder.submission
             number = f"Slurm job {submitted.job}" if submitted else "a job whose submission nobody saw end"
@@ -163,20 +173,43 @@ class FleetRun:
 
     def _step(self) -> bool:
         """Submit, collect, judge once; False when nothing is left to wait for."""
+        self._submit_what_may()
         if self._layout.cancelled.exists() and any(self._waiting.values()):
             self._display.note("cancelled: no further job is submitted")
             self._waiting.clear()
-        for node, blocks in self._waiting.items():
-            while blocks and sum(live.order.node == node for live in self._live) < JOBS_PER_NODE:
-                if not self._submit(blocks.popleft()):
-                    blocks.clear()
-        listing = self._listing() if self._live else {}
+        listing = self._listing() if self._live or self._silent_since is not None else {}
         for live in tuple(self._live):
             self._collect(live)
-            verdict = live.judge.judge(live.folder, live.order, listing, now_s=time.monotonic())
+            self._look(live, None if listing is None else listing.get(live.order.name))
+            verdict = live.judge.judge(
+                live.folder, live.order, listing, results=partial(self._kept, live), now_s=time.monotonic()
+            )
             if verdict is not None:
                 self._settle(live, verdict)
         return bool(self._live) or any(self._waiting.values())
+
+    def _submit_what_may(self) -> None:
+        """As many jobs as nodes may have, while the controller answers and takes them."""
+        for node, blocks in self._waiting.items():
+            while blocks and sum(live.order.node == node for live in self._live) < JOBS_PER_NODE:
+                if self._is_full or self._silent_since is not None or self._layout.cancelled.exists():
+                    return
+                if not self._submit(blocks.popleft()):
+                    blocks.clear()
+
+    def _look(self, live: _Live, state: JobState | None) -> None:
+        """Note that a job lives, and say why one waits where it is not for its turn."""
+        if state is None:
+            return
+        if not state.has_ended:
+            live.is_over = False
+        why = state.waits_for
+        if why is not None and why != live.told:
+            self._display.note(f"Slurm job {state.job} on {live.order.node} waits: {why}")
+        live.told = why
+
+    def _kept(self, live: _Live) -> int:
+        return sum(self._collector.is_kept(visit.key) for visit in live.order.visits)
 
     def _listing(self) -> Mapping[str, JobState] | None:
         """Slurm's word; None while the controller is silent, which ends at the study's own deadline."""
@@ -226,6 +259,10 @@ class FleetRun:
             node_identity=None if facts is None else facts.identity,
         )
         folder.lay_out(order, requests, job_script(manner.words, folder.directory))
+        if self._layout.cancelled.exists():
+            # `bedplate cancel` sees this order, or this sees its word.
+            self._take_back(folder, f"repetition {block.repetition} on {block.node} was cancelled", told=True)
+            return False
         words = submission(
             self._fleet,
             name=order.name,
@@ -241,10 +278,12 @@ class FleetRun:
             # There may be a job: it is looked for by its name, and its claim decides.
             self._display.note(f"not known whether a job was submitted: {error.reasons[0]:.160}")
             self._live.append(self._watched(folder, order))
+            self._silent_since = time.monotonic()
             return True
+        except NoRoom as error:
+            return self._put_off(folder, block, error)
         except CommandFailed as error:
-            folder.take(Claim(WITHDRAWN))
-            self._refused(folder, block, error)
+            self._refuse(folder, block, error)
             return False
         folder.note_submission(Submission(number_of_job, time.time()))
         self._live.append(self._watched(folder, order))
@@ -253,11 +292,29 @@ class FleetRun:
         )
         return True
 
-    def _refused(self, folder: JobFolder, block: Block, error: CommandFailed) -> None:
+    def _refuse(self, folder: JobFolder, block: Block, error: BedplateError) -> None:
         sentence = f"repetition {block.repetition} on {block.node} was not submitted: {error.reasons[0]}"
+        self._take_back(folder, sentence, told=True)
+
+    def _put_off(self, folder: JobFolder, block: Block, error: NoRoom) -> bool:
+        """Submit it when one of the study's jobs has ended; False where there is none to wait for."""
+        if not self._live:
+            self._refuse(folder, block, error)
+            return False
+        sentence = f"Slurm takes no more jobs of this user now, {len(self._live)} of the study wait or run"
+        self._display.note(f"{sentence}: {error.reasons[0]:.160}")
+        self._take_back(folder, sentence, told=False)
+        self._waiting[block.node].appendleft(block)
+        self._is_full = True
+        return True
+
+    def _take_back(self, folder: JobFolder, sentence: str, *, told: bool) -> None:
+        """An order that no job has and none shall have; `told` counts it among what is left behind."""
+        folder.take(Claim(WITHDRAWN))
         folder.note_settled(Settled("", sentence, time.time()))
-        self._left.append(sentence)
-        self._display.note(sentence)
+        if told:
+            self._left.append(sentence)
+            self._display.note(sentence)
 
     def _limit_s(self, block: Block) -> float:
         if self._fleet.time_s is not None:
@@ -307,10 +364,12 @@ class FleetRun:
             verdict = replace(verdict, sentence=sentence)
         live.folder.note_settled(Settled(verdict.state, verdict.sentence, time.time()))
         self._live.remove(live)
+        self._is_full = False
         if not missing:
             return
         visits = [self._collector.visit_of(visit.key) for visit in missing]
-        if verdict.fate is Fate.WITHDRAWN or (verdict.fate is Fate.LIMIT and has_progress):
+        goes_on = verdict.fate is Fate.WITHDRAWN or (verdict.fate is Fate.LIMIT and has_progress)
+        if goes_on or live.is_over:
             self._waiting[live.order.node].extendleft(reversed(blocks_of(visits)))
             self._display.note(f"{verdict.sentence}; {len(visits)} visits of it are submitted again")
             return

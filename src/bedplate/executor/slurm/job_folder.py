@@ -91,11 +91,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended in order. `why` is `done`, `stopped`, `limit` or `refused`, with a sentence."""
+    """How a job ended in order. `why` is `done`, `stopped`, `limit` or `refused`, with a sentence.
+
+    `results` is how many it left in its folder: on a shared file system they may be seen later than this.
+    """
 
     why: str
     sentence: str
     wall_s: float
+    results: int = 0
 
 
 @dataclass(frozen=True)

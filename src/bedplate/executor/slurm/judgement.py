@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from bedplate.executor.slurm.job_folder import WITHDRAWN, Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from bedplate.executor.slurm.controller import JobState
     from bedplate.executor.slurm.job_folder import JobEnd, JobFolder, JobOrder
 
-# Files of another machine appear on a shared file system some seconds after they were written.
-FILE_GRACE_S = 15.0
+# Files of another machine appear on a shared file system some time after they were written: NFS may go by what it
+# knows of a folder for a minute (acdirmax in nfs(5)).
+FILE_GRACE_S = 75.0
 # A job that was submitted a moment ago may not be listed yet.
 LISTING_GRACE_S = 30.0
 
@@ -54,16 +55,25 @@ class Judge:
         self._listing_grace_s = listing_grace_s
         self._ended_since_s: float | None = None
         self._missing_since_s: float | None = None
+        self._was_taken = False
 
     def judge(
-        self, job: JobFolder, order: JobOrder, listing: Mapping[str, JobState] | None, *, now_s: float
+        self,
+        job: JobFolder,
+        order: JobOrder,
+        listing: Mapping[str, JobState] | None,
+        *,
+        results: Callable[[], int],
+        now_s: float,
     ) -> Verdict | None:
         """What became of the job; None while it waits or lives, or while nobody can tell.
 
-        `listing` is Slurm's word, None where the controller is silent; `now_s` a monotonic clock. Makes
-        sure, of a job that never began, that it never will.
+        `listing` is Slurm's word, None where the controller is silent; `results` says how many of the job's
+        have been seen; `now_s` is a monotonic clock. Makes sure, of a job that never began, that it never will.
         """
         end = job.end
+        if end is not None and results() < end.results and not self._has_waited(now_s):
+            return None
         if end is not None and end.why in {"done", "limit", "refused"}:
             fate = {"done": Fate.DONE, "limit": Fate.LIMIT}.get(end.why, Fate.LOST)
             return Verdict(fate, f"{self._called(job, order)}: {end.sentence}")
@@ -74,43 +84,47 @@ class Judge:
             return self._not_listed(job, order, end, now_s)
         self._missing_since_s = None
         if state.is_held:
-            return self._sealed(job, Verdict(Fate.LOST, self._sentence(job, order, state), state.state))
+            return _sealed(job, Verdict(Fate.LOST, self._sentence(job, order, state), state.state))
         # A job that began and waits was put back; it would find its order taken. A listing may be older than that.
         put_back = state.waits and job.is_taken()
         if not state.has_ended and not put_back:
             self._ended_since_s = None
             return None
-        self._ended_since_s = self._ended_since_s or now_s
-        if (end is None or put_back) and now_s - self._ended_since_s < self._file_grace_s:
+        if (end is None or put_back) and not self._has_waited(now_s):
             return None
         fate = {"TIMEOUT": Fate.LIMIT, "CANCELLED": Fate.STOPPED, "PREEMPTED": Fate.STOPPED}.get(
             state.state, Fate.LOST if end is None else Fate.STOPPED
         )
-        return self._sealed(job, Verdict(fate, self._sentence(job, order, state), state.state))
+        return _sealed(job, Verdict(fate, self._sentence(job, order, state), state.state))
+
+    def _has_waited(self, now_s: float) -> bool:
+        """Whether files of the job had time to appear since it was first seen to have ended."""
+        self._ended_since_s = self._ended_since_s or now_s
+        return now_s - self._ended_since_s >= self._file_grace_s
 
     def _not_listed(
         self, job: JobFolder, order: JobOrder, end: JobEnd | None, now_s: float
     ) -> Verdict | None:
         if end is not None:
             return Verdict(Fate.STOPPED, f"{self._called(job, order)}: {end.sentence}")
-        self._missing_since_s = self._missing_since_s or now_s
+        # One that has begun since Slurm was asked is in its next listing.
+        began, self._was_taken = job.is_taken() and not self._was_taken, job.is_taken()
+        self._missing_since_s = now_s if began else self._missing_since_s or now_s
         if now_s - self._missing_since_s < self._listing_grace_s:
             return None
-        if job.submission is None and not job.is_taken():
+        claim = job.claim
+        if job.submission is None and (claim is None or claim.by == WITHDRAWN):
             words = f"repetition {order.repetition} on {order.node} was laid out and never submitted"
-            return self._sealed(job, Verdict(Fate.WITHDRAWN, words))
+            # Whether a job has it is asked of the file system's server, not of what is remembered here.
+            free = claim is not None or job.take(Claim(WITHDRAWN))
+            return Verdict(Fate.WITHDRAWN, words) if free else None
+        if claim is not None and claim.by == WITHDRAWN:
+            words = f"{self._called(job, order)}: its order was taken back before it began"
+            return Verdict(Fate.STOPPED, words)
         words = (
             f"{self._called(job, order)}: Slurm does not know it any more, and it did not say how it ended"
         )
-        return self._sealed(job, Verdict(Fate.LOST, words))
-
-    @staticmethod
-    def _sealed(job: JobFolder, verdict: Verdict) -> Verdict | None:
-        """The verdict, once no job can begin with this order; None if one just has."""
-        had = job.is_taken()
-        if had or job.take(Claim(WITHDRAWN)):
-            return verdict
-        return None
+        return _sealed(job, Verdict(Fate.LOST, words))
 
     @staticmethod
     def _called(job: JobFolder, order: JobOrder) -> str:
@@ -123,3 +137,11 @@ class Judge:
         end = job.end
         how = "did not say so itself" if end is None else f"says that {end.sentence}"
         return f"{self._called(job, order)} ended as {state.words} and {how}{said}"
+
+
+def _sealed(job: JobFolder, verdict: Verdict) -> Verdict | None:
+    """The verdict, once no job can begin with this order; None if one just has."""
+    had = job.is_taken()
+    if had or job.take(Claim(WITHDRAWN)):
+        return verdict
+    return None

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.executor.display import Display
-    from bedplate.executor.slurm.controller import Slurm
+    from bedplate.executor.slurm.controller import JobState, Slurm
     from bedplate.executor.slurm.fleet_run import Manner
     from bedplate.executor.slurm.layout import FleetLayout
     from bedplate.model.plan import Plan
@@ -57,7 +58,7 @@ def find_node_facts(
         for node in plan.fleet.nodes
     }
     try:
-        found, problems = _wait(jobs, slurm, manner=manner, sleep=sleep)
+        found, problems = _wait(jobs, slurm, display, manner=manner, sleep=sleep)
     except BaseException:
         for folder in jobs.values():
             submitted = folder.submission
@@ -136,21 +137,34 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
 
 
 def _wait(
-    jobs: Mapping[str, JobFolder], slurm: Slurm, *, manner: Manner, sleep: Callable[[float], None]
+    jobs: Mapping[str, JobFolder],
+    slurm: Slurm,
+    display: Display,
+    *,
+    manner: Manner,
+    sleep: Callable[[float], None],
 ) -> tuple[dict[str, NodeFacts], list[str]]:
     judges = {
         node: Judge(file_grace_s=manner.file_grace_s, listing_grace_s=manner.listing_grace_s) for node in jobs
     }
     found: dict[str, NodeFacts] = {}
     problems: list[str] = []
+    told: dict[str, str] = {}
     while judges:
         listing = slurm.jobs()
         for node in tuple(judges):
-            verdict = judges[node].judge(jobs[node], jobs[node].order, listing, now_s=time.monotonic())
+            result = jobs[node].result(ONLY)
+            verdict = judges[node].judge(
+                jobs[node],
+                jobs[node].order,
+                listing,
+                results=partial(_results_of, jobs[node]),
+                now_s=time.monotonic(),
+            )
             if verdict is None:
+                _tell_why(listing.get(jobs[node].order.name), node, told, display)
                 continue
             del judges[node]
-            result = jobs[node].result(ONLY)
             if verdict.fate is Fate.DONE and (result / "facts.json").exists():
                 found[node] = codec.read(NodeFacts, result / "facts.json")
             else:
@@ -158,6 +172,18 @@ def _wait(
         if judges:
             sleep(min(manner.pause_s, 1.0))
     return {node: found[node] for node in jobs if node in found}, problems
+
+
+def _results_of(folder: JobFolder) -> int:
+    return len(folder.finished())
+
+
+def _tell_why(state: JobState | None, node: str, told: dict[str, str], display: Display) -> None:
+    """Say once of each node what its job waits for: a look at the nodes ends when the last of them was free."""
+    why = state.waits_for if state is not None else None
+    if state is not None and why is not None and told.get(node) != why:
+        told[node] = why
+        display.note(f"Slurm job {state.job} on {node} waits: {why}")
 
 
 def _why(result: Path) -> str | None:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 
 # What a job is told before its limit: a visit stops its server and unmounts within this time.
 WARNING_S = 180.0
+# A shorter job would be told of its end before it began, and is not.
+WARNED_FROM_S = 1200.0
+# Slurm may tell up to a minute early, and a job has begun before this process has.
+_EARLY_S = 90.0
+# A full or absent file system of the study: what took hours is not thrown away for it at once.
+STUDY_PATIENCE_S = 1800.0
+_STUDY_PAUSE_S = 15.0
 # Of a job without visits the result; it counts like a visit.
 ONLY = 0
 FAILURE = "failure.txt"
@@ -48,6 +56,7 @@ class Payload:
         self._started = started
         self._stop_file: Path | None = None
         self._stopping = threading.Event()
+        self.results = 0
 
     def run(self) -> JobEnd:
         """Every visit that has no result yet; says how it ended."""
@@ -120,6 +129,7 @@ class Payload:
             )
         (directory / WHOLE).write_text(f"{time.monotonic() - began:.3f}\n")
         self._put(directory, number)
+        self.results += 1
 
     def _words(self, number: int) -> list[str]:
         order = self._order
@@ -149,17 +159,28 @@ class Payload:
                         visit.kill()
 
     def _put(self, directory: Path, number: int) -> None:
-        """Copy to the study under another name, then rename: whole or absent."""
+        """Copy to the study under another name, then rename: whole or absent; OSError when patience ends."""
         final = self._folder.result(number)
         fresh = final.with_name(f".{final.name}.part")
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(directory, fresh, symlinks=True)
-        put_in_place(fresh, final)
+        give_up = time.monotonic() + STUDY_PATIENCE_S
+        while True:
+            try:
+                shutil.rmtree(fresh, ignore_errors=True)
+                shutil.copytree(directory, fresh, symlinks=True)
+                put_in_place(fresh, final)
+                break
+            except OSError as error:
+                if self._stopping.is_set() or time.monotonic() > give_up:
+                    raise
+                print(f"{final} cannot be written, it is tried again: {error}", flush=True)
+                self._stopping.wait(_STUDY_PAUSE_S)
         shutil.rmtree(directory, ignore_errors=True)
 
     def _stopped(self) -> JobEnd:
-        if time.monotonic() - self._started > self._order.limit_s - 2 * WARNING_S:
-            return _end("limit", f"the job's limit of {self._order.limit_s:.0f} s was near")
+        limit_s = self._order.limit_s
+        ahead_s = WARNING_S if limit_s >= WARNED_FROM_S else 0.0
+        if time.monotonic() - self._started > limit_s - ahead_s - min(_EARLY_S, limit_s / 4):
+            return _end("limit", f"the job's limit of {limit_s:.0f} s was near")
         return _end("stopped", "the job was asked to end")
 
 
@@ -193,7 +214,7 @@ def main(arguments: list[str]) -> int:
         end = payload.run()
     except (BedplateError, OSError) as error:
         end = _end("refused", str(error))
-    folder.note_end(end)
+    folder.note_end(replace(end, results=payload.results))
     print(end.sentence, flush=True)
     # A job that ended because it was asked to has not failed.
     return EXIT_SOME_RUNS_FAILED if end.why == "refused" else EXIT_DONE

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,17 @@ from tests.synthetic_study import MACHINE
 
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.executor.keeping import Grounds
-from bedplate.executor.slurm.controller import ControllerSilent, Slurm
+from bedplate.executor.slurm import fleet_run
+from bedplate.executor.slurm.cancel import cancel_jobs
+from bedplate.executor.slurm.controller import ControllerSilent, JobState, NoRoom, Slurm
 from bedplate.executor.slurm.fleet_run import FleetRun, Manner
+from bedplate.executor.slurm.job_folder import Claim, JobFolder
 from bedplate.executor.slurm.layout import FleetLayout
 from bedplate.executor.slurm.progress import read_fleet
 from bedplate.executor.study_run import Tally
 from bedplate.model import codec
-from bedplate.model.visit import EngineBuild, VisitRecord
+from bedplate.model.fleet import Fleet
+from bedplate.model.visit import EngineBuild, VisitKey, VisitRecord
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
@@ -56,7 +61,7 @@ class Killed(BaseException):
     """As SIGKILL: nothing after it is done."""
 
 
-def start(directory: Path, slurm: Slurm, **changes: Any) -> Tally:
+def start(directory: Path, slurm: Slurm, *, grace_s: float = 0.0, **changes: Any) -> Tally:
     plan = load_plan(PLAN, source="plan.toml", directory=directory)
     expansion = expand(plan, None, platform=Platform("slurm"))
     schedule = order(plan, expansion, executor="slurm")
@@ -77,7 +82,7 @@ def start(directory: Path, slurm: Slurm, **changes: Any) -> Tally:
         )
     )
     display: Any = Silent()
-    manner = Manner(("true",), pause_s=0.0, file_grace_s=0.0, listing_grace_s=0.0)
+    manner = Manner(("true",), pause_s=0.0, file_grace_s=grace_s, listing_grace_s=0.0)
     with store:
         grounds = Grounds(plan, expansion, builds, {}, (), erase_foreign=False)
         run = FleetRun(store, grounds, slurm, display, manner=manner, **changes)
@@ -207,3 +212,169 @@ def test_a_controller_is_waited_for_until_the_studys_own_deadline(
     assert 60 < clock[0] < 80
     # The jobs are still the study's.
     assert FleetLayout.of_study(tmp_path / "study").jobs.unsettled()
+
+
+class Late(PretendedSlurm):
+    """On its shared file system results are seen some looks later than the job's last word."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hidden: list[tuple[Path, int]] = []
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        number = super().submit(arguments)
+        last = max((Path(arguments[-1]).parent / "results").iterdir())
+        last.rename(last.with_name(f".{last.name}.late"))
+        self._hidden.append((last, 3))
+        return number
+
+    def jobs(self) -> Any:
+        for last, looks in self._hidden:
+            if looks == 1:
+                last.with_name(f".{last.name}.late").rename(last)
+        self._hidden = [(last, looks - 1) for last, looks in self._hidden if looks > 1]
+        return super().jobs()
+
+
+def test_results_that_are_seen_late_are_collected_and_lived_once(tmp_path: Path) -> None:
+    slurm = Late()
+    tally = start(tmp_path, slurm, grace_s=1000.0)
+    assert (10, 0, ()) == (tally.completed, tally.failed, tally.left_behind)
+    assert 3 == len(slurm.jobs())
+
+
+class Narrow(PretendedSlurm):
+    """Takes a second job only when the first one's end has been seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refused = False
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        if len(self._jobs) == 1 and not self._refused:
+            self._refused = True
+            raise NoRoom("QOSMaxSubmitJobPerUserLimit")
+        return super().submit(arguments)
+
+
+def test_where_a_user_may_have_no_more_jobs_the_next_waits_for_the_end_of_one(tmp_path: Path) -> None:
+    slurm = Narrow()
+    tally = start(tmp_path, slurm)
+    assert (10, 0, ()) == (tally.completed, tally.failed, tally.left_behind)
+    assert 3 == len(slurm.jobs())
+
+
+class Crowded(PretendedSlurm):
+    """Never takes any."""
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        raise NoRoom("QOSMaxSubmitJobPerUserLimit")
+
+
+def test_where_there_is_no_job_to_wait_for_that_is_said(tmp_path: Path) -> None:
+    tally = start(tmp_path, Crowded())
+    assert 0 == tally.completed
+    assert 2 == sum("QOSMaxSubmitJobPerUserLimit" in words for words in tally.left_behind)
+
+
+class Cancelling(PretendedSlurm):
+    """`bedplate cancel` is given while the first job is being submitted."""
+
+    def __init__(self, study: Path) -> None:
+        super().__init__()
+        self._study = study
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        FleetLayout.of_study(self._study).cancelled.touch()
+        return super().submit(arguments)
+
+
+def test_a_start_that_is_cancelled_while_it_submits_submits_no_other_job(tmp_path: Path) -> None:
+    slurm = Cancelling(tmp_path / "study")
+    assert 1 == len({visit.repetition for visit in lived(tmp_path, start(tmp_path, slurm))})
+    assert 1 == len(slurm.jobs())
+    start(tmp_path, PretendedSlurm())
+    assert 10 == len(records(tmp_path))
+
+
+def lived(directory: Path, tally: Tally) -> list[VisitKey]:
+    found = [record.key for record in records(directory) if not record.key.canary]
+    assert tally.completed >= len(found)
+    return found
+
+
+class Waiting(PretendedSlurm):
+    """Its jobs wait for their turn; whoever submits them is killed a moment later."""
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        job = JobFolder(Path(arguments[-1]).parent).order
+        number = str(len(self._jobs) + 1)
+        self._jobs[job.name] = JobState(number, "PENDING", "Priority", job.name)
+        return number
+
+    def cancel(self, job: str) -> None:
+        self._jobs = {n: replace(s, state="CANCELLED") if s.job == job else s for n, s in self._jobs.items()}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_what_was_cancelled_while_nobody_watched_is_lived_by_the_next_start(
+    tmp_path: Path, forgets: bool
+) -> None:
+    first = Waiting()
+
+    def killed(_seconds: float) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        start(tmp_path, first, sleep=killed)
+    layout = FleetLayout.of_study(tmp_path / "study")
+    # One that the start had laid out when it was killed.
+    unsubmitted = layout.jobs.all()[0]
+    (unsubmitted.directory / "submitted.json").unlink()
+    del first._jobs[unsubmitted.order.name]
+    fleet = Fleet(("n1", "n2"))
+    done = cancel_jobs(layout, first, fleet, manner=Manner(("true",), pause_s=0.0)).done
+    assert 2 == sum("had not begun: cancelled" in words for words in done)
+    assert not unsubmitted.take(Claim("9", "n1"))
+    second = PretendedSlurm()
+    second._jobs = {} if forgets else dict(first._jobs)
+    tally = start(tmp_path, second)
+    assert (10, 0, ()) == (tally.completed, tally.failed, tally.left_behind)
+    assert 10 == len(records(tmp_path))
+
+
+class Dozing(PretendedSlurm):
+    """Its controller is silent for three looks, and maybe for what is submitted meanwhile."""
+
+    def __init__(self, *, takes_jobs: bool) -> None:
+        super().__init__()
+        self._silent = 3
+        self._takes_jobs = takes_jobs
+        self.asked_while_silent = 0
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        if self._silent:
+            self.asked_while_silent += 1
+            if not self._takes_jobs:
+                raise ControllerSilent("Unable to contact slurm controller")
+        return super().submit(arguments)
+
+    def jobs(self) -> Any:
+        if self._silent:
+            self._silent -= 1
+            raise ControllerSilent("Unable to contact slurm controller")
+        return super().jobs()
+
+
+@pytest.mark.parametrize(("takes_jobs", "asked"), [(False, 1), (True, 2)])
+def test_a_silent_controller_is_asked_for_no_further_job_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, takes_jobs: bool, asked: int
+) -> None:
+    # With one job on each node the third repetition is left when both have said that they are done.
+    monkeypatch.setattr(fleet_run, "JOBS_PER_NODE", 1)
+    pauses = iter(range(1000))
+    slurm = Dozing(takes_jobs=takes_jobs)
+    tally = start(tmp_path, slurm, sleep=lambda _seconds: next(pauses))
+    assert (10, 0, ()) == (tally.completed, tally.failed, tally.left_behind)
+    assert asked == slurm.asked_while_silent
+    assert 3 == len(slurm.jobs())

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood, RequirementMissing
 from bedplate.executor.slurm import controller
-from bedplate.executor.slurm.controller import ControllerSilent, JobState, Slurm, parse_jobs, submission
+from bedplate.executor.slurm.controller import (
+    ControllerSilent,
+    JobState,
+    NoRoom,
+    Slurm,
+    parse_jobs,
+    submission,
+)
 from bedplate.host.command import Commands, Completed
 from bedplate.model.fleet import Fleet
 
@@ -142,3 +149,43 @@ def test_where_slurm_is_not_its_package_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(controller, "find_tool", lambda _name: None)
     with pytest.raises(RequirementMissing, match="slurm-client"):
         controller.require_slurm()
+
+
+def test_other_jobs_of_the_user_have_what_names_they_like() -> None:
+    found = parse_jobs(
+        "7|RUNNING|None|a|b||n1\n8_[1-4]|PENDING|Priority||\n9|RUNNING|None|bedplate-x-1.1|n1\n"
+    )
+    assert {"a|b|", "", "bedplate-x-1.1"} == set(found)
+    assert "n1" == found["a|b|"].node
+
+
+@pytest.mark.parametrize(
+    "limit", ["AssocMaxSubmitJobLimit", "QOSMaxSubmitJobPerUserLimit", "AssocGrpSubmitJobsLimit"]
+)
+def test_too_many_jobs_are_no_refusal_of_this_one(limit: str) -> None:
+    words = f"sbatch: error: {limit}\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy"
+    with pytest.raises(NoRoom):
+        Slurm(Played(failed(words))).submit(["job.sh"])
+
+
+def test_what_a_shell_sets_for_slurms_commands_hides_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played("")
+    for name in ("SQUEUE_PARTITION", "SBATCH_WAIT", "SBATCH_ACCOUNT"):
+        monkeypatch.setenv(name, "x")
+    Slurm(played).jobs()
+    unset = ("env", "-u", "SBATCH_WAIT", "-u", "SQUEUE_PARTITION")
+    assert (*unset, "squeue", "--noheader") == played.record[0][:7]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "said"),
+    [
+        ("PENDING", "Resources", None),
+        ("PENDING", "PartitionTimeLimit", "PartitionTimeLimit"),
+        ("PENDING", "JobHeldAdmin", "JobHeldAdmin"),
+        ("RUNNING", "None", None),
+        ("FAILED", "NonZeroExitCode", None),
+    ],
+)
+def test_why_a_job_waits_is_told_where_it_is_not_its_turn(state: str, reason: str, said: str | None) -> None:
+    assert said == JobState("7", state, reason, "a").waits_for

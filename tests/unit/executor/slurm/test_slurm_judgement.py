@@ -18,7 +18,7 @@ from bedplate.executor.slurm.job_folder import (
     Settled,
     Submission,
 )
-from bedplate.executor.slurm.judgement import Fate, Judge
+from bedplate.executor.slurm.judgement import FILE_GRACE_S, LISTING_GRACE_S, Fate, Judge
 
 NAME = "bedplate-x-1.1"
 CLAIM = Claim("7", "n1", "boot", 1.0)
@@ -45,8 +45,8 @@ def fate(
 ) -> Fate | None:
     """The fate after a second look, so much later."""
     judge = judge or Judge()
-    verdict = judge.judge(job, job.order, listing, now_s=1.0)
-    verdict = verdict or judge.judge(job, job.order, listing, now_s=1.0 + after_s)
+    verdict = judge.judge(job, job.order, listing, results=lambda: 0, now_s=1.0)
+    verdict = verdict or judge.judge(job, job.order, listing, results=lambda: 0, now_s=1.0 + after_s)
     return verdict.fate if verdict else None
 
 
@@ -88,9 +88,9 @@ def test_files_of_another_machine_are_given_time_to_appear(job: JobFolder) -> No
     job.take(CLAIM)
     assert fate(job, listed("COMPLETED"), after_s=10.0) is None
     judge = Judge()
-    assert judge.judge(job, job.order, listed("COMPLETED"), now_s=1.0) is None
+    assert judge.judge(job, job.order, listed("COMPLETED"), results=lambda: 0, now_s=1.0) is None
     job.note_end(JobEnd("done", "every visit has ended", 1.0))
-    verdict = judge.judge(job, job.order, listed("COMPLETED"), now_s=5.0)
+    verdict = judge.judge(job, job.order, listed("COMPLETED"), results=lambda: 0, now_s=5.0)
     assert verdict is not None
     assert Fate.DONE is verdict.fate
 
@@ -154,9 +154,9 @@ def test_a_job_that_began_and_waits_again_was_put_back_and_is_lost(job: JobFolde
     assert fate(job, listed("PENDING", "BeginTime"), after_s=5.0) is None
     assert Fate.LOST is fate(job, listed("PENDING", "BeginTime"))
     judge = Judge()
-    assert judge.judge(job, job.order, listed("PENDING"), now_s=1.0) is None
-    assert judge.judge(job, job.order, listed("RUNNING"), now_s=2.0) is None
-    assert judge.judge(job, job.order, listed("PENDING"), now_s=17.0) is None
+    assert judge.judge(job, job.order, listed("PENDING"), results=lambda: 0, now_s=1.0) is None
+    assert judge.judge(job, job.order, listed("RUNNING"), results=lambda: 0, now_s=2.0) is None
+    assert judge.judge(job, job.order, listed("PENDING"), results=lambda: 0, now_s=17.0) is None
 
 
 def test_one_alone_can_take_an_order(job: JobFolder) -> None:
@@ -180,3 +180,39 @@ def test_half_a_result_is_none(job: JobFolder) -> None:
     for name in (".000.part", "000", "1", "notes"):
         (job.results / name).mkdir()
     assert (0,) == job.finished()
+
+
+@pytest.mark.parametrize("why", ["done", "limit", "refused", "stopped"])
+def test_results_that_are_seen_later_than_the_jobs_word_are_waited_for(job: JobFolder, why: str) -> None:
+    job.take(CLAIM)
+    job.note_end(JobEnd(why, "", 1.0, results=2))
+    judge = Judge()
+    listing = listed("COMPLETED")
+
+    def look(seen: int, now_s: float) -> bool:
+        return judge.judge(job, job.order, listing, results=lambda: seen, now_s=now_s) is not None
+
+    assert [False, False] == [look(1, 1.0), look(1, 1.0 + FILE_GRACE_S - 1)]
+    assert look(2, 1.0 + FILE_GRACE_S - 1)
+    # Whoever removed them has the last word.
+    assert look(1, 1.0 + FILE_GRACE_S)
+
+
+def test_one_that_began_since_slurm_was_asked_is_not_forgotten_by_it(job: JobFolder) -> None:
+    judge = Judge()
+    for now_s in (1.0, 1.0 + LISTING_GRACE_S - 1):
+        assert judge.judge(job, job.order, {}, results=lambda: 0, now_s=now_s) is None
+    job.take(CLAIM)
+    now_s = 1.0 + LISTING_GRACE_S + 1
+    assert judge.judge(job, job.order, {}, results=lambda: 0, now_s=now_s) is None
+    assert judge.judge(job, job.order, listed("RUNNING"), results=lambda: 0, now_s=now_s + 1000) is None
+
+
+@pytest.mark.parametrize(("submitted", "expected"), [(True, Fate.STOPPED), (False, Fate.WITHDRAWN)])
+def test_an_order_that_was_taken_back_is_none_that_slurm_lost(
+    job: JobFolder, submitted: bool, expected: Fate
+) -> None:
+    job.take(Claim(WITHDRAWN))
+    if submitted:
+        job.note_submission(Submission("7", 1.0))
+    assert expected is fate(job, {})

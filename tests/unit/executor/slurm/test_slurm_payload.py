@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bedplate.executor.slurm import payload
 from bedplate.executor.slurm.job_folder import (
     ORDER_VERSION,
     WITHDRAWN,
@@ -23,6 +26,7 @@ from bedplate.executor.slurm.job_folder import (
 )
 from bedplate.executor.slurm.payload import FAILURE, WHOLE, Payload, main
 from bedplate.host.patience import wait_until
+from bedplate.host.whole_folder import put_in_place
 from bedplate.model.visit import VisitKey
 
 SOURCES = Path(__file__).resolve().parents[4]
@@ -111,10 +115,17 @@ def end_of(bench: Bench) -> str:
     return end.why
 
 
+def results_of(bench: Bench) -> int:
+    end = bench.folder.end
+    assert end is not None
+    return end.results
+
+
 def test_visits_are_lived_in_order_and_their_results_are_in_place(bench: Bench) -> None:
     bench.lay_out()
     assert 0 == bench.run()[0]
     assert "done" == end_of(bench)
+    assert 2 == results_of(bench)
     assert (0, 1) == bench.folder.finished() == bench.folder.begun_visits()
     assert [str(bench.folder.request(n)) for n in (0, 1)] == [words[-2] for words in bench.lived()]
     assert all(float((bench.folder.result(n) / WHOLE).read_text()) > 0 for n in (0, 1))
@@ -158,18 +169,73 @@ def test_a_job_that_is_asked_to_end_ends_its_visit_and_leaves_no_half_result(ben
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=30)
     assert "stopped" == end_of(bench), said
+    assert 0 == results_of(bench)
     assert ((0,), ()) == (bench.folder.begun_visits(), bench.folder.finished())
     assert [] == list((bench.place / "local").glob("*/*"))
 
 
 def test_near_its_limit_a_job_says_so(bench: Bench) -> None:
     bench.deed("wait")
-    bench.lay_out(replace(bench.order, limit_s=60.0))
+    bench.lay_out(replace(bench.order, limit_s=0.0))
     process = bench.start()
     assert wait_until(lambda: bool(bench.lived()), deadline_s=30)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert "limit" == end_of(bench)
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "after_s", "why"),
+    [
+        (3600.0, 3300.0, "stopped"),
+        # Slurm tells three minutes ahead, and may be a minute early.
+        (3600.0, 3360.0, "limit"),
+        (600.0, 480.0, "stopped"),
+        (600.0, 590.0, "limit"),
+    ],
+)
+def test_one_that_is_asked_to_end_long_before_its_limit_was_not_ended_by_it(
+    bench: Bench, limit_s: float, after_s: float, why: str
+) -> None:
+    order = replace(bench.order, limit_s=limit_s)
+    job = Payload(bench.folder, order, started=time.monotonic() - after_s)
+    assert why == job._stopped().why
+
+
+def test_a_result_waits_for_a_study_that_cannot_be_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.lay_out()
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    monkeypatch.setattr(payload, "_STUDY_PAUSE_S", 0.0)
+    refusals = iter([True, True])
+
+    def refused(fresh: Path, final: Path) -> None:
+        if next(refusals, False):
+            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+        put_in_place(fresh, final)
+
+    monkeypatch.setattr(payload, "put_in_place", refused)
+    job = Payload(bench.folder, bench.order, started=time.monotonic())
+    assert "done" == job.run().why
+    assert (0, 1) == bench.folder.finished()
+    assert 2 == job.results
+
+
+def test_a_study_that_can_never_be_written_ends_the_job(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.lay_out()
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    monkeypatch.setattr(payload, "STUDY_PATIENCE_S", -1.0)
+
+    def refused(_fresh: Path, _final: Path) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(payload, "put_in_place", refused)
+    with pytest.raises(OSError, match="quota"):
+        Payload(bench.folder, bench.order, started=time.monotonic()).run()
+    assert () == bench.folder.finished()
 
 
 def test_an_orphan_that_was_given_up_begins_no_further_visit(bench: Bench) -> None:
