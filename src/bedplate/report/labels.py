@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import KernelLevels
@@ -58,19 +60,29 @@ class CellLabel:
 def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> dict[str, CellLabel]:
     """Labels by cell id: the variant, and whatever else varies between these cells.
 
+    Where one factor at a time departs from what most cells have, the departures are named and the rest is not.
     `effective_blocks` are file system block sizes by cell id, read back where none was asked for.
     """
     known = list(cells)
+    labels = _labels(known, effective_blocks, brief=True)
+    if len({label.full for label in labels.values()}) < len({cell.id for cell in known}):
+        return _labels(known, effective_blocks, brief=False)
+    return labels
+
+
+def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bool) -> dict[str, CellLabel]:
     engines = dict.fromkeys(cell.build.engine for cell in known)
     # What one engine is told says nothing of another's cells.
-    varying = {name: _varying([cell for cell in known if cell.build.engine == name]) for name in engines}
+    alike = {name: [cell for cell in known if cell.build.engine == name] for name in engines}
+    varying = {name: _varying(cells) for name, cells in alike.items()}
+    usual = {name: _usual(cells, varying[name]) if brief else {} for name, cells in alike.items()}
     return {
         cell.id: CellLabel(
             panel=" ".join(
                 [
                     cell.variant,
                     *([_ENGINES[cell.build.engine]] if len(engines) > 1 else []),
-                    *_other_levels(cell, varying[cell.build.engine]),
+                    *_other_levels(cell, varying[cell.build.engine], usual[cell.build.engine]),
                 ]
             ),
             filesystem_block=_block_label(cell.filesystem.block_size_bytes, effective_blocks.get(cell.id)),
@@ -133,9 +145,22 @@ def _varying(cells: list[Cell]) -> tuple[str, ...]:
     return tuple(name for name in names if len({repr(found.get(name)) for found in levels}) > 1)
 
 
-def _other_levels(cell: Cell, varying: tuple[str, ...]) -> list[str]:
+def _usual(cells: list[Cell], varying: tuple[str, ...]) -> dict[str, str]:
+    """By factor the level that more than half of the cells have, as text; none where the factors are crossed."""
+    levels = [cell.levels for cell in cells]
+    counts = {name: Counter(repr(found.get(name)) for found in levels) for name in varying}
+    crossed = len({cell.variant for cell in cells}) * prod(map(len, counts.values()))
+    if 2 * len(cells) > crossed:
+        return {}
+    most = {name: count.most_common(1)[0] for name, count in counts.items()}
+    return {name: level for name, (level, n) in most.items() if 2 * n > len(cells)}
+
+
+def _other_levels(cell: Cell, varying: tuple[str, ...], usual: Mapping[str, str]) -> list[str]:
     levels = cell.levels
-    return [_level_label(name, levels.get(name)) for name in varying]
+    return [
+        _level_label(name, levels.get(name)) for name in varying if usual.get(name) != repr(levels.get(name))
+    ]
 
 
 def _level_label(name: str, value: Scalar | None) -> str:

@@ -58,3 +58,24 @@ def test_what_varies_within_an_engine_names_its_cells_and_no_others() -> None:
         cell("lmdb", sync="nosync"),
         cell("none", "xfs"),
     )
+
+
+def test_one_factor_at_a_time_is_named_by_what_departs() -> None:
+    usual: dict[str, Scalar] = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+    cells = [cell("postgresql", kind, **usual) for kind in ("ext4", "xfs", "btrfs")]
+    cells += [cell("postgresql", "ext4", **{**usual, name: "off"}) for name in usual]
+    assert [
+        "ext4",
+        "xfs",
+        "btrfs",
+        "ext4 fsync=off",
+        "ext4 full_page_writes=off",
+        "ext4 synchronous_commit=off",
+    ] == [label.panel for label in label_cells(cells, {}).values()]
+
+
+def test_crossed_factors_name_every_level() -> None:
+    cells = [cell("postgresql", kind, fsync=level) for kind in ("ext4", "xfs") for level in ("on", "off")]
+    assert ["ext4 fsync=on", "ext4 fsync=off", "xfs fsync=on", "xfs fsync=off"] == [
+        label.panel for label in label_cells(cells, {}).values()
+    ]
