@@ -57,6 +57,26 @@ def look_at_nodes(found: Prospect, study: Path, leave: Leave) -> Mapping[str, No
     return facts
 
 
+def require_same_nodes(found: Prospect, store: StudyStore, leave: Leave) -> None:
+    """That the nodes are those of the study; looks at them again where somebody took away what was known.
+
+    A visit compares its node with these facts, and without them would take any. StudyError if they are other
+    machines or run another kernel.
+    """
+    from bedplate.model.fleet import fleet_identity  # noqa: PLC0415
+
+    study, facts = store.layout.directory, store.facts
+    known = known_nodes(study)
+    if found.plan.fleet is None or not set(found.plan.fleet.nodes) <= known.keys():
+        known = look_at_nodes(found, study, leave)
+    kernels = {node.machine.kernel_release for node in known.values()}
+    if fleet_identity(known) != facts.machine_identity or facts.kernel_release not in kernels:
+        raise StudyError(
+            f"{study} was begun on other nodes, or under kernel {facts.kernel_release} and they run "
+            f"{', '.join(sorted(kernels))} now; figures of two machines are never one study: name another --study"
+        )
+
+
 def run_on_fleet(
     store: StudyStore, grounds: Grounds, display: Display, due: Sequence[ScheduledVisit]
 ) -> Tally:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.cli.fleet import known_nodes, look_at_nodes, run_on_fleet
+from bedplate.cli.fleet import known_nodes, look_at_nodes, require_same_nodes, run_on_fleet
 from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of, workloads_of
 from bedplate.cli.prepare import ensure_requirements
@@ -404,6 +404,8 @@ def _live_through(due: Sequence[ScheduledVisit], found: Prospect, store: StudySt
 
     cells = cells_of(found)
     ensure_requirements(found, LineDisplay(), yes=leave.yes)
+    if found.choice.platform.has_nodes:
+        require_same_nodes(found, store, leave)
     with display_for_terminal() as display:
         builds = prepare_builds(cells, display)
         grounds = Grounds(

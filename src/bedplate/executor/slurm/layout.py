@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 from dataclasses import dataclass
@@ -41,7 +42,17 @@ class FleetLayout:
         file = self.directory / "key"
         if not file.exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            file.write_text(f"bedplate-{secrets.token_hex(5)}\n", encoding="utf-8")
+            # Of two starts at once the first one's is kept, and nobody reads half of one.
+            fresh = self.directory / f".key-{secrets.token_hex(5)}"
+            fresh.write_text(f"bedplate-{secrets.token_hex(5)}\n", encoding="utf-8")
+            try:
+                os.link(fresh, file)
+            except FileExistsError:
+                pass
+            except OSError:
+                # A file system without second names.
+                fresh.replace(file)
+            fresh.unlink(missing_ok=True)
         return file.read_text(encoding="utf-8").strip()
 
     def facts_of(self, node: str) -> Path:
