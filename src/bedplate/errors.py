@@ -70,6 +70,10 @@ class CommandFailed(BedplateError):
         self.output = output
 
 
+class CommandNotStarted(CommandFailed):
+    """A command that is not there or may not be run: nothing was found out by it."""
+
+
 class OutputNotUnderstood(BedplateError):
     """A tool printed something that its parser does not know; the text is quoted, never guessed."""
 

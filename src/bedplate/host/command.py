@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed
+from bedplate.errors import CommandFailed, CommandNotStarted
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _start(
             extra_groups=[] if account else None,
         )
     except (FileNotFoundError, PermissionError) as error:
-        raise CommandFailed(
+        raise CommandNotStarted(
             f"{argv[0]} cannot be started: {error.strerror}; is its package installed? "
             f"`bedplate doctor` lists what is missing",
             argv=argv,

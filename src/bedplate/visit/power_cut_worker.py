@@ -26,6 +26,8 @@ from bedplate.host.own_mounts import let_go_of_foreign_mounts
 from bedplate.host.passing_loop import passing_loop
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
+from bedplate.model.power_cut import PointOutcome
+from bedplate.visit.cut_room import NoRoom, Room
 from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.acknowledged import Acknowledgements
 from bedplate.workload.power_cut.bench import DATA_DIRECTORY, ReplayJob
@@ -53,9 +55,13 @@ class _HeldByNamespace:
 
 
 class CutSite:
-    """Where the images of one job are mounted, one after the other. `directory` is empty, and best on tmpfs."""
+    """Where the images of one job are mounted, one after the other. `directory` is empty, and best on tmpfs.
 
-    def __init__(self, job: ReplayJob, directory: Path, *, commands: Commands) -> None:
+    `workers` are those that share its room.
+    """
+
+    def __init__(self, job: ReplayJob, directory: Path, *, commands: Commands, workers: int = 1) -> None:
+        self.room = Room(directory, workers)
         self._job = job
         self._commands = commands
         self._account = server_account()
@@ -79,13 +85,20 @@ class CutSite:
             recovered = self._mount(device, journal, repair_first=bool(damage))
             if not recovered.mounted:
                 return recovered, None
-            try:
-                answer = self._ask(promised)
-            finally:
-                self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=journal)
-            if not recovered.repaired and not answer.detected and not answer.silent:
-                recovered = self._with_damage(recovered, device, journal)
-            return recovered, answer
+            answer = self._ask_once(promised, journal)
+            if recovered.repaired or answer.detected or answer.silent:
+                return recovered, answer
+            damage = self._damage(device, journal)
+            if not damage:
+                return replace(recovered, unclean=False), answer
+            return self._after_repair((recovered, answer), damage, promised, device, journal)
+
+    def _ask_once(self, promised: Mapping[int, int], journal: str | None) -> Answer:
+        """On what is mounted, which is unmounted then."""
+        try:
+            return self._ask(promised)
+        finally:
+            self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=journal)
 
     def _mount(self, device: str, journal: str | None, *, repair_first: bool) -> Recovered:
         """By the kernel's own recovery, unless that is known not to do, else after each of the type's repairs in turn."""
@@ -124,21 +137,41 @@ class CutSite:
         )
         return "" if checked.clean else checked.text or "(it does not say what)"
 
-    def _with_damage(self, recovered: Recovered, device: str, journal: str | None) -> Recovered:
-        """All was well with the engine; what a check finds, and how long its repair works."""
-        damage = self._damage(device, journal)
-        if not damage:
-            return replace(recovered, unclean=False)
-        levels, fsck_s = self._job.filesystem, None
-        if repairs_of(levels.type):
-            started = time.monotonic()
-            repair(levels, 0, device, commands=self._commands, journal_path=journal)
-            fsck_s = time.monotonic() - started
+    def _after_repair(
+        self,
+        before: tuple[Recovered, Answer],
+        damage: str,
+        promised: Mapping[int, int],
+        device: str,
+        journal: str | None,
+    ) -> tuple[Recovered, Answer]:
+        """What is there once damage is repaired that a check finds, though all was well with the engine.
+
+        It answered from a file system that was not whole, and a repair may take what it answered from: it is asked
+        again. Damage that no repair mends is nothing that anybody was told of.
+        """
+        recovered, answer = before
         problem = f"it mounted, and a check finds errors: {damage}"
-        return replace(recovered, unclean=True, fsck_s=fsck_s, problems=(problem,))
+        again = self._mount(device, journal, repair_first=True)
+        found = replace(
+            again,
+            mounted=True,
+            repaired=False,
+            unclean=True,
+            mount_s=recovered.mount_s,
+            problems=(problem, *again.problems),
+        )
+        if not again.mounted:
+            return found, replace(answer, silent=(f"{problem}; and no repair mends them",))
+        return found, replace(
+            self._ask_once(promised, journal), start_s=answer.start_s, oracle_s=answer.oracle_s
+        )
 
     def _ask(self, promised: Mapping[int, int]) -> Answer:
-        """What the engine says; a file system that gives errors is what an engine complains of."""
+        """What the engine says; a file system that gives errors is what an engine complains of.
+
+        BedplateError where the error is not the image's: an engine that cannot be started has found nothing.
+        """
         subject, place = self._job.subject, self._mount_point / DATA_DIRECTORY
         try:
             if subject.engine == LMDB:
@@ -146,6 +179,8 @@ class CutSite:
                 return lmdb.examine(place, driver, promised, account=self._account, commands=self._commands)
             return self._ask_postgresql(place, promised)
         except OSError as error:
+            if error.filename is not None and not Path(error.filename).is_relative_to(self._mount_point):
+                raise BedplateError(f"{error.filename}: {error.strerror}, and no cut was judged") from error
             return Answer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
     def _ask_postgresql(self, place: Path, promised: Mapping[int, int]) -> Answer:
@@ -168,7 +203,7 @@ class CutSite:
 
 def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:
     """Replay every `of`-th point from number `share` on, and print what came of each."""
-    site = CutSite(job, directory, commands=Commands())
+    site = CutSite(job, directory, commands=Commands(), workers=of)
     images = directory / "images"
     images.mkdir()
     lost = (JOURNAL,) if job.loses_journal else ()
@@ -184,20 +219,31 @@ def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int,
         )
         with builder:
             for point in building_order(job.points)[share::of]:
-                print(codec.dumps(_replay(point, builder, marks, site, images), indent=None), flush=True)
+                record = _replay(point, builder, marks, site, images)
+                print(codec.dumps(record, indent=None), flush=True)
 
 
 def _replay(
     point: CutPoint, builder: ImageBuilder, marks: Acknowledgements, site: CutSite, images: Path
 ) -> PointRecord:
-    built = builder.build(point, images)
+    """NoRoom where memory for the image runs out: what an engine says of that is no verdict."""
+    try:
+        built = builder.build(point, images)
+    except OSError as error:
+        raise NoRoom(
+            f"the image of point {point.number} cannot be built in {images}: {error.strerror}"
+        ) from error
     acknowledged = marks.before(point.position)
     try:
+        site.room.demand(built.images)
         recovered, answer = site.examine(built, acknowledged.highest)
+        record = judge(point, built.window, acknowledged, recovered, answer)
+        if record.outcome is not PointOutcome.OK:
+            site.room.demand_still(built.images)
     finally:
         for path in built.images:
             path.unlink(missing_ok=True)
-    return judge(point, built.window, acknowledged, recovered, answer)
+    return record
 
 
 def _paths_in(document: object) -> Iterator[Path]:

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bedplate.engine.native import LIBLMDB
-from bedplate.errors import BedplateError, CommandFailed, OutputNotUnderstood
+from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, OutputNotUnderstood
 from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, settings_in_force
 from bedplate.units import MIB
 from bedplate.workload.power_cut.replaying import Answer, Driven
@@ -98,12 +98,17 @@ def facts_of(rig: Rig) -> dict[str, str | int | float | bool]:
 def examine(
     place: Path, driver: str, promised: Mapping[int, int], *, account: Account, commands: Commands
 ) -> Answer:
-    """Walk the environment in `place` and compare it with what was promised."""
+    """Walk the environment in `place` and compare it with what was promised.
+
+    A reader that does not end has met damage; CommandNotStarted, or OSError, for one that never began.
+    """
     started = time.monotonic()
     try:
         done = commands.run(
             [driver, "check", f"--directory={place}"], timeout_s=_CHECK_LIMIT_S, check=False, account=account
         )
+    except CommandNotStarted:
+        raise
     except CommandFailed as error:
         return Answer(
             None, detected=(f"the reader: {error.reasons[0]}",), oracle_s=time.monotonic() - started

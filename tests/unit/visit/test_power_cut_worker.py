@@ -1,0 +1,203 @@
+"""What a worker makes of an image: damage that is found late, engines that cannot start, memory that runs out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bedplate.errors import BedplateError, CommandNotStarted
+from bedplate.filesystem.after_cut import Repaired
+from bedplate.host.command import Account, Commands
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
+from bedplate.visit import cut_room, power_cut_worker
+from bedplate.visit.cut_room import NoRoom
+from bedplate.visit.power_cut_worker import CutSite
+from bedplate.workload.power_cut import lmdb
+from bedplate.workload.power_cut.acknowledged import Acknowledged
+from bedplate.workload.power_cut.bench import ReplayJob, Subject
+from bedplate.workload.power_cut.image import Built
+from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
+from bedplate.workload.power_cut.window import Window
+
+POINT = CutPoint(7, 100, Profile.LOST, Placement.UNIFORM, 1)
+WINDOW = Window((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())
+# Three transactions, of which none can be missing: what is lost is another test's.
+PROMISED = Acknowledged(3, {0: 3}, None, cast("Any", None), {})
+WHOLE = Answer({0: 3}, start_s=0.2, oracle_s=0.1)
+
+
+@dataclass
+class Play:
+    """A file system that mounts; what its check finds, what its repair does, what the engine answers each time."""
+
+    damage: str = ""
+    answers: list[Answer] = field(default_factory=lambda: [WHOLE])
+    repaired: bool = True
+    mounts: int = 0
+    traits: Any = field(default_factory=lambda: SimpleNamespace(checked_by_fsck=lambda _: False))
+    told: list[str] = field(default_factory=list)
+
+    def mount(self, *_: Any, **__: Any) -> None:
+        self.told.append("mount")
+
+    def unmount(self, *_: Any, **__: Any) -> None:
+        self.told.append("unmount")
+
+    def check(self, *_: Any, **__: Any) -> Any:
+        self.told.append("check")
+        return SimpleNamespace(clean=not self.damage, text=self.damage)
+
+    def repair(self, *_: Any, **__: Any) -> Repaired:
+        self.told.append("repair")
+        return Repaired(self.repaired, "the tool: mended" if self.repaired else "the tool: no")
+
+    def ask(self, _: Mapping[int, int]) -> Answer:
+        self.told.append("ask")
+        return self.answers.pop(0)
+
+
+def job(engine: str = "lmdb") -> ReplayJob:
+    return ReplayJob(
+        filesystem=FilesystemLevels("ext4"),
+        subject=Subject(engine, 1, Levels(), Levels({lmdb.DRIVER.name: "/nowhere/driver"})),
+        points=(POINT,),
+        image_bytes=1 << 20,
+        window_bytes=1 << 20,
+        measured_from=1,
+    )
+
+
+@contextmanager
+def no_loop(path: Path) -> Iterator[str]:
+    yield str(path)
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    found = Play()
+    monkeypatch.setattr(power_cut_worker, "filesystem_for", lambda _: found)
+    monkeypatch.setattr(power_cut_worker, "passing_loop", no_loop)
+    monkeypatch.setattr(power_cut_worker, "repair", found.repair)
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
+    monkeypatch.setattr(CutSite, "_ask", lambda _, promised: found.ask(promised))
+    return found
+
+
+def examined(play: Play, directory: Path) -> tuple[Any, Answer | None]:
+    del play
+    built = Built(WINDOW, (directory / "disk",))
+    built.disk.write_bytes(b"")
+    (directory / "site").mkdir()
+    return CutSite(job(), directory / "site", commands=Commands()).examine(built, {0: 3})
+
+
+def test_a_whole_file_system_is_asked_once(play: Play, tmp_path: Path) -> None:
+    recovered, answer = examined(play, tmp_path)
+    assert play.told == ["mount", "ask", "unmount", "check"]
+    assert (recovered.unclean, answer) == (False, WHOLE)
+
+
+def test_damage_that_is_found_late_is_repaired_and_the_engine_asked_again(play: Play, tmp_path: Path) -> None:
+    play.damage = "block bitmap differs"
+    play.answers = [WHOLE, Answer({0: 2}, start_s=0.9)]
+    recovered, answer = examined(play, tmp_path)
+    assert play.told == ["mount", "ask", "unmount", "check", "repair", "mount", "ask", "unmount"]
+    assert answer is not None
+    # The repair took a commit with it; the time until the engine answered is that of the first start.
+    assert (answer.present, answer.start_s) == ({0: 2}, 0.2)
+    assert (recovered.mounted, recovered.repaired, recovered.unclean) == (True, False, True)
+    assert recovered.fsck_s is not None
+    assert recovered.problems[0] == "it mounted, and a check finds errors: block bitmap differs"
+
+
+def test_damage_that_no_repair_mends_is_silent_and_not_whole(play: Play, tmp_path: Path) -> None:
+    play.damage, play.repaired = "block bitmap differs", False
+    recovered, answer = examined(play, tmp_path)
+    assert answer is not None
+    assert recovered.mounted
+    assert "no repair mends them" in answer.silent[0]
+    record = judge(POINT, WINDOW, PROMISED, recovered, answer)
+    assert record.outcome is PointOutcome.SILENT
+
+
+@pytest.mark.parametrize("engine", ["lmdb", "postgresql"])
+def test_an_engine_that_cannot_be_started_has_found_nothing(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
+
+    def refuse(*_: Any, **__: Any) -> Answer:
+        raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
+
+    monkeypatch.setattr(lmdb, "examine", refuse)
+    monkeypatch.setattr(CutSite, "_ask_postgresql", refuse)
+    site = CutSite(job(engine), tmp_path, commands=Commands())
+    with pytest.raises(BedplateError, match="/opt/postgres: No such file"):
+        site._ask({0: 3})
+
+    def broken(*_: Any, **__: Any) -> Answer:
+        raise OSError(5, "Input/output error", str(tmp_path / "mount" / "data" / "postmaster.pid"))
+
+    monkeypatch.setattr(lmdb, "examine", broken)
+    monkeypatch.setattr(CutSite, "_ask_postgresql", broken)
+    assert "Input/output error" in site._ask({0: 3}).detected[0]
+
+
+@pytest.mark.parametrize("mode", [None, 0o644])
+def test_a_reader_of_lmdb_that_does_not_start_raises(tmp_path: Path, mode: int | None) -> None:
+    driver = tmp_path / "driver"
+    if mode is not None:
+        driver.write_text("#!/bin/sh\n")
+        driver.chmod(mode)
+    account = cast("Account", None)
+    with pytest.raises(CommandNotStarted, match="cannot be started"):
+        lmdb.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
+
+
+def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "driver"
+    driver.write_text("#!/bin/sh\nread never < /dev/zero\n")
+    driver.chmod(0o755)
+    monkeypatch.setattr(lmdb, "_CHECK_LIMIT_S", 0.2)
+    answer = lmdb.examine(tmp_path, str(driver), {}, account=cast("Account", None), commands=Commands())
+    assert "did not end within" in answer.detected[0]
+
+
+@pytest.mark.parametrize("when", ["before", "after", "building"])
+def test_memory_that_runs_out_is_an_error_and_no_verdict(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = tmp_path / "disk"
+    image.write_bytes(b"x" * 4096)
+    room = SimpleNamespace(f_bavail=cut_room.RECOVERY_BYTES if when == "after" else 0, f_frsize=1)
+    monkeypatch.setattr(os, "statvfs", lambda _: room)
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
+    (tmp_path / "site").mkdir()
+    site = CutSite(job(), tmp_path / "site", commands=Commands())
+
+    def build(*_: Any) -> Built:
+        if when == "building":
+            raise OSError(28, "No space left on device")
+        return Built(WINDOW, (image,))
+
+    def examine(*_: Any) -> Any:
+        room.f_bavail = 0
+        return Recovered(mounted=True), Answer(None, detected=("invalid page in block 7",))
+
+    monkeypatch.setattr(site, "examine", examine)
+    marks = SimpleNamespace(before=lambda _: PROMISED)
+    builder = SimpleNamespace(build=build)
+    with pytest.raises(NoRoom):
+        power_cut_worker._replay(POINT, cast("Any", builder), cast("Any", marks), site, tmp_path)
+    assert image.exists() == (when == "building")
