@@ -122,7 +122,7 @@ def _study(found: Overview, name: str) -> dict[str, Any]:
         "marks": list(found.marks),
         "selection": found.selection,
         "repetitions": found.repetitions,
-        "sentence": repetitions_sentence(found.repetitions),
+        "sentence": repetitions_sentence(found.repetitions, executor=found.study.facts.executor),
     }
 
 

@@ -243,7 +243,9 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
         place=_place(found),
         shared=shared,
         reasons=reasons,
-        repetitions_sentence=repetitions_sentence(found.repetitions, study=found.study.directory.name),
+        repetitions_sentence=repetitions_sentence(
+            found.repetitions, study=found.study.directory.name, executor=found.study.facts.executor
+        ),
         marks=found.marks,
         heads=tuple(_head(found, run) for run in found.runs),
         rows=tuple(_rows(found, first, shared)),

@@ -116,7 +116,8 @@ def show_document(
 
 def two_repetitions_sentence(study: Path) -> str:
     """What the repetitions of this study can and cannot tell, and how to get verdicts."""
-    return repetitions_sentence(overview(study).repetitions, study=str(study))
+    found = overview(study)
+    return repetitions_sentence(found.repetitions, study=str(study), executor=found.study.facts.executor)
 
 
 def _require_metric(metric: str | None) -> None:
@@ -249,7 +250,7 @@ def _study_document(found: Overview, *, workload: str | None, metric: str | None
         "marks": list(found.marks),
         "selection": found.selection,
         "repetitions": found.repetitions,
-        "sentence": repetitions_sentence(found.repetitions, study=path),
+        "sentence": repetitions_sentence(found.repetitions, study=path, executor=found.study.facts.executor),
         "health": list(study_health(found).sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
         **({"tpch": [tpch_document(view) for view in views]} if views else {}),

@@ -114,9 +114,10 @@ def counted(summary: Summary) -> str:
     return ", ".join(words)
 
 
-def repetitions_sentence(repetitions: int, *, study: str = "STUDY") -> str:
-    """What this many repetitions can and cannot tell, and how to get more."""
-    more = f"`sudo ./bedplate extend {study} --repetitions 5` adds repetitions to this study."
+def repetitions_sentence(repetitions: int, *, study: str = "STUDY", executor: str = "local") -> str:
+    """What this many repetitions can and cannot tell, and how to get more; only the local executor needs root here."""
+    sudo = "sudo " if executor == "local" else ""
+    more = f"`{sudo}./bedplate extend {study} --repetitions 5` adds repetitions to this study."
     if repetitions == 0:
         return "Nothing has been measured yet."
     if repetitions == 1:

@@ -166,7 +166,7 @@ def about_sheet(found: Overview) -> Sheet:
         ("exported by bedplate", __version__),
         ("cells", len(found.cells)),
         ("repetitions", found.repetitions),
-        ("what they can tell", repetitions_sentence(found.repetitions)),
+        ("what they can tell", repetitions_sentence(found.repetitions, executor=facts.executor)),
         *(("stands beside every figure", f"{words[:1].upper()}{words[1:]}.") for words in found.marks),
         *(("TPC-H", f"Its figures are {NOT_AUDITED}.") for _ in range(_has_tpch(found))),
         ("machine", machine.cpu_model),

@@ -40,3 +40,10 @@ def test_the_sentence_grows_with_the_repetitions() -> None:
     assert "no verdicts" in said[2]
     assert all("`sudo ./bedplate extend STUDY --repetitions 5`" in sentence for sentence in said[1:5])
     assert "bedplate extend" not in said[5]
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"), [("local", "`sudo ./bedplate extend S "), ("slurm", "`./bedplate extend S ")]
+)
+def test_who_hands_visits_to_others_needs_no_root_for_more_of_them(executor: str, words: str) -> None:
+    assert words in repetitions_sentence(4, study="S", executor=executor)
