@@ -41,7 +41,8 @@ class CutEvidence(Evidence):
     """What the rules look at. Nothing is timed, and the kernel complains of what was cut: that is left out.
 
     `asked` counts the cuts that the plan wants, `cuts` those that were judged. `promised` is the declared class with a
-    protected cache. `visit_flushes` are flushes per sync as the visit counted them on its own device, by pattern, of
+    protected cache, and `protected` leaves out the cuts whose journal the repair could not replay: what is missing after
+    those is neither the recording's fault nor the declaration's. `visit_flushes` are flushes per sync as the visit counted them on its own device, by pattern, of
     data and journal device together; `waits` says whether the engine waits for the device at a commit.
     """
 
@@ -81,6 +82,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
         refused=refused,
         of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
         journal_lost=cuts.recording.loses_journal,
+        unreplayed=sum(each.replay_failed for each in cuts.points if not each.point.control),
         idle=sum(map(_is_idle, cuts.points)),
     )
 
@@ -107,7 +109,7 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
         controls=_controls(cuts.points, recording) if recording else Tally(),
-        protected=by_profile.get(Profile.ORDERED.value, Tally()),
+        protected=_replayed_in_order(cuts.points, recording) if recording else Tally(),
         promised=visit.durability.protected_cache if visit.durability else None,
         visit_flushes=_per_sync(visit.flush_counts),
         flushes=(recording.flushes + (recording.journal_flushes or 0)) if recording else 0,
@@ -121,6 +123,11 @@ def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[s
         if not record.point.control:
             counts.setdefault(record.point.profile.value, Counter())[finding_of(record, recording)] += 1
     return {name: Tally.together([Tally(found)]) for name, found in sorted(counts.items())}
+
+
+def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
+    replayed = [record for record in points if not record.replay_failed]
+    return _tallies(replayed, recording).get(Profile.ORDERED.value, Tally())
 
 
 def _is_idle(record: PointRecord) -> bool:
@@ -244,7 +251,8 @@ CONTROLS_PASS: Rule[CutEvidence] = Rule(
 )
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
-    "a bad cut in order where a protected cache was declared durable, one that is not whole where it was bounded loss",
+    "a bad cut in order where a protected cache was declared durable, one that is not whole where it was bounded loss; "
+    "not counting those whose journal the repair could not replay",
     "what was written in order is what a machine that was killed leaves",
     _order_fails,
 )

@@ -103,7 +103,8 @@ class PointRecord:
     `volatile_bytes` and `kept_writes` speak of the writes after it. `acknowledged` are transactions acknowledged before
     the cut, `lost_transactions` those of them that are missing, `lost_ms` how long before the cut the first of these was
     acknowledged. `consistent` is None where nothing could be asked. Times in seconds are None where that did not
-    happen. `problems` are the findings, the first the gravest.
+    happen. `replay_failed` says that the type's repair could not replay the journal, in its own words, and went on without.
+    `problems` are the findings, the first the gravest.
     """
 
     point: CutPoint
@@ -120,6 +121,7 @@ class PointRecord:
     fsck_s: float | None = None
     engine_start_s: float | None = None
     oracle_s: float | None = None
+    replay_failed: bool = False
     problems: tuple[str, ...] = ()
 
 

@@ -88,8 +88,9 @@ class Verdict:
     `volatile_cache` and `protected_cache` are classes of durability, None where no cut asked. Neither is there where the
     verdict is `refused`: the reasons say what in the experiment itself does not hold. `volatile` and `protected` count
     the cuts that are no controls, `profiles` the same by profile. `idle` are those of a volatile cache at which no write
-    waited for a flush: whatever a device does to its cache, they find nothing. `of_the_cell` is False where a journal that the cell has in
-    memory was kept, so that the verdict is one on another journal.
+    waited for a flush: whatever a device does to its cache, they find nothing. `unreplayed` are those after which the
+    repair could not replay the journal. `of_the_cell` is False where a journal that the cell has in memory was kept, so that
+    the verdict is one on another journal.
     """
 
     volatile: Tally
@@ -103,6 +104,7 @@ class Verdict:
     refused: tuple[str, ...] = ()
     of_the_cell: bool = True
     journal_lost: bool = False
+    unreplayed: int = 0
     idle: int = 0
 
     @property
@@ -200,6 +202,11 @@ def _asides(verdict: Verdict) -> list[str]:
     if verdict.idle:
         found.append(
             f"nothing waited for a flush at {verdict.idle} of the {verdict.volatile.cuts} with a volatile cache"
+        )
+    if verdict.unreplayed and not verdict.journal_lost:
+        found.append(
+            f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "
+            "dropped it: what is missing then is the tool's doing, and on this system as much gone"
         )
     if verdict.journal_lost:
         found.append("the journal stood in memory and was gone after each cut")

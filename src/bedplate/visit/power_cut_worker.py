@@ -105,12 +105,14 @@ class CutSite:
         levels = image_levels(self._job.filesystem, journal)
         problems: list[str] = []
         fsck_s: float | None = None
+        replay_failed = False
         for attempt in range(0 if repair_first else -1, repairs_of(levels.type)):
             if attempt >= 0:
                 started = time.monotonic()
                 repaired = repair(levels, attempt, device, commands=self._commands, journal_path=journal)
                 fsck_s = (fsck_s or 0.0) + time.monotonic() - started
                 problems.append(repaired.text)
+                replay_failed |= repaired.replay_failed
                 if not repaired.done:
                     continue
             started = time.monotonic()
@@ -124,11 +126,12 @@ class CutSite:
             return Recovered(
                 mounted=True,
                 repaired=attempt >= 0,
+                replay_failed=replay_failed,
                 mount_s=time.monotonic() - started,
                 fsck_s=fsck_s,
                 problems=tuple(problems),
             )
-        return Recovered(mounted=False, fsck_s=fsck_s, problems=tuple(problems))
+        return Recovered(mounted=False, replay_failed=replay_failed, fsck_s=fsck_s, problems=tuple(problems))
 
     def _damage(self, device: str, journal: str | None) -> str:
         """What the type's check finds on the unmounted devices; empty if it finds nothing."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.scripted_commands import ScriptedCommands, completed
 
 from bedplate.filesystem.after_cut import image_levels, repair, repairs_of, stands_beside_twins
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.model.cell import FilesystemLevels
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "filesystem"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,39 @@ def test_xfs_loses_its_log_only_as_the_last_resort() -> None:
     for attempt in range(repairs_of("xfs")):
         repair(FilesystemLevels("xfs"), attempt, "/dev/loop1", commands=commands, journal_path=None)
     assert [("-L" in argv) for argv in commands.record] == [False, True]
+
+
+@pytest.mark.parametrize(("said", "expected"), [("unreplayed", True), ("replayed", False)])
+def test_a_log_that_could_not_be_replayed_is_told_though_the_status_says_nothing(
+    said: str, *, expected: bool
+) -> None:
+    # Both of the image of one cut: Debian's jfsutils 1.1.15-5, and the same version as its authors published it.
+    output = (GOLDEN / f"fsck.jfs-{said}.txt").read_text(encoding="utf-8")
+    commands = ScriptedCommands(answers={"fsck.jfs": lambda argv, _: completed(argv, output)})
+    found = repair(FilesystemLevels("jfs"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    assert (True, expected) == (found.done, found.replay_failed)
+
+
+@pytest.mark.parametrize(("status", "attached"), [(0, True), (1, True), (4, False)])
+def test_jfs_is_told_where_its_log_is_once_it_is_repaired(status: int, *, attached: bool) -> None:
+    commands = ScriptedCommands(
+        answers={
+            "fsck.jfs": lambda argv, _: completed(argv, status=status),
+            "jfs_tune": lambda argv, _: completed(argv),
+        }
+    )
+    levels = FilesystemLevels("jfs", journal="external")
+    repair(levels, 0, "/dev/loop1", commands=commands, journal_path="/dev/loop2")
+    assert commands.record[0] == ("fsck.jfs", "-f", "-p", "-j", "/dev/loop2", "/dev/loop1")
+    told = ("jfs_tune", "-J", "device=/dev/loop2", "/dev/loop1")
+    assert commands.record[1:] == ([told] if attached else [])
+
+
+def test_what_is_no_replay_cannot_fail_at_it() -> None:
+    said = "logredo failed"
+    commands = ScriptedCommands(answers={"e2fsck": lambda argv, _: completed(argv, said, status=4)})
+    found = repair(FilesystemLevels("ext4"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    assert not found.replay_failed
 
 
 def test_every_type_but_those_without_a_repair_has_one() -> None:

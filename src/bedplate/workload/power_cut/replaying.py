@@ -21,11 +21,15 @@ _PROBLEM_LENGTH = 400
 
 @dataclass(frozen=True)
 class Driven:
-    """What clients were promised while they were recorded, in how many seconds, and by which engine's version."""
+    """What clients were promised while they were recorded, in how many seconds, and by which engine's version.
+
+    `ended_early` says that they were told to end because the log had no more room.
+    """
 
     acknowledged: int
     seconds: float
     version: str
+    ended_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,14 @@ class Recovered:
     """How a file system came back. `mounted` is false where neither a mount nor its repair helped.
 
     `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
-    asked and it was unmounted again, None where it was not checked. Times in seconds.
+    asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
+    journal, which it could not replay. Times in seconds.
     """
 
     mounted: bool
     repaired: bool = False
     unclean: bool | None = None
+    replay_failed: bool = False
     mount_s: float | None = None
     fsck_s: float | None = None
     problems: tuple[str, ...] = ()
@@ -86,6 +92,7 @@ def judge(
         fsck_s=recovered.fsck_s,
         engine_start_s=None if answer is None else answer.start_s,
         oracle_s=None if answer is None else answer.oracle_s,
+        replay_failed=recovered.replay_failed,
         problems=tuple(_shortened(text) for text in (*found, *lost, *recovered.problems)[:_PROBLEMS_KEPT]),
     )
 

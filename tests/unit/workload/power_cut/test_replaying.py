@@ -59,6 +59,13 @@ def test_a_missing_promise_is_lost_with_its_age(promised: Acknowledged) -> None:
     assert record.problems == ("2 of 5 acknowledged transactions are missing",)
 
 
+def test_a_journal_that_was_dropped_is_told_whatever_came_of_it(promised: Acknowledged) -> None:
+    dropped = Recovered(mounted=True, repaired=True, replay_failed=True)
+    assert judged(promised, dropped, Answer(ALL_THERE)).replay_failed
+    assert judged(promised, Recovered(mounted=False, replay_failed=True), None).replay_failed
+    assert not judged(promised, MOUNTED, Answer(ALL_THERE)).replay_failed
+
+
 def test_a_client_without_anything_has_lost_everything(promised: Acknowledged) -> None:
     assert judged(promised, MOUNTED, Answer({0: 3})).lost_transactions == 2
     assert judged(promised, MOUNTED, Answer({})).lost_transactions == 5
