@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
 _LOG_BYTES_MOST = 2 * GIB
+# So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
+_SHARE_FOR_CLIENTS = 0.8
 # Its log, what the disks hold, and the images of the workers afterwards.
 _SHARE_OF_MEMORY = 4
 _SYNC_LIMIT_S = 600.0
@@ -70,6 +72,7 @@ class Stand:
     mark_file: Path
     log: Path
     memory: Path
+    log_limit_bytes: int
     journal_bytes: int | None
     loses_journal: bool
     recorder: Recorder
@@ -108,6 +111,10 @@ class Stand:
         """This file system only."""
         argv = ["sync", "--file-system", str(self.data_directory)]
         self.commands.run(argv, timeout_s=_SYNC_LIMIT_S)
+
+    def is_log_nearly_full(self) -> bool:
+        """By its file, which no request of the recorder's has to wait for."""
+        return self.log.stat().st_size >= _SHARE_FOR_CLIENTS * self.log_limit_bytes
 
     def seal(self) -> None:
         """End the log here."""
@@ -168,6 +175,7 @@ class VisitPowerBench:
                 recorder.mark,
                 recorder.log,
                 self.memory,
+                sizes.log_limit_bytes,
                 sizes.journal_bytes,
                 levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
                 recorder,

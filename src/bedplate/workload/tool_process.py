@@ -19,25 +19,29 @@ from bedplate.host.command import environment
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from bedplate.workload.protocol import Rig
 
 _LINES_QUOTED = 6
+# How often a tool that may end early is held against what would end it.
+_ENOUGH_EVERY_S = 0.05
 
 
 @dataclass(frozen=True)
 class ToolEnded:
     """How the tool ended; `problem` is None when all is well, else its own words.
 
-    `cpu_s` is the CPU time of the tool and of every child that it waited for.
+    `cpu_s` is the CPU time of the tool and of every child that it waited for. `asked_to_end` says that it ended because
+    it was told to.
     """
 
     status: int
     cpu_s: float
     problem: str | None
+    asked_to_end: bool = False
 
 
 class ToolProcess:
@@ -54,6 +58,7 @@ class ToolProcess:
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: ToolEnded | None = None
+        self._asked_to_end = False
 
     def __enter__(self) -> Self:
         with held():
@@ -88,8 +93,11 @@ class ToolProcess:
             raise RuntimeError(f"{self.argv[0]} has not ended yet")
         return self._ended
 
-    def pieces(self, *, limit_s: float) -> Iterator[bytes]:
-        """What comes on its standard error, as it comes, until it has ended; BedplateError after the limit."""
+    def pieces(self, *, limit_s: float, enough: Callable[[], bool] | None = None) -> Iterator[bytes]:
+        """What comes on its standard error, as it comes, until it has ended; BedplateError after the limit.
+
+        Once `enough`, which is asked all the while, says so, the tool is sent SIGTERM, and has to end in order.
+        """
         process = self._running
         assert process.stderr is not None  # noqa: S101 -- Popen was given a pipe
         words = process.stderr.fileno()
@@ -99,7 +107,15 @@ class ToolProcess:
         try:
             with self._output.with_suffix(".err").open("ab", buffering=0) as kept:
                 while waiting_for:
-                    ready, _, _ = select.select(waiting_for, [], [], max(0.0, deadline - time.monotonic()))
+                    patience_s = max(0.0, deadline - time.monotonic())
+                    if enough is not None and not self._asked_to_end:
+                        if enough():
+                            process.terminate()
+                            self._asked_to_end = True
+                        patience_s = min(patience_s, _ENOUGH_EVERY_S)
+                    ready, _, _ = select.select(waiting_for, [], [], patience_s)
+                    if not ready and time.monotonic() < deadline:
+                        continue
                     if not ready:
                         raise BedplateError(
                             f"{self.argv[0]} did not end within {limit_s:.0f} s and was killed: {self._said()}"
@@ -119,9 +135,9 @@ class ToolProcess:
         if self._ended is None:
             self._reap(process)
 
-    def wait(self, *, limit_s: float) -> ToolEnded:
+    def wait(self, *, limit_s: float, enough: Callable[[], bool] | None = None) -> ToolEnded:
         """Until it has ended, whatever it says meanwhile."""
-        for _ in self.pieces(limit_s=limit_s):
+        for _ in self.pieces(limit_s=limit_s, enough=enough):
             pass
         return self.ended
 
@@ -164,7 +180,10 @@ class ToolProcess:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self._ended = ToolEnded(
-            process.returncode, usage.ru_utime + usage.ru_stime, self._problem(process.returncode)
+            process.returncode,
+            usage.ru_utime + usage.ru_stime,
+            self._problem(process.returncode),
+            asked_to_end=self._asked_to_end,
         )
 
     def _problem(self, status: int) -> str | None:

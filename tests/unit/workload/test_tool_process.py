@@ -130,3 +130,26 @@ def test_a_program_that_is_not_there_is_named(play: Play) -> None:
         play.tool("", "/no/such/tool"),
     ):
         pass
+
+
+def test_a_tool_that_has_done_enough_is_asked_to_end_and_does_so_in_order(play: Play) -> None:
+    script = (
+        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(print('in order')));"
+        "open('ready', 'w').close(); [signal.pause() for _ in iter(int, 1)]"
+    )
+    with play.tool(script) as tool:
+        ended = tool.wait(limit_s=30, enough=(play.directory / "ready").exists)
+    assert (ended.status, ended.problem, ended.asked_to_end) == (0, None, True)
+    assert tool.output.read_text() == "in order\n"
+
+
+def test_a_tool_that_never_has_enough_ends_by_itself(play: Play) -> None:
+    with play.tool("print('done')") as tool:
+        ended = tool.wait(limit_s=30, enough=lambda: False)
+    assert (ended.status, ended.asked_to_end) == (0, False)
+
+
+def test_the_limit_holds_for_a_tool_that_does_not_end_when_asked(play: Play) -> None:
+    script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); open('ready', 'w').close(); [signal.pause() for _ in iter(int, 1)]"
+    with pytest.raises(BedplateError, match="did not end within"), play.tool(script) as tool:
+        tool.wait(limit_s=2, enough=(play.directory / "ready").exists)

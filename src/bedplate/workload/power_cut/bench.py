@@ -88,6 +88,10 @@ class RecordedStand(Protocol):
         """Bring everything that was written so far to the medium."""
         ...
 
+    def is_log_nearly_full(self) -> bool:
+        """Whether the clients should end, so that what they have still to bring to the disk has room in the log."""
+        ...
+
     def seal(self) -> None:
         """End the log here; BedplateError if it lacks anything."""
         ...

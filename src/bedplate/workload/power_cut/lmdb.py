@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Account, Commands
     from bedplate.model.levels import Levels
+    from bedplate.workload.power_cut.bench import RecordedStand
     from bedplate.workload.protocol import Rig
 
 DRIVER = Driver("power_cut_lmdb", (LIBLMDB,))
@@ -60,13 +61,17 @@ def bound_transactions(settings: Levels) -> int | None:
 
 
 def drive(
-    rig: Rig, place: Path, mark_file: Path, output: Path, *, clients: int, duration_s: float, seed: int
+    rig: Rig, stand: RecordedStand, output: Path, *, clients: int, duration_s: float, seed: int
 ) -> Driven:
-    """The writer, from an empty directory to its end; BedplateError in the library's own words."""
+    """The writer, from an empty directory to its end; BedplateError in the library's own words.
+
+    It ends before its time where the stand's log is nearly full.
+    """
     settings = settings_in_force(rig.engine_settings)
     mode = sync_mode(rig.engine_settings)
     argv = (
-        *(rig.native_drivers[DRIVER.name], "write", f"--directory={place}", f"--mark={mark_file}"),
+        *(rig.native_drivers[DRIVER.name], "write"),
+        *(f"--directory={stand.data_directory}", f"--mark={stand.mark_file}"),
         *(f"--clients={clients}", f"--accounts={ACCOUNTS}", f"--duration-s={max(1, round(duration_s))}"),
         *(f"--sync={mode}", f"--map-bytes={_MAP_BYTES}", f"--seed={seed}"),
         *(("--writemap",) if settings["writemap"] else ()),
@@ -75,7 +80,7 @@ def drive(
         *((f"--pressure-ms={_PRESSURE_MS}",) if mode in ASYNCHRONOUS else ()),
     )
     with ToolProcess(argv, rig, output=output, directory=rig.log_directory) as tool:
-        ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S)
+        ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=stand.is_log_nearly_full)
     document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
     if document is not None and document["failure"] is not None:
         raise BedplateError(
@@ -85,7 +90,12 @@ def drive(
         raise BedplateError(ended.problem)
     if document is None:
         raise OutputNotUnderstood(DRIVER.name, expected="its document", found=output.name)
-    return Driven(int(document["transactions"]), int(document["elapsed_ns"]) / 1e9, str(document["library"]))
+    return Driven(
+        int(document["transactions"]),
+        int(document["elapsed_ns"]) / 1e9,
+        str(document["library"]),
+        ended_early=ended.asked_to_end,
+    )
 
 
 def facts_of(rig: Rig) -> dict[str, str | int | float | bool]:

@@ -21,7 +21,7 @@ from bedplate.units import parse_duration_s
 from bedplate.workload.power_cut.replaying import Answer, Driven
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.engine.postgresql.cluster import Cluster
@@ -67,6 +67,7 @@ _DECISIVE = (
     *("shared_buffers", "max_wal_size", "checkpoint_timeout", "block_size"),
 )
 _START_LIMIT_S = 120.0
+_ENOUGH_EVERY_S = 0.05
 _ANSWER_LIMIT_S = 60.0
 _UNREADABLE = re.compile(
     r"invalid page|page verification failed|could not (?:read|open|access)|XX001", re.IGNORECASE
@@ -107,15 +108,31 @@ def settings_of(cluster: Cluster) -> Mapping[str, str]:
         return {name: session.value(f"SHOW {name}") for name in _DECISIVE}
 
 
-def drive(cluster: Cluster, mark_file: Path, *, clients: int, duration_s: float, seed: int) -> Driven:
-    """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble."""
+def drive(
+    cluster: Cluster,
+    mark_file: Path,
+    *,
+    clients: int,
+    duration_s: float,
+    seed: int,
+    enough: Callable[[], bool] = lambda: False,
+) -> Driven:
+    """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble.
+
+    Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
+    """
+    ended_early = False
     crew = [_Client(cluster, mark_file, number, duration_s, seed) for number in range(clients)]
     started = time.monotonic()
     try:
         for client in crew:
             client.start()
-        for client in crew:
-            client.join()
+        while working := [client for client in crew if client.is_alive()]:
+            working[0].join(_ENOUGH_EVERY_S)
+            if not ended_early and enough():
+                ended_early = True
+                for client in crew:
+                    client.end()
     except BaseException:
         # Whoever is interrupted takes the recorder down next, and a client holds its `mark` open.
         for client in crew:
@@ -125,7 +142,12 @@ def drive(cluster: Cluster, mark_file: Path, *, clients: int, duration_s: float,
     troubles = [client.trouble for client in crew if client.trouble is not None]
     if troubles:
         raise BedplateError(*troubles)
-    return Driven(sum(client.sequence for client in crew), seconds, f"postgresql {cluster.build.version}")
+    return Driven(
+        sum(client.sequence for client in crew),
+        seconds,
+        f"postgresql {cluster.build.version}",
+        ended_early=ended_early,
+    )
 
 
 class _Client(threading.Thread):
@@ -139,12 +161,16 @@ class _Client(threading.Thread):
         self._mark_file = mark_file
         self._duration_s = duration_s
         self._draw = random.Random(f"client {number} of {seed}")  # noqa: S311 -- chance, not secrecy
-        self._is_abandoned = threading.Event()
+        self._is_over = threading.Event()
         self._session = cluster.session()
+
+    def end(self) -> None:
+        """After the transaction that it is at."""
+        self._is_over.set()
 
     def abandon(self) -> None:
         """End it at once, and wait until it has."""
-        self._is_abandoned.set()
+        self._is_over.set()
         self._session.abandon()
         if self.ident is not None:
             self.join(_ANSWER_LIMIT_S)
@@ -162,7 +188,7 @@ class _Client(threading.Thread):
         until = time.monotonic() + self._duration_s
         mark = os.open(self._mark_file, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            while time.monotonic() < until and not self._is_abandoned.is_set():
+            while time.monotonic() < until and not self._is_over.is_set():
                 sequence = self.sequence + 1
                 session.execute(transaction(self._number, sequence, self._draw.randint(1, ACCOUNTS)))
                 os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))

@@ -17,7 +17,7 @@ from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
     DEFAULT_PROFILES,
     ENGINE,
@@ -117,6 +117,7 @@ class _Cuts:
         with self._bench.recorded(self._image_bytes) as stand:
             with recording.timed_phase(RECORDING):
                 driven = self._record(stand)
+                self._require_something(driven)
             stand.seal()
             journal_bytes, loses_journal = stand.journal_bytes, stand.loses_journal
         self._rig.tool_versions["engine of power cuts"] = driven.version
@@ -144,8 +145,7 @@ class _Cuts:
             recording.tell(RECORDING, "the clients", done=1, of=1)
             return lmdb.drive(
                 rig,
-                stand.data_directory,
-                stand.mark_file,
+                stand,
                 output,
                 clients=self._clients,
                 duration_s=self._duration_s,
@@ -160,10 +160,27 @@ class _Cuts:
         recording.tell(RECORDING, "the clients", done=1, of=1)
         stand.mark(lmdb.BEGIN)
         driven = postgresql.drive(
-            cluster, stand.mark_file, clients=self._clients, duration_s=self._duration_s, seed=self._seed
+            cluster,
+            stand.mark_file,
+            clients=self._clients,
+            duration_s=self._duration_s,
+            seed=self._seed,
+            enough=stand.is_log_nearly_full,
         )
         stand.mark(lmdb.END)
         return driven
+
+    def _require_something(self, driven: Driven) -> None:
+        """A recording that ended early is a shorter one, and is told; one without a transaction is none."""
+        if not driven.ended_early:
+            return
+        if not driven.acknowledged:
+            raise BedplateError(
+                "the log was nearly full before the first transaction was acknowledged; make its tmpfs larger, or "
+                "record a smaller disk (image_size)"
+            )
+        words = f"ended after {driven.seconds:.1f} s of {self._duration_s:g} s, as the log was nearly full"
+        self._recording.tell(RECORDING, words, done=1, of=1)
 
     def _job(
         self, log: Log, begin: int, end: int, journal_bytes: int | None, *, loses_journal: bool
@@ -217,7 +234,7 @@ class _Cuts:
             loses_journal=job.loses_journal,
             bound_ms=self._bound_ms,
             bound_transactions=lmdb.bound_transactions(self._rig.engine_settings) if self._is_lmdb else None,
-            facts={**self._engine_facts, "engine_version": driven.version, "kernel": os.uname().release},
+            facts={**self._engine_facts, **_said_of(driven), "kernel": os.uname().release},
         )
 
     def _replay(self, log: Path, job: ReplayJob) -> bool:
@@ -257,6 +274,12 @@ def _span(log: Log) -> tuple[int, int]:
         raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
     end = log.find_mark(lmdb.END.encode(), begin)
     return begin, len(log) if end is None else end
+
+
+def _said_of(driven: Driven) -> dict[str, Scalar]:
+    """`ended_early` only where it is so: the seconds beside it are those that were recorded, not asked for."""
+    early: dict[str, Scalar] = {"ended_early": "the log was nearly full"} if driven.ended_early else {}
+    return {"engine_version": driven.version, **early}
 
 
 def _flushes(log: Log, measured: range, device: int) -> int:

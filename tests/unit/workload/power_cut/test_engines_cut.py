@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.kept_log import keep_log, unpack_log
 
 if TYPE_CHECKING:
+    from bedplate.engine.postgresql.cluster import Cluster
     from bedplate.engine.postgresql.session import Session
 
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
@@ -186,3 +188,32 @@ def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path
     kept.write_bytes(content[: len(content) // 2])
     with pytest.raises(StudyError, match="damaged"):
         unpack_log(kept, back)
+
+
+def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(
+    tmp_path: Path,
+) -> None:
+    class Answering:
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing to close."""
+
+        def execute(self, statement: str) -> None:
+            """Acknowledged."""
+
+        def abandon(self) -> None:
+            """Nothing to end."""
+
+    marks = tmp_path / "mark"
+    marks.touch()
+    cluster = cast("Cluster", SimpleNamespace(session=Answering, build=SimpleNamespace(version="18.0")))
+    driven = postgresql.drive(
+        cluster, marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0
+    )
+    assert driven.ended_early
+    assert 0 < driven.acknowledged
+    assert 0 < driven.seconds < 300
+    whole = postgresql.drive(cluster, marks, clients=1, duration_s=0.01, seed=1)
+    assert not whole.ended_early
