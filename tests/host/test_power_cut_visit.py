@@ -242,3 +242,23 @@ def loops_of(pid: int) -> list[str]:
         for entry in Path("/sys/block").glob("loop*")
         if (file := backing_file(entry.name)) is not None and f"/bedplate-{pid}/" in file
     ]
+
+
+def test_a_log_without_room_makes_a_shorter_recording(
+    bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The visit's own mounts, in which /dev/shm is small: a quarter of it is the log's.
+    program = bench.base / "in-little-memory"
+    program.write_text(
+        "#!/bin/sh\nexec unshare --mount sh -c "
+        f"'mount -t tmpfs -o size=400m none /dev/shm && exec {sys.executable} \"$@\"' visit \"$@\"\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    asked = request(bench, drivers, engine="lmdb", settings={"sync": "full"}, points=8)
+    dataset = replace(asked.dataset, levels=Levels({**asked.dataset.levels, "duration_s": 60}))
+    cut = Cut(bench, replace(asked, dataset=dataset))
+    assert cut.facts.facts["ended_early"] == "the log was nearly full"
+    assert 0 < cut.facts.seconds < 30
+    assert cut.facts.acknowledged > 0
+    assert [PointOutcome.OK] * 8 == [record.outcome for record in (*cut.of(), *cut.of(ordered=True))]
