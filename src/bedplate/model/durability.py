@@ -28,6 +28,8 @@ DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
 UNSAFE = "unsafe"
 UNKNOWN = "unknown"
+# Of the setting, as reasons begin with it; what cuts measure of such a cell is held against it.
+FULL_PAGE_WRITES_OFF = "full_page_writes = off"
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
@@ -67,7 +69,7 @@ def declared(
         reasons.append("the log stands in memory: a power cut takes the last seconds, what stays is whole")
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
-        reasons.append("full_page_writes = off: a page torn by the cut cannot be repaired from the WAL")
+        reasons.append(f"{FULL_PAGE_WRITES_OFF}: a page torn by the cut cannot be repaired from the WAL")
         volatile = worst(volatile, UNSAFE)
         protected = worst(protected, UNKNOWN)
     if settings.get("synchronous_commit") == "off":

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, UNSAFE, worst
+from bedplate.model.durability import (
+    BOUNDED_LOSS,
+    CLASSES,
+    DURABLE,
+    FULL_PAGE_WRITES_OFF,
+    UNKNOWN,
+    UNSAFE,
+    worst,
+)
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -88,7 +96,9 @@ class Verdict:
     `volatile_cache` and `protected_cache` are classes of durability, None where no cut asked. Neither is there where the
     verdict is `refused`: the reasons say what in the experiment itself does not hold. `volatile` and `protected` count
     the cuts that are no controls, `profiles` the same by profile. `idle` are those of a volatile cache at which no write
-    waited for a flush: whatever a device does to its cache, they find nothing. `unreplayed` are those after which the
+    waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are the
+    weighted ones of the others that tear within a page. `waits` says whether commits wait for the device: where none
+    does, controls are bad without any lie about a flush. `unreplayed` are those after which the
     repair could not replay the journal. `of_the_cell` is False where a journal that the cell has in memory was kept, so that
     the verdict is one on another journal.
     """
@@ -106,6 +116,8 @@ class Verdict:
     journal_lost: bool = False
     unreplayed: int = 0
     idle: int = 0
+    tearing: int = 0
+    waits: bool = True
 
     @property
     def all(self) -> Tally:
@@ -137,26 +149,37 @@ def measured(verdict: Verdict, declared: Durability | None) -> Durability | None
             "volatile",
             verdict.volatile_cache,
             verdict.volatile,
-            verdict.idle,
+            verdict.volatile.cuts - verdict.idle,
+            verdict.tearing,
             declared.volatile_cache if declared else UNKNOWN,
         ),
         (
             "protected",
             verdict.protected_cache,
             verdict.protected,
+            verdict.protected.cuts,
+            # A cache that keeps the order keeps each write whole.
             0,
             declared.protected_cache if declared else UNKNOWN,
         ),
     )
     reasons = []
     classes = []
-    for name, found, tally, idle, said in sides:
+    # PostgreSQL's manual promises nothing then where a page can be torn, and most cuts tear none.
+    can_tear = declared is not None and any(
+        reason.startswith(FULL_PAGE_WRITES_OFF) for reason in declared.reasons
+    )
+    for name, found, tally, telling, tearing, said in sides:
         if found is None:
             classes.append(said)
             reasons.append(f"{name} cache: not cut, so {said} is as declared")
             continue
         reasons.append(f"{name} cache: {cut_words(tally)}")
-        stands, why = _standing(found, said, tally.cuts - idle, verdict.loss) if declared else (found, "")
+        stands, why = found, ""
+        if declared:
+            stands, why = _standing(
+                found, said, tearing if can_tear else telling, verdict.loss, can_tear=can_tear
+            )
         classes.append(stands)
         if why:
             reasons.append(f"{name} cache: {why}")
@@ -180,17 +203,18 @@ def classes_of(volatile: Tally, protected: Tally) -> tuple[str | None, str | Non
     return (worst(first, second) if first and second else first), second
 
 
-def _standing(found: str, said: str, telling: int, loss: Loss) -> tuple[str, str]:
+def _standing(found: str, said: str, telling: int, loss: Loss, *, can_tear: bool) -> tuple[str, str]:
     """The class that stands of what was measured and declared, and why it is not what was measured.
 
-    `telling` are the cuts that could have found something.
+    `telling` are the cuts that could have found something; where pages can be torn for good, those that tear them.
     """
     if found == UNSAFE or CLASSES.index(found) >= CLASSES.index(said):
         return found, ""
     if telling < CUTS_FOR_MORE:
+        kind = "weighted cuts that tear a page" if can_tear else "cuts"
         return (
             said,
-            f"{said} as declared, as {telling} cuts are too few to promise more ({CUTS_FOR_MORE} may)",
+            f"{said} as declared, as {telling} {kind} are too few to promise more ({CUTS_FOR_MORE} may)",
         )
     if found == DURABLE and (loss.bound_ms is not None or loss.bound_transactions is not None):
         return BOUNDED_LOSS, "no cut lost any, which the engine's settings allow all the same"
@@ -207,6 +231,11 @@ def _asides(verdict: Verdict) -> list[str]:
         found.append(
             f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "
             "dropped it: what is missing then is the tool's doing, and on this system as much gone"
+        )
+    if not verdict.waits and verdict.controls.cuts:
+        found.append(
+            "no commit waits for the device, so that a loss is what is expected: the controls, bad without any lie about a "
+            "flush, prove less here"
         )
     if verdict.journal_lost:
         found.append("the journal stood in memory and was gone after each cut")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.synthetic_power_cuts import (
     RECIPE,
     RECORDING,
+    SPEC,
     UNFLUSHED,
     RawCuts,
     controls,
@@ -29,7 +30,7 @@ from bedplate.model.cell import ClusterLevels
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
 from bedplate.model.figure import RunFigures, Status
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, Profile
+from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, Placement, PointOutcome, Profile
 from bedplate.model.power_cut_verdict import (
     CUTS_FOR_MORE,
     FINDINGS,
@@ -39,7 +40,7 @@ from bedplate.model.power_cut_verdict import (
     cut_words,
     measured,
 )
-from bedplate.model.visit import Durability, Outcome, RunRecord, Validity, VisitRecord
+from bedplate.model.visit import Durability, FlushCount, Outcome, RunRecord, Validity, VisitRecord
 from bedplate.statistics.proportions import proportion
 
 CELL = cells_of(RECIPE)[0]
@@ -421,3 +422,113 @@ def test_one_bad_cut_is_unsafe_where_nothing_was_known(tmp_path: Path) -> None:
     found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
     assert found is not None
     assert found.protected_cache == "unsafe"
+
+
+TORN_DECLARED = Durability("unsafe", "unknown", "declared", ("full_page_writes = off: a page …",))
+
+
+def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promise_more(
+    tmp_path: Path,
+) -> None:
+    verdict = judged(tmp_path, good(durability=TORN_DECLARED))
+    many = replace(verdict, volatile=Tally({"ok": 500}), protected=Tally({"ok": 500}))
+    assert many.tearing == 0
+    for tearing, stands in ((0, UNSAFE), (CUTS_FOR_MORE - 1, UNSAFE), (CUTS_FOR_MORE, DURABLE)):
+        found = measured(replace(many, tearing=tearing), TORN_DECLARED)
+        assert found is not None
+        # No cut in order tears anything, so that a protected cache is as little known as before.
+        assert (found.volatile_cache, found.protected_cache) == (stands, "unknown")
+        words = f"unsafe as declared, as {tearing} weighted cuts that tear a page are too few to promise more"
+        assert any(words in reason for reason in found.reasons) is (stands == UNSAFE)
+    # To promise less, any cut is enough; and where the setting is on, any counts.
+    bad = replace(many, protected=Tally({"loss": 1}), protected_cache=UNSAFE)
+    found = measured(bad, TORN_DECLARED)
+    assert found is not None
+    assert found.protected_cache == UNSAFE
+    other = measured(many, Durability("unsafe", "unknown", "declared", ("64 flushes in 0 syncs",)))
+    assert other is not None
+    assert (other.volatile_cache, other.protected_cache) == (DURABLE, DURABLE)
+
+
+@pytest.mark.parametrize(
+    ("profile", "placement", "page_bytes", "volatile_writes", "control", "is_counted"),
+    [
+        (Profile.SUBSET_4K, Placement.WEIGHTED, 8192, 9, False, True),
+        (Profile.SUBSET_512, Placement.WEIGHTED, 8192, 9, False, True),
+        (Profile.SUBSET_512, Placement.WEIGHTED, 4096, 9, False, True),
+        (Profile.SUBSET_4K, Placement.WEIGHTED, 4096, 9, False, False),
+        (Profile.SUBSET_4K, Placement.UNIFORM, 8192, 9, False, False),
+        (Profile.SUBSET_4K, Placement.WEIGHTED, 8192, 0, False, False),
+        (Profile.WHOLE, Placement.WEIGHTED, 8192, 9, False, False),
+        (Profile.LOST, Placement.WEIGHTED, 8192, 9, False, False),
+        (Profile.ORDERED, Placement.WEIGHTED, 8192, 9, False, False),
+        (Profile.SUBSET_4K, Placement.WEIGHTED, 8192, 9, True, False),
+    ],
+)
+def test_a_cut_tears_pages_within_one_and_where_writes_waited(
+    tmp_path: Path,
+    profile: Profile,
+    placement: Placement,
+    page_bytes: int,
+    volatile_writes: int,
+    *,
+    control: bool,
+    is_counted: bool,
+) -> None:
+    plain = point(90, profile=profile, control=control)
+    cut = replace(plain, point=replace(plain.point, placement=placement), volatile_writes=volatile_writes)
+    cell = replace(CELL, build=replace(CELL.build, block_size_bytes=page_bytes))
+    assert judged(tmp_path, good(cell=cell, points=(cut,))).tearing == is_counted
+
+
+def test_without_a_cut_in_order_there_is_no_verdict_where_a_protected_cache_was_declared_to_do(
+    tmp_path: Path,
+) -> None:
+    points = (*(each for each in points_of({}) if each.point.profile is not Profile.ORDERED), *controls())
+    spec = replace(SPEC, levels=Levels({**SPEC.levels, "points": 30}))
+    refused = judged(tmp_path / "durable", good(points=points, spec=spec))
+    assert any("no cut was made in order" in reason for reason in refused.refused)
+    other = good(points=points, spec=spec, durability=Durability("unsafe", "unknown", "declared"))
+    assert judged(tmp_path / "unknown", other).refused == ()
+
+
+@pytest.mark.parametrize(
+    ("per_sync", "flushes", "words"),
+    [
+        # Half of the syncs flushed: 8000 commits of 2 sessions should show 1000 flushes at the least, and 80 stray ones.
+        ((32, 32), 6000, None),
+        ((32, 32), 920, None),
+        ((32, 32), 919, "where 0.5 of a sync in the visit flushed its device"),
+        ((32, 32), 16081, "where 0.5 of a sync in the visit flushed its device at the most"),
+        # One in 64, as a journal commits by itself: a flush for each commit is another device.
+        ((1, 1), 6000, "where 0.016 of a sync in the visit flushed its device at the most"),
+        ((1, 1), 0, None),
+        ((0, 2), 1081, "at the most"),
+        ((0, 2), 0, None),
+        # What flushes now and then at one pattern and always at the other bounds nothing from above.
+        ((64, 32), 40000, None),
+        ((64, 32), 900, "where 0.5 of a sync"),
+    ],
+)
+def test_flushes_between_none_and_one_per_sync_are_judged_too(
+    tmp_path: Path, per_sync: tuple[int, int], flushes: int, words: str | None
+) -> None:
+    counts = tuple(
+        FlushCount("data", pattern, 64, count)
+        for pattern, count in zip(("appending", "overwriting"), per_sync, strict=True)
+    )
+    refused = judged(
+        tmp_path, good(flush_counts=counts, recording=replace(RECORDING, flushes=flushes))
+    ).refused
+    assert (refused == ()) if words is None else (words in refused[0]), refused
+
+
+@pytest.mark.parametrize("name", ["fsync", "synchronous_commit", None])
+def test_controls_of_what_never_waits_are_said_to_prove_less(tmp_path: Path, name: str | None) -> None:
+    settings = Levels({name: "off"} if name else {})
+    raw = good(cell=replace(CELL, cluster=ClusterLevels(settings=settings)))
+    verdict = judged(tmp_path, raw)
+    assert verdict.refused == ()
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    assert any("prove less here" in reason for reason in found.reasons) is (name is not None)
