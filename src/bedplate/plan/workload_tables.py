@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
-from bedplate.model.power_cut import DEFAULT_PROFILES, JOURNAL_KEPT, JOURNAL_LOST
+from bedplate.model.power_cut import DEFAULT_PROFILES, JOURNAL_KEPT, JOURNAL_LOST, Profile
 from bedplate.plan.fields import (
     CacheBytes,
     ChosenCells,
@@ -175,6 +175,23 @@ class PowerCutTable(Table):
     cells: ChosenCells = Field(
         default=(), description="a list of tables: where it differs from the first cell"
     )
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> PowerCutTable:
+        reasons = []
+        if Profile.ORDERED.value not in self.profiles:
+            reasons.append(
+                f'profiles lack "{Profile.ORDERED.value}": only cuts in order show that a recording is whole, and without them '
+                "no verdict is made; add it"
+            )
+        if self.points < len(self.profiles):
+            reasons.append(
+                f"points = {self.points} leave some of {len(self.profiles)} profiles without a cut: give "
+                f"{len(self.profiles)} or more, or name fewer profiles"
+            )
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return self
 
 
 AnyWorkload: TypeAlias = Annotated[

@@ -107,6 +107,12 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
     [
         ('engine = "sqlite"', "allowed: postgresql, lmdb"),
         ("points = 0", "whole number from 1"),
+        ("points = 3", "points = 3 leave some of 4 profiles without a cut: give 4 or more"),
+        (
+            'profiles = ["lost", "whole"]',
+            'profiles lack "ordered": only cuts in order show that a recording is whole',
+        ),
+        ('points = 1\nprofiles = ["lost", "ordered"]', "points = 1 leave some of 2 profiles"),
         ('profiles = ["torn"]', "list of subset-4k"),
         ('cache_bytes = "1 kB"', "4 KiB to 1 GiB"),
         ('image_size = "64 MB"', "128 MiB to 16 GiB"),
