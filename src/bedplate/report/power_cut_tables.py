@@ -25,7 +25,7 @@ _WORDS = (
     "Volatile and protected cache: cuts after which something acknowledged was missing or damaged, of all cuts of that "
     "kind, and how many in a hundred such cuts that may be, at the most (exact 95 % interval of k of n; cuts of one "
     "recording); beneath, what was found. Lost: the most acknowledged transactions that one cut took and left the rest "
-    "whole; – where each that took some broke the rest. Again: median time until the engine answered, in memory. After a "
+    "whole; – where each that took some broke the rest. Back after: median time until the engine answered, in memory. After a "
     "power cut: the class with a volatile cache / with a protected one, where they differ."
 )
 
@@ -41,7 +41,7 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     for head in ("volatile\ncache", "protected\ncache"):
         table.add_column(head, overflow="fold", max_width=17)
     table.add_column("lost", justify="right", no_wrap=True)
-    table.add_column("again\ns", justify="right", no_wrap=True)
+    table.add_column("back\nafter, s", justify="right", no_wrap=True)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
     for cell, run in runs:
         table.add_row(*_row(cell, run, notes))

@@ -81,6 +81,9 @@ def test_the_terminal_shows_counts_with_their_bounds_and_says_measured(study: Pa
     assert "0 of 30, < 12 %" in text
     assert "10 of 30, < 53 %" in text
     assert "5 corrupt," in text
+    # The time until the engine answered, by what it is: the column says it, the words beneath explain it.
+    assert "after, s" in text
+    assert "Back after: median time" in " ".join(text.split())
     assert "refused" in text
     assert "measured" in text
     assert "declared durable, measured unsafe" in text
