@@ -244,21 +244,42 @@ def loops_of(pid: int) -> list[str]:
     ]
 
 
-def test_a_log_without_room_makes_a_shorter_recording(
-    bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The visit's own mounts, in which /dev/shm is small: a quarter of it is the log's.
+def in_little_memory(bench: Bench, monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    """Visits get mounts of their own, in which /dev/shm is small: a quarter of it is the log's."""
     program = bench.base / "in-little-memory"
     program.write_text(
         "#!/bin/sh\nexec unshare --mount sh -c "
-        f"'mount -t tmpfs -o size=400m none /dev/shm && exec {sys.executable} \"$@\"' visit \"$@\"\n"
+        f'\'mount -t tmpfs -o size={size} none /dev/shm && exec {sys.executable} "$@"\' visit "$@"\n'
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
+
+
+def long_lmdb(bench: Bench, drivers: dict[str, str]) -> VisitRequest:
     asked = request(bench, drivers, engine="lmdb", settings={"sync": "full"}, points=8)
-    dataset = replace(asked.dataset, levels=Levels({**asked.dataset.levels, "duration_s": 60}))
-    cut = Cut(bench, replace(asked, dataset=dataset))
+    levels = Levels({**asked.dataset.levels, "duration_s": 60})
+    return replace(asked, dataset=replace(asked.dataset, levels=levels))
+
+
+def test_a_log_without_room_makes_a_shorter_recording(
+    bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_little_memory(bench, monkeypatch, "400m")
+    cut = Cut(bench, long_lmdb(bench, drivers))
     assert cut.facts.facts["ended_early"] == "the log was nearly full"
     assert 0 < cut.facts.seconds < 30
     assert cut.facts.acknowledged > 0
     assert [PointOutcome.OK] * 8 == [record.outcome for record in (*cut.of(), *cut.of(ordered=True))]
+
+
+@pytest.mark.skipif(os.cpu_count() == 1, reason="a single worker has room where several have none")
+def test_images_without_room_are_an_error_and_no_verdict(
+    bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_little_memory(bench, monkeypatch, "150m")
+    bench.live(long_lmdb(bench, drivers))
+    (directory,) = (bench.directory / "runs").iterdir()
+    record = codec.read(RunRecord, directory / "record.json")
+    assert record.outcome is Outcome.FAILED
+    assert any("a cut is not examined without" in reason for reason in record.reasons), record.reasons
+    assert (directory / POINTS_FILE).read_text() == ""
