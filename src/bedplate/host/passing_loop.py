@@ -44,6 +44,19 @@ def passing_loop(image: Path) -> Iterator[str]:
         os.close(device)
 
 
+def write_back(path: str) -> None:
+    """Bring to the image what programs wrote through a device's cache.
+
+    The kernel does that with the last close of a device, and `passing_loop` holds its own open; what reads past the
+    cache, as JFS's kernel driver reads its log, would find what was there before.
+    """
+    device = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(device)
+    finally:
+        os.close(device)
+
+
 def _attached(backing: int, image: Path) -> tuple[str, int]:
     config = _CONFIG.pack(backing, 0, _AUTOCLEAR)
     try:

@@ -23,7 +23,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
 from bedplate.host.own_mounts import let_go_of_foreign_mounts
-from bedplate.host.passing_loop import passing_loop
+from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
 from bedplate.model.power_cut import PointOutcome
@@ -110,6 +110,8 @@ class CutSite:
             if attempt >= 0:
                 started = time.monotonic()
                 repaired = repair(levels, attempt, device, commands=self._commands, journal_path=journal)
+                for path in filter(None, (device, journal)):
+                    write_back(path)
                 fsck_s = (fsck_s or 0.0) + time.monotonic() - started
                 problems.append(repaired.text)
                 replay_failed |= repaired.replay_failed

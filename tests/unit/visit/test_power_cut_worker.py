@@ -87,6 +87,9 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     monkeypatch.setattr(power_cut_worker, "filesystem_for", lambda _: found)
     monkeypatch.setattr(power_cut_worker, "passing_loop", no_loop)
     monkeypatch.setattr(power_cut_worker, "repair", found.repair)
+    monkeypatch.setattr(
+        power_cut_worker, "write_back", lambda path: found.told.append(f"write {Path(path).name}")
+    )
     monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
     monkeypatch.setattr(CutSite, "_ask", lambda _, promised: found.ask(promised))
     return found
@@ -110,7 +113,17 @@ def test_damage_that_is_found_late_is_repaired_and_the_engine_asked_again(play: 
     play.damage = "block bitmap differs"
     play.answers = [WHOLE, Answer({0: 2}, start_s=0.9)]
     recovered, answer = examined(play, tmp_path)
-    assert play.told == ["mount", "ask", "unmount", "check", "repair", "mount", "ask", "unmount"]
+    assert play.told == [
+        "mount",
+        "ask",
+        "unmount",
+        "check",
+        "repair",
+        "write disk",
+        "mount",
+        "ask",
+        "unmount",
+    ]
     assert answer is not None
     # The repair took a commit with it; the time until the engine answered is that of the first start.
     assert (answer.present, answer.start_s) == ({0: 2}, 0.2)

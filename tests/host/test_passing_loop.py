@@ -1,0 +1,26 @@
+"""A loop device that goes with its last user: what was written through its cache reaches the image when asked for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bedplate.host.passing_loop import passing_loop, write_back
+
+pytestmark = pytest.mark.host
+
+
+def test_what_a_program_wrote_and_closed_is_in_the_image_once_written_back(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    text = b"LOGREDONE".ljust(4096, b".")
+    with passing_loop(image) as path:
+        device = os.open(path, os.O_RDWR)
+        try:
+            assert os.pwrite(device, text, 8192) == len(text)
+        finally:
+            os.close(device)
+        write_back(path)
+        assert image.read_bytes()[8192 : 8192 + 4096] == text
