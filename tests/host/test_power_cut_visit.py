@@ -226,7 +226,8 @@ def started_until(moment: str, bench: Bench, drivers: dict[str, str]) -> subproc
             seen += 1
             if seen == (2 if moment == "recording" else 8):
                 break
-    assert loops_of(visit.pid)
+    # Between two points a worker has none.
+    assert wait_until(lambda: bool(loops_of(visit.pid)), deadline_s=10)
     return visit
 
 
