@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 
 from bedplate.model.cell import ClusterLevels, RunSpec
@@ -17,6 +18,10 @@ from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import format_duration
 
 READ_ONLY = "read-only"
+# A SELECT that locks rows, makes a table, or draws from a sequence leaves something to write.
+_WRITES = re.compile(
+    r"\bfor\s+(no\s+key\s+update|update|share|key\s+share)\b|\binto\b|\b(nextval|setval)\s*\("
+)
 
 # After its last write a checkpoint still syncs the files, and it may begin a moment late.
 _SYNC_SLACK_S = 3.0
@@ -60,7 +65,9 @@ def warnings(plan: Plan) -> tuple[str, ...]:
 
 
 def _of_run(plan: Plan, run: RunSpec) -> list[str]:
-    if run.levels.get("script", READ_ONLY) == READ_ONLY:
+    if run.levels.get("script", READ_ONLY) == READ_ONLY or _seems_to_read_only(
+        run.levels.text("script_text")
+    ):
         return []
     steady = run.levels["warmup"] == UNTIL_STEADY
     duration_s = run.levels.number("duration_s") or 0.0
@@ -75,6 +82,18 @@ def _of_run(plan: Plan, run: RunSpec) -> list[str]:
                 f"duration = {ceil(needed_s)} is enough, or a shorter checkpoint_timeout"
             )
     return found
+
+
+def _seems_to_read_only(script: str | None) -> bool:
+    """Whether an own script has SELECTs and nothing else; what a function in one does is seen when it has run."""
+    if script is None:
+        return False
+    lines = [line.strip() for line in script.splitlines()]
+    text = " ".join(line for line in lines if not line.startswith(("\\", "--")))
+    statements = [each.strip().casefold() for each in text.split(";") if each.strip()]
+    return bool(statements) and all(
+        each.startswith("select ") and not _WRITES.search(each) for each in statements
+    )
 
 
 def _of_scales(plan: Plan) -> list[str]:
