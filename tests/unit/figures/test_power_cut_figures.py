@@ -239,40 +239,6 @@ def test_an_experiment_that_does_not_hold_makes_no_class(
     assert figures.figures
 
 
-def test_in_order_only_what_was_promised_must_hold(tmp_path: Path) -> None:
-    points = (*points_of({Profile.ORDERED: PointOutcome.LOST}), *controls())
-    for number, (promised, is_refused) in enumerate(
-        ((DURABLE, True), (BOUNDED_LOSS, False), (UNSAFE, False), ("unknown", False))
-    ):
-        verdict = judged(
-            tmp_path / str(number),
-            good(points=points, durability=replace(DECLARED, protected_cache=promised)),
-        )
-        assert bool(verdict.refused) == is_refused, promised
-
-
-def test_what_the_repair_drops_is_told_and_not_taken_for_a_broken_experiment(tmp_path: Path) -> None:
-    cuts = points_of(dict.fromkeys(Profile, PointOutcome.DETECTED))
-    unreplayed = tuple(replace(each, replay_failed=True) for each in cuts)
-    verdict = judged(tmp_path / "all", good(points=(*unreplayed, *controls())))
-    assert (verdict.refused, verdict.unreplayed) == ((), len(cuts))
-    assert (UNSAFE, UNSAFE) == (verdict.volatile_cache, verdict.protected_cache)
-    found = measured(verdict, DECLARED)
-    assert found is not None
-    assert "protected cache: declared durable, measured unsafe" in found.reasons
-    assert any(
-        f"after {len(cuts)} of {len(cuts)} cuts the repair could not replay" in each for each in found.reasons
-    )
-    # Where the journal is gone itself, there was nothing to replay.
-    gone = replace(verdict, journal_lost=True)
-    assert not any("could not replay" in each for each in (measured(gone, DECLARED) or found).reasons)
-    # One whose journal was replayed, and that is bad in order all the same, is the experiment's fault as before.
-    one = next(each for each in cuts if each.point.profile is Profile.ORDERED)
-    mixed = (*(each for each in unreplayed if each.point.number != one.point.number), one)
-    refused = judged(tmp_path / "mixed", good(points=(*mixed, *controls()))).refused
-    assert any("1 of 1 cuts in order were bad" in reason for reason in refused), refused
-
-
 def test_a_few_flushes_of_unmounting_are_no_contradiction(tmp_path: Path) -> None:
     raw = good(recording=replace(RECORDING, flushes=16), flush_counts=UNFLUSHED)
     assert judged(tmp_path, raw).refused == ()
