@@ -110,7 +110,9 @@ class ToolProcess:
                     patience_s = max(0.0, deadline - time.monotonic())
                     if enough is not None and not self._asked_to_end:
                         if enough():
-                            process.terminate()
+                            # Popen's own would look first whether it has ended, and take its CPU time away.
+                            with suppress(ProcessLookupError):
+                                signal.pidfd_send_signal(exit_, signal.SIGTERM)
                             self._asked_to_end = True
                         patience_s = min(patience_s, _ENOUGH_EVERY_S)
                     ready, _, _ = select.select(waiting_for, [], [], patience_s)
