@@ -196,6 +196,7 @@ def test_without_a_choice_the_address_is_bare_and_with_defaults_too(page: Page) 
 
 def test_a_section_is_still_a_place_in_the_page(page: Page) -> None:
     page.select_option("#choose-run", label="read-only")
+    expect(page).to_have_url(re.compile("#run=read-only$"))
     page.evaluate("location.hash = 'durability'")
     expect(page).to_have_url(re.compile("#durability&run=read-only$"))
     expect(page.locator("#choose-run option:checked")).to_have_text("read-only")

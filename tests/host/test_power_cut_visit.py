@@ -282,5 +282,8 @@ def test_images_without_room_are_an_error_and_no_verdict(
     (directory,) = (bench.directory / "runs").iterdir()
     record = codec.read(RunRecord, directory / "record.json")
     assert record.outcome is Outcome.FAILED
-    assert any("a cut is not examined without" in reason for reason in record.reasons), record.reasons
-    assert (directory / POINTS_FILE).read_text() == ""
+    # Either the images find no room, or the recorded disk itself did not.
+    words = ("a cut is not examined without", "Input/output error")
+    assert any(word in reason for word in words for reason in record.reasons), record.reasons
+    points = directory / POINTS_FILE
+    assert not points.exists() or points.read_text() == ""
