@@ -39,36 +39,8 @@ static const char USAGE[] =
     "The directory has to be there, for write without an environment in it.\n"
     "Exit status: 0 written or walked to the end, 1 LMDB failed, 2 the call is wrong.\n";
 
-static void __attribute__((noreturn, format(printf, 1, 2))) usage_error(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("bedplate-power-cut-lmdb: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n\n%s", USAGE);
-    va_end(arguments);
-    exit(2);
-}
-
-static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    /* strtoull takes blanks and a minus, and turns -1 into the largest number. */
-    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < least || value > most)
-        usage_error("--%s takes a whole number from %llu to %llu, found '%s'", name, (unsigned long long)least,
-                    (unsigned long long)most, text);
-    return value;
-}
-
-static int word(const char *name, const char *text, const char *const *words)
-{
-    for (int at = 0; words[at] != NULL; at++)
-        if (strcmp(words[at], text) == 0)
-            return at;
-    usage_error("--%s does not know '%s'", name, text);
-}
+#define DRIVER "bedplate-power-cut-lmdb"
+#include "../arguments.h"
 
 enum name {
     DIRECTORY, MARK, CLIENTS, ACCOUNTS, VALUE_SIZE, DURATION, SYNC, WRITEMAP, NO_READAHEAD, PREALLOCATION, MAP_SIZE,

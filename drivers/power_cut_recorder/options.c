@@ -23,28 +23,8 @@ static const char USAGE[] =
     "\n"
     "Exit status: 0 done, 1 failed, 2 the call is wrong.\n";
 
-static void __attribute__((noreturn, format(printf, 1, 2))) usage_error(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("bedplate-power-cut-recorder: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n\n%s", USAGE);
-    va_end(arguments);
-    exit(2);
-}
-
-static uint64_t number(const char *name, const char *text, uint64_t least, uint64_t most, uint64_t grain)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    /* strtoull takes blanks and a minus, and turns -1 into the largest number. */
-    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < least || value > most || value % grain != 0)
-        usage_error("--%s takes a whole number from %llu to %llu, in steps of %llu, found '%s'", name,
-                    (unsigned long long)least, (unsigned long long)most, (unsigned long long)grain, text);
-    return value;
-}
+#define DRIVER "bedplate-power-cut-recorder"
+#include "../arguments.h"
 
 enum name { DIRECTORY, MOUNT, DISK, JOURNAL, LOG_LIMIT, PARENT, HELP };
 
@@ -65,10 +45,10 @@ static void take(struct options *options, int name, const char *text)
     switch ((enum name)name) {
     case DIRECTORY: options->directory = text; break;
     case MOUNT: options->mount = text; break;
-    case DISK: options->disk_bytes = number(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
-    case JOURNAL: options->journal_bytes = number(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
-    case LOG_LIMIT: options->log_limit_bytes = number(called, text, LEAST_LOG_BYTES, BYTES_MAX, 1); break;
-    case PARENT: options->parent = (pid_t)number(called, text, 1, MOST_PID, 1); break;
+    case DISK: options->disk_bytes = number_in_steps(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
+    case JOURNAL: options->journal_bytes = number_in_steps(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
+    case LOG_LIMIT: options->log_limit_bytes = number(called, text, LEAST_LOG_BYTES, BYTES_MAX); break;
+    case PARENT: options->parent = (pid_t)number(called, text, 1, MOST_PID); break;
     case HELP: fputs(USAGE, stdout); exit(0);
     }
 }

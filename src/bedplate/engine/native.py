@@ -74,11 +74,12 @@ def ensure_driver(
     """The path of the driver `name`, compiled from `source` unless the cache has it already.
 
     A folder beside `source` with its name (`lmdb.c`, `lmdb/`) belongs to it: all C files in it are
-    compiled too. Two processes may ask at once: one compiles, the other waits for it. Raises
+    compiled too. Headers beside `source` are every driver's. Two processes may ask at once: one compiles, the other waits for it. Raises
     `RequirementMissing` where there is no C compiler, no source or no header of a library, or where the
     compiler refuses the source, with what it said.
     """
-    files = (source, *sorted(source.with_suffix("").glob("*.[ch]")))
+    shared = sorted(source.parent.glob("*.h"))
+    files = (source, *sorted(source.with_suffix("").glob("*.[ch]")), *shared)
     try:
         parts = [part for file in files for part in (file.name.encode(), file.read_bytes())]
     except OSError as error:
