@@ -80,7 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """./check gives a deadline. At its end the session stops as if by hand: fixtures undo their mounts."""
+    """./check gives a deadline. At its end the session stops as if by hand: fixtures undo their mounts.
+
+    A session that a shell runs in the background was told to ignore ^C. It stops in order too.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     deadline = os.environ.get("BEDPLATE_CHECK_DEADLINE")
     if deadline is None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ echo "called: $*"
 for word in ${FAILING-}; do case "$*" in *"$word"*) exit 1 ;; esac; done
 for word in ${EMPTY-}; do case "$*" in *pytest*"$word"*) exit 5 ;; esac; done
 """
-_TOOLS = ("sh", "cat", "cmp", "date", "dirname", "env", "readlink", "mkdir", "tail")
+_TOOLS = ("sh", "cat", "cmp", "date", "dirname", "env", "readlink", "mkdir", "mktemp", "rm", "tail")
 _HOST_TOOLS = (
     "mkfs.ext4",
     "mkfs.xfs",
@@ -167,6 +168,79 @@ def test_root_runs_the_host_tests(bench: Bench) -> None:
     assert _table(ended.stdout)["host tests"] == ("passed", "")
     assert "--durations=10 -m host" in ended.stdout
     assert ended.returncode == 0
+
+
+def test_the_host_tests_run_beside_the_others_and_are_told_after_them(bench: Bench) -> None:
+    """Each waits until the other has begun, which neither would see if one came after the other."""
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    begun = bench.root / "begun"
+    os.mkfifo(begun)
+    python = bench.root / "cache/environments/development-stand-in/bin/python"
+    python.write_text(
+        f"""#!/bin/sh
+case "$*" in
+    *"-m host"*) echo host >{begun}; echo "the host tests" ;;
+    *"not host"*) cat {begun}; echo "the unit tests" ;;
+    *) echo "the others" ;;
+esac
+""",
+        encoding="utf-8",
+    )
+    ended = bench.check()
+    assert ended.returncode == 0
+    assert ended.stdout.index("the unit tests") < ended.stdout.rindex("the others")
+    assert ended.stdout.rindex("the others") < ended.stdout.index("the host tests")
+    assert _table(ended.stdout)["host tests"] == ("passed", "")
+
+
+def test_failing_host_tests_fail_the_check_when_the_others_passed(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    python = bench.root / "cache/environments/development-stand-in/bin/python"
+    python.write_text('#!/bin/sh\ncase "$*" in *"-m host"*) exit 1 ;; esac\n', encoding="utf-8")
+    ended = bench.check()
+    assert ended.returncode == 1
+    assert _table(ended.stdout)["host tests"] == ("failed", "exit 1")
+    assert _table(ended.stdout)["browser tests"] == ("passed", "")
+
+
+def test_an_interrupted_check_waits_until_the_host_tests_have_given_back(bench: Bench) -> None:
+    bench.tool("id", "echo 0")
+    _give_host_tools(bench)
+    begun = bench.root / "begun"
+    os.mkfifo(begun)
+    python = bench.root / "cache/environments/development-stand-in/bin/python"
+    # The host tests hear ^C as pytest does under tests/conftest.py, and need a while to give back.
+    python.write_text(
+        f"""#!{sys.executable}
+import signal, sys, threading
+if "-m host" in " ".join(sys.argv):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        open({str(begun)!r}, "w").close()
+        threading.Event().wait(60)
+    except KeyboardInterrupt:
+        threading.Event().wait(0.5)
+        print("given back", flush=True)
+        sys.exit(2)
+""",
+        encoding="utf-8",
+    )
+    check = subprocess.Popen(
+        [str(bench.root / "check")],
+        env={"PATH": str(bench.tools), "BEDPLATE_CACHE": str(bench.root / "cache")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    begun.read_text()
+    os.killpg(check.pid, signal.SIGINT)
+    output, _ = check.communicate(timeout=60)
+    assert check.returncode == 130
+    assert "given back" in output
+    assert _table(output)["host tests"] == ("failed", "exit 2")
 
 
 def test_without_slurm_it_is_named_and_the_other_host_tests_run(bench: Bench) -> None:
