@@ -41,6 +41,7 @@ SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
 TPCH_TABLES = ("scores", "plans", "dropped_queries")
 POWER_CUT_TABLES = ("verdicts", "power_cuts")
+FLEET_TABLES = ("nodes",)
 
 RUN_COLUMNS: Mapping[str, Any] = {
     "study": pl.String,
@@ -61,6 +62,7 @@ RUN_COLUMNS: Mapping[str, Any] = {
     "kernel": pl.String,
     "accelerator": pl.String,
     "boot_id": pl.String,
+    "node": pl.String,
     "started_wall_s": pl.Float64,
     "outcome": pl.String,
     "validity": pl.String,
@@ -89,6 +91,26 @@ FIGURE_COLUMNS: Mapping[str, Any] = {
     "durability_volatile": pl.String,
     "durability_protected": pl.String,
 }
+NODE_COLUMNS: Mapping[str, Any] = {
+    "study": pl.String,
+    "node": pl.String,
+    "hostname": pl.String,
+    "identity": pl.String,
+    "architecture": pl.String,
+    "cpu_model": pl.String,
+    "cpu_count": pl.Int64,
+    "memory_bytes": pl.Int64,
+    "page_size_bytes": pl.Int64,
+    "kernel": pl.String,
+    "distribution": pl.String,
+    "virtualisation": pl.String,
+    "firmware": pl.String,
+    "device_model": pl.String,
+    "device_firmware": pl.String,
+    "device_size_bytes": pl.Int64,
+    "tools": pl.String,
+    "tunables": pl.String,
+}
 
 
 def export(
@@ -97,7 +119,7 @@ def export(
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
     A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too, one with power cuts `verdicts` and
-    `power_cuts`. An `output` that ends in .json takes
+    `power_cuts`, one of a fleet `nodes`. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
@@ -218,6 +240,34 @@ def power_cuts_table(found: Overview) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**keys, **CUT_COLUMNS})
 
 
+def nodes_table(found: Overview) -> pl.DataFrame:
+    """One row per node of a fleet: what was found about it before the first visit."""
+    rows = [
+        {
+            "study": found.study.facts.title,
+            "node": name,
+            "hostname": facts.machine.hostname,
+            "identity": facts.machine.identity,
+            "architecture": facts.machine.architecture,
+            "cpu_model": facts.machine.cpu_model,
+            "cpu_count": facts.machine.cpu_count,
+            "memory_bytes": facts.machine.memory_bytes,
+            "page_size_bytes": facts.machine.page_size_bytes,
+            "kernel": facts.machine.kernel_release,
+            "distribution": facts.machine.distribution,
+            "virtualisation": facts.machine.virtualisation,
+            "firmware": facts.firmware,
+            "device_model": facts.device_model,
+            "device_firmware": facts.device_firmware,
+            "device_size_bytes": facts.device_size_bytes,
+            "tools": json.dumps(dict(facts.machine.tools), ensure_ascii=False),
+            "tunables": json.dumps(dict(facts.machine.tunables), ensure_ascii=False),
+        }
+        for name, facts in found.study.nodes.items()
+    ]
+    return pl.DataFrame(rows, schema=NODE_COLUMNS)
+
+
 _MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "runs": runs_table,
     "figures": figures_table,
@@ -228,6 +278,7 @@ _TPCH_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "plans": plans_table,
     "dropped_queries": dropped_queries_table,
 }
+_FLEET_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {"nodes": nodes_table}
 _POWER_CUT_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
     "verdicts": verdicts_table,
     "power_cuts": power_cuts_table,
@@ -235,13 +286,14 @@ _POWER_CUT_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
 
 
 def _tables(found: Overview) -> dict[str, pl.DataFrame]:
-    """Every table of a study by name; those of TPC-H and of power cuts where the study has such runs."""
+    """Every table of a study by name; those of TPC-H, power cuts and nodes where the study has such."""
     specs = (found.spec(run) for run in found.runs)
     warehouse = any(spec is not None and spec.workload == WORKLOAD for spec in specs)
     makers = {
         **_MAKERS,
         **(_TPCH_MAKERS if warehouse else {}),
         **(_POWER_CUT_MAKERS if has_power_cuts(found) else {}),
+        **(_FLEET_MAKERS if found.study.nodes else {}),
     }
     return {name: make(found) for name, make in makers.items()}
 
@@ -276,6 +328,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "kernel": m.where.kernel if m.where else None,
         "accelerator": m.where.accelerator if m.where else None,
         "boot_id": m.where.boot_id if m.where else None,
+        "node": m.where.node if m.where else None,
         "started_wall_s": m.started_wall_s,
         "outcome": m.outcome.value,
         "validity": m.validity.value,

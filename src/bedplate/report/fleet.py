@@ -6,19 +6,79 @@ a block like the repetition itself. What is missing on a node is said, and not f
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.visit import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from bedplate.model.fleet import NodeFacts
     from bedplate.model.visit import VisitRecord
     from bedplate.study.stored import Study
 
 NODE = "node"
-_SHOWN_NODES = 8
+_SHOWN_WORDS = 8
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})", re.ASCII)
+# Two in a row are shorter by their names.
+_SHORTEST_RANGE = 3
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """Nodes of which all that is known is the same, but for the names of their hosts; `facts` are the first one's."""
+
+    nodes: tuple[str, ...]
+    hosts: tuple[str, ...]
+    facts: NodeFacts
+
+
+def node_kinds(study: Study) -> tuple[NodeKind, ...]:
+    """The nodes of a fleet's study, those that are alike together, in the order of their names; empty without one."""
+    found: dict[str, list[NodeFacts]] = defaultdict(list)
+    for facts in study.nodes.values():
+        machine = replace(facts.machine, hostname="", boot_id="")
+        found[repr(replace(facts, node="", machine=machine))].append(facts)
+    return tuple(
+        NodeKind(
+            nodes=tuple(facts.node for facts in alike),
+            hosts=tuple(dict.fromkeys(facts.machine.hostname for facts in alike)),
+            facts=alike[0],
+        )
+        for alike in found.values()
+    )
+
+
+def folded(names: Sequence[str]) -> str:
+    """Names as Slurm writes them: `n[01-16], m3`; no more than two in a row are listed, and no more than eight words."""
+    rows: list[list[str]] = []
+    for name in names:
+        if rows and _follows(rows[-1][-1], name):
+            rows[-1].append(name)
+        else:
+            rows.append([name])
+    words: list[str] = []
+    for number, row in enumerate(rows):
+        if len(words) >= _SHOWN_WORDS:
+            return f"{', '.join(words)} and {sum(map(len, rows[number:]))} more"
+        if len(row) < _SHORTEST_RANGE:
+            words += row
+            continue
+        first, last = (_NUMBERED.fullmatch(name) for name in (row[0], row[-1]))
+        assert first is not None  # noqa: S101 -- or nothing had followed it
+        assert last is not None  # noqa: S101 -- as above
+        words.append(f"{first[1]}[{first[2]}-{last[2]}]")
+    return ", ".join(words)
+
+
+def _follows(one: str, other: str) -> bool:
+    first, second = _NUMBERED.fullmatch(one), _NUMBERED.fullmatch(other)
+    if first is None or second is None or first[1] != second[1]:
+        return False
+    return second[2] == f"{int(first[2]) + 1:0{len(first[2])}d}"
 
 
 def node_of(record: VisitRecord) -> str | None:
@@ -42,14 +102,13 @@ def fleet_marks(study: Study) -> tuple[str, ...]:
         return ()
     if len(nodes) == 1:
         return (f"lived on node {nodes[0]}",)
-    names = ", ".join(nodes[:_SHOWN_NODES])
-    more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
+    names = folded(nodes)
     words = (
         "each repetition stands on one of them, a node is a block, and no cell is held against one on another"
     )
-    marks = [f"{len(nodes)} nodes ({names}{more}): {words}"]
+    marks = [f"{len(nodes)} nodes ({names}): {words}"]
     marks += (
-        f"nodes {', '.join(shared)} are one machine and share its processors and disks: this shows that it works, "
+        f"nodes {folded(shared)} are one machine and share its processors and disks: this shows that it works, "
         "and no speed"
         for shared in _on_one_machine(visit.record for visit in study.visits)
     )

@@ -1,4 +1,4 @@
-"""The machines of a page's studies side by side: a row for each fact, a column for each machine."""
+"""The machines of a page's studies side by side: a row for each fact, a column for each machine or kind of node."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.report.compared import study_names
+from bedplate.report.fleet import folded, node_kinds
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bedplate.model.fleet import NodeFacts
     from bedplate.model.machine import Machine
     from bedplate.report.overview import Overview
 
@@ -38,31 +40,66 @@ class MachinesView:
 
 
 def machines_view(overviews: Sequence[Overview]) -> MachinesView:
-    """Studies of one machine, unchanged, share a column."""
-    machines: list[tuple[Machine, list[str]]] = []
+    """Studies of one machine, unchanged, share a column, and so do nodes of a fleet that are alike."""
     names = study_names(overviews)
+    columns: list[_Column] = []
     for number, found in enumerate(overviews):
-        own = _whole(found.study.machine)
-        name = names[number] if len(overviews) > 1 else found.study.facts.title
-        known = next((of for machine, of in machines if _whole(machine) == own), None)
-        if known is None:
-            machines.append((found.study.machine, [name]))
-        else:
-            known.append(name)
-    every = [machine for machine, _ in machines]
+        for column in _columns(found, names[number] if len(overviews) > 1 else None):
+            known = next((of for of in columns if of.whole == column.whole), None)
+            if known is None:
+                columns.append(column)
+            else:
+                known.names.extend(column.names)
     return MachinesView(
-        heads=tuple(tuple(of) for _, of in machines),
-        facts=_facts([dict(_of(machine)) for machine in every]),
+        heads=tuple(tuple(of.names) for of in columns),
+        facts=_facts([of.facts for of in columns]),
         details=(
-            ("Tools", _facts([machine.tools for machine in every], by_name=True)),
-            ("Tunables", _facts([machine.tunables for machine in every], by_name=True)),
+            ("Tools", _facts([of.machine.tools for of in columns], by_name=True)),
+            ("Tunables", _facts([of.machine.tunables for of in columns], by_name=True)),
         ),
     )
 
 
-def _whole(machine: Machine) -> tuple[object, ...]:
-    """All that is shown: the boot, which is another after each start, is not."""
-    return (*_of(machine), dict(machine.tools), dict(machine.tunables))
+@dataclass(frozen=True)
+class _Column:
+    names: list[str]
+    machine: Machine
+    facts: Mapping[str, str]
+
+    @property
+    def whole(self) -> tuple[object, ...]:
+        """All that is shown: the boot, which is another after each start, is not."""
+        return (dict(self.facts), dict(self.machine.tools), dict(self.machine.tunables))
+
+
+def _columns(found: Overview, name: str | None) -> list[_Column]:
+    """One for a machine, one for each kind of node of a fleet; `name` where there are other studies."""
+    machine = found.study.machine
+    kinds = node_kinds(found.study)
+    if not kinds:
+        return [_Column([name or found.study.facts.title], machine, dict(_of(machine)))]
+    before = "" if name is None else f"{name}: "
+    return [
+        _Column(
+            [f"{before}node{'s' * (len(kind.nodes) > 1)} {folded(kind.nodes)}"],
+            kind.facts.machine,
+            {**dict(_of(kind.facts.machine)), "Host": folded(kind.hosts), **_of_node(kind.facts)},
+        )
+        for kind in kinds
+    ]
+
+
+def _of_node(facts: NodeFacts) -> Mapping[str, str]:
+    """What is known of a node beyond its machine; of an image file's disk nothing is."""
+    size = facts.device_size_bytes
+    disk = (facts.device_model, f"firmware {facts.device_firmware}" if facts.device_firmware else None)
+    known = {
+        "Firmware": facts.firmware,
+        "Scratch device": ", ".join(
+            word for word in (*disk, None if size is None else format_size(size)) if word
+        ),
+    }
+    return {name: value for name, value in known.items() if value}
 
 
 def _facts(machines: Sequence[Mapping[str, str]], *, by_name: bool = False) -> tuple[MachineFact, ...]:

@@ -10,6 +10,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Validity
 from bedplate.report.compared import study_names
 from bedplate.report.failures import failures
+from bedplate.report.fleet import folded, node_kinds
 from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.lmdb_view import is_lmdb
 from bedplate.report.page_parts import ranked
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.model.figure import Metric
+    from bedplate.model.machine import Machine
     from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.statistics.summary import Summary
 
@@ -302,12 +304,21 @@ def _sentence(found: Overview) -> str:
 
 
 def _place(found: Overview) -> str:
-    machine = found.study.machine
+    kinds = node_kinds(found.study)
+    if not kinds:
+        return f"{found.study.machine.hostname}: {_machine_words(found.study.machine, _kernels(found))}"
+    return "; ".join(
+        f"node{'s' * (len(kind.nodes) > 1)} {folded(kind.nodes)}: "
+        f"{_machine_words(kind.facts.machine, f'kernel {kind.facts.machine.kernel_release}')}"
+        for kind in kinds
+    )
+
+
+def _machine_words(machine: Machine, kernel: str) -> str:
     virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
     return (
-        f"{machine.hostname}: {machine.cpu_model}, "
-        f"{machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
-        f"{_kernels(found)}, {machine.distribution}"
+        f"{machine.cpu_model}, {machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
+        f"{kernel}, {machine.distribution}"
     )
 
 

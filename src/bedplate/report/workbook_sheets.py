@@ -9,6 +9,7 @@ from bedplate.model import tpch
 from bedplate.model.tpch_figures import NOT_AUDITED
 from bedplate.report.effective import effective_document
 from bedplate.report.export import runs_table
+from bedplate.report.fleet import folded, node_kinds
 from bedplate.report.flush_rates import COUNTED, rate_text
 from bedplate.report.labels import stands_on_image
 from bedplate.report.wording import durability_words, repetitions_sentence
@@ -20,6 +21,7 @@ from bedplate.units import format_size
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from bedplate.model.machine import Machine
     from bedplate.report.overview import CellFacts, Overview
     from bedplate.report.workbook import Plain
     from bedplate.report.workbook_results import Choice, Result
@@ -158,7 +160,7 @@ def runs_sheet(found: Overview) -> Sheet:
 
 def about_sheet(found: Overview) -> Sheet:
     """The study, the machine, and what the numbers mean."""
-    facts, machine = found.study.facts, found.study.machine
+    facts = found.study.facts
     rows = [
         ("study", facts.title),
         ("made", facts.created),
@@ -169,17 +171,32 @@ def about_sheet(found: Overview) -> Sheet:
         ("what they can tell", repetitions_sentence(found.repetitions, executor=facts.executor)),
         *(("stands beside every figure", f"{words[:1].upper()}{words[1:]}.") for words in found.marks),
         *(("TPC-H", f"Its figures are {NOT_AUDITED}.") for _ in range(_has_tpch(found))),
-        ("machine", machine.cpu_model),
-        ("architecture", machine.architecture),
-        ("processors", machine.cpu_count),
-        ("memory", format_size(machine.memory_bytes)),
-        ("distribution", machine.distribution),
-        ("kernel of the last start", facts.kernel_release),
-        ("virtualisation", machine.virtualisation),
+        *_machines(found),
         *((f"history, {entry.when}", entry.what) for entry in facts.history),
         *_MEANINGS,
     ]
     return Sheet(ABOUT, (Column("what", 28), Column("is", 140)), tuple(cells(*row) for row in rows))
+
+
+def _machines(found: Overview) -> Iterator[tuple[str, Plain]]:
+    """What the machine is; of a fleet each kind of node."""
+    study = found.study
+    kinds = node_kinds(study)
+    for kind in kinds:
+        yield (f"node{'s' * (len(kind.nodes) > 1)} {folded(kind.nodes)}", "")
+        yield from _machine(kind.facts.machine, "kernel", kind.facts.machine.kernel_release)
+    if not kinds:
+        yield from _machine(study.machine, "kernel of the last start", study.facts.kernel_release)
+
+
+def _machine(machine: Machine, what: str, kernel: str) -> Iterator[tuple[str, Plain]]:
+    yield ("machine", machine.cpu_model)
+    yield ("architecture", machine.architecture)
+    yield ("processors", machine.cpu_count)
+    yield ("memory", format_size(machine.memory_bytes))
+    yield ("distribution", machine.distribution)
+    yield (what, kernel)
+    yield ("virtualisation", machine.virtualisation)
 
 
 def _has_tpch(found: Overview) -> bool:

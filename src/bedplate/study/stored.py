@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
@@ -12,14 +12,16 @@ from bedplate.model.figure import RunFigures
 from bedplate.model.machine import Machine
 from bedplate.model.visit import FORMAT_VERSION, VisitRecord
 from bedplate.study.layout import StudyLayout
+from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts, StudySchedule
 from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
+    from bedplate.model.fleet import NodeFacts
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
 _ATTEMPT = re.compile(r"[1-9]\d*\.[1-9]\d*")
@@ -45,7 +47,10 @@ class StoredVisit:
 
 @dataclass(frozen=True)
 class Study:
-    """A whole study as it stands on disk; `visits` are in the order of the schedule, then of attempts."""
+    """A whole study as it stands on disk; `visits` are in the order of the schedule, then of attempts.
+
+    `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet.
+    """
 
     directory: Path
     facts: StudyFacts
@@ -53,6 +58,7 @@ class Study:
     plan_text: str
     schedule: StudySchedule
     visits: tuple[StoredVisit, ...]
+    nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
 
 
 def read_study(path: Path) -> Study:
@@ -83,6 +89,7 @@ def read_study(path: Path) -> Study:
         plan_text=layout.plan.read_text(encoding="utf-8"),
         schedule=schedule,
         visits=tuple(visits),
+        nodes=read_nodes(layout),
     )
 
 

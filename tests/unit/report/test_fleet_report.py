@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.synthetic_study import Recipe, write_study
+from tests.synthetic_study import MACHINE, Recipe, write_study
 
+from bedplate.errors import StudyError
+from bedplate.model.codec import write
+from bedplate.model.fleet import NodeFacts
+from bedplate.model.machine import Machine
 from bedplate.report.compared import Question, answer
-from bedplate.report.fleet import fleet_marks, incomplete_nodes
+from bedplate.report.export import NODE_COLUMNS, export
+from bedplate.report.fleet import fleet_marks, folded, incomplete_nodes
+from bedplate.report.machines_view import machines_view
 from bedplate.report.overview import overview
+from bedplate.report.shell import page_shell
 from bedplate.report.study_health import study_health
+from bedplate.report.workbook_sheets import about_sheet
 from bedplate.study.stored import read_study
 
 RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=6, canaries=2)
@@ -130,5 +139,92 @@ def test_a_slow_node_is_no_drift(tmp_path: Path) -> None:
 def test_many_nodes_are_named_in_short(tmp_path: Path, count: int) -> None:
     nodes = tuple(f"n{number}" for number in range(count))
     (mark,) = fleet_marks(read_study(on_nodes(tmp_path / "s", nodes)))[:1]
-    assert "n0" in mark
+    assert ("n0" if count == 1 else "n[0-5]") in mark
     assert len(mark) < 250
+
+
+def with_facts(study: Path, machines: Mapping[str, Machine]) -> Path:
+    """The same study with what was found about its nodes."""
+    for name, machine in machines.items():
+        file = study / "fleet" / "nodes" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write(file, NodeFacts(name, machine, firmware="ACME 1.2"))
+    return study
+
+
+def test_each_kind_of_node_has_a_column_and_those_that_are_alike_share_one(tmp_path: Path) -> None:
+    study = with_facts(
+        on_nodes(tmp_path / "s"),
+        {
+            **{f"n{number:02d}": replace(MACHINE, hostname=f"host{number}") for number in range(1, 13)},
+            "big": replace(MACHINE, hostname="tower", memory_bytes=64 * 2**30, tunables={"smt": "on"}),
+        },
+    )
+    view = machines_view([overview(study)])
+    assert (("node big",), ("nodes n[01-12]",)) == view.heads
+    facts = {fact.name: fact.values for fact in view.facts}
+    assert ("tower", "host[1-12]") == facts["Host"]
+    assert "64 GiB, pages of 4 KiB" == facts["Memory"][0]
+    assert ("ACME 1.2", "ACME 1.2") == facts["Firmware"]
+    assert "Scratch device" not in facts
+    place = page_shell([overview(study)])["places"][0][1]
+    assert place.startswith("node big: ")
+    assert "64 GiB of memory" in place
+    assert "; nodes n[01-12]: " in place
+    about = {getattr(cell, "value", cell) for row in about_sheet(overview(study)).rows for cell in row}
+    assert {"node big", "nodes n[01-12]", "64 GiB"} <= about
+
+
+def test_a_fleet_and_one_machine_that_are_alike_stand_in_columns_of_their_own(tmp_path: Path) -> None:
+    fleet = overview(with_facts(on_nodes(tmp_path / "fleet"), {"n1": MACHINE}))
+    write_study(tmp_path / "alone", RECIPE)
+    assert (("fleet: node n1",), ("alone",)) == machines_view([fleet, overview(tmp_path / "alone")]).heads
+
+
+def test_an_export_names_the_node_of_every_run_and_what_the_nodes_are(tmp_path: Path) -> None:
+    study = with_facts(on_nodes(tmp_path / "s"), {"n1": MACHINE, "n2": replace(MACHINE, cpu_count=96)})
+    export(study, tmp_path / "all.json")
+    tables = json.loads((tmp_path / "all.json").read_text())
+    assert {1: "n1", 2: "n2"} == {
+        row["repetition"]: row["node"] for row in tables["runs"] if row["repetition"] < 3
+    }
+    assert [("n1", MACHINE.cpu_count), ("n2", 96)] == [
+        (row["node"], row["cpu_count"]) for row in tables["nodes"]
+    ]
+    assert dict(MACHINE.tunables) == json.loads(tables["nodes"][0]["tunables"])
+    export(study, tmp_path / "tables", ["csv"])
+    assert (tmp_path / "tables" / "nodes.csv").read_text().count("\n") == 3
+    text = Path("docs/EXPORT.md").read_text(encoding="utf-8")
+    assert [] == [name for name in NODE_COLUMNS if f"`{name}`" not in text]
+
+
+def test_a_study_of_one_machine_has_no_table_of_nodes(tmp_path: Path) -> None:
+    write_study(tmp_path / "s", RECIPE)
+    export(tmp_path / "s", tmp_path / "all.json")
+    tables = json.loads((tmp_path / "all.json").read_text())
+    assert "nodes" not in tables
+    assert {None} == {row["node"] for row in tables["runs"]}
+
+
+def test_facts_of_a_node_that_cannot_be_read_are_named_with_the_way_out(tmp_path: Path) -> None:
+    study = with_facts(on_nodes(tmp_path / "s"), {"n1": MACHINE})
+    (study / "fleet" / "nodes" / "n1.json").write_text("{")
+    with pytest.raises(StudyError, match=r"n1\.json"):
+        read_study(study)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("n1",), "n1"),
+        (("n1", "n2"), "n1, n2"),
+        (("n1", "n2", "n3"), "n[1-3]"),
+        (("n9", "n10", "n11"), "n[9-11]"),
+        (("n08", "n09", "n10", "m3"), "n[08-10], m3"),
+        (("n1", "n3", "n5"), "n1, n3, n5"),
+        (("a", "b", "c"), "a, b, c"),
+        (tuple("abcdefghij"), "a, b, c, d, e, f, g, h and 2 more"),
+    ],
+)
+def test_names_are_folded_as_slurm_writes_them(names: tuple[str, ...], words: str) -> None:
+    assert words == folded(names)

@@ -7,13 +7,17 @@ import secrets
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import bedplate
-from bedplate.errors import StudyError
 from bedplate.executor.slurm.job_folder import JobFolders
-from bedplate.model import codec
-from bedplate.model.fleet import NodeFacts
 from bedplate.study.layout import StudyLayout
+from bedplate.study.nodes import nodes_directory, read_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.fleet import NodeFacts
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,11 @@ class FleetLayout:
 
     def facts_of(self, node: str) -> Path:
         """The file of a node's facts."""
-        return self.directory / "nodes" / f"{node}.json"
+        return nodes_directory(StudyLayout(self.directory.parent)) / f"{node}.json"
 
-    def facts(self) -> dict[str, NodeFacts]:
+    def facts(self) -> Mapping[str, NodeFacts]:
         """What was found about the nodes, by name; empty before that."""
-        found = {}
-        for path in sorted((self.directory / "nodes").glob("*.json")):
-            try:
-                found[path.stem] = codec.read(NodeFacts, path)
-            except StudyError as error:
-                raise StudyError(*error.reasons, f"remove {path}, and it is found out again") from error
-        return found
+        return read_nodes(StudyLayout(self.directory.parent))
 
 
 def launcher() -> tuple[str, ...]:

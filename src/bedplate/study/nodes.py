@@ -1,0 +1,34 @@
+"""What a fleet's study knows of its nodes, one file for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.fleet import NodeFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from bedplate.study.layout import StudyLayout
+
+
+def nodes_directory(layout: StudyLayout) -> Path:
+    """Where the files of a study's nodes are."""
+    return layout.fleet / "nodes"
+
+
+def read_nodes(layout: StudyLayout) -> Mapping[str, NodeFacts]:
+    """What was found about the nodes, by name; empty before that, and without a fleet.
+
+    StudyError names a file that cannot be read, and the way out.
+    """
+    found = {}
+    for path in sorted(nodes_directory(layout).glob("*.json")):
+        try:
+            found[path.stem] = codec.read(NodeFacts, path)
+        except StudyError as error:
+            raise StudyError(*error.reasons, f"remove {path}, and it is found out again") from error
+    return found
