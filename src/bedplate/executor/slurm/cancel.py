@@ -53,7 +53,8 @@ def cancel_jobs(
     layout.directory.mkdir(parents=True, exist_ok=True)
     # A start that is at work submits nothing more from now on.
     layout.cancelled.touch()
-    folders = [(folder, folder.order) for folder in layout.jobs.unsettled()]
+    every = ((folder, folder.order) for folder in layout.jobs.unsettled())
+    folders = [(folder, order) for folder, order in every if layout.is_own(order)]
     listing = slurm.jobs()
     done: list[str] = []
     running: list[tuple[JobFolder, JobOrder, JobState]] = []

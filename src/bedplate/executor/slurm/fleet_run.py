@@ -141,6 +141,7 @@ class FleetRun:
         started = time.monotonic()
         self._layout.cancelled.unlink(missing_ok=True)
         self._total = len(due)
+        due = self._without_copied(due)
         self._find_jobs()
         taken = {self._key(visit) for live in self._live for visit in self._scheduled(live)}
         for block in blocks_of([visit for visit in due if self._key(visit) not in taken]):
@@ -155,6 +156,28 @@ class FleetRun:
             )
             raise
         return Tally(self._completed, self._failed, time.monotonic() - started, left_behind=tuple(self._left))
+
+    def _without_copied(self, due: Sequence[ScheduledVisit]) -> list[ScheduledVisit]:
+        """What is due beside what jobs of another study had left when this one was copied from it.
+
+        Those jobs are the other study's: they are neither waited for nor cancelled here, and write nothing here.
+        """
+        kept: set[tuple[str, str, int, bool]] = set()
+        for folder in self._layout.jobs.unsettled():
+            order = folder.order
+            if self._layout.is_own(order):
+                continue
+            live = self._watched(folder, order)
+            self._collect(live)
+            came = [v for v in order.visits if self._collector.is_kept(v.key)]
+            kept |= {self._key(self._collector.visit_of(visit.key)) for visit in came}
+            sentence = (
+                f"job {order.name} on {order.node} is of the study that this one was copied from; "
+                f"{len(came)} of its {len(order.visits)} visits came with the copy"
+            )
+            folder.note_settled(Settled("", sentence, time.time()))
+            self._display.note(sentence)
+        return [visit for visit in due if self._key(visit) not in kept]
 
     def _find_jobs(self) -> None:
         """Jobs of earlier starts, whose results come to this one."""

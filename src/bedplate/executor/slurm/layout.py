@@ -17,6 +17,7 @@ from bedplate.study.nodes import nodes_directory, read_nodes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.executor.slurm.job_folder import JobOrder
     from bedplate.model.fleet import NodeFacts
 
 
@@ -42,22 +43,57 @@ class FleetLayout:
         return self.directory / "cancelled"
 
     def key(self) -> str:
-        """What the names of all of the study's jobs begin with; made on first use."""
-        file = self.directory / "key"
-        if not file.exists():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            # Of two starts at once the first one's is kept, and nobody reads half of one.
-            fresh = self.directory / f".key-{secrets.token_hex(5)}"
-            fresh.write_text(f"bedplate-{secrets.token_hex(5)}\n", encoding="utf-8")
-            try:
-                os.link(fresh, file)
-            except FileExistsError:
-                pass
-            except OSError:
-                # A file system without second names.
-                fresh.replace(file)
-            fresh.unlink(missing_ok=True)
-        return file.read_text(encoding="utf-8").strip()
+        """What the names of all of the study's jobs begin with; made on first use, and anew for a copy of a study."""
+        known = self._own_key()
+        if known is not None:
+            return known
+        self.directory.mkdir(parents=True, exist_ok=True)
+        # Of two starts at once the first one's is kept, and nobody reads half of one.
+        fresh = self.directory / f".key-{secrets.token_hex(5)}"
+        fresh.touch()
+        # A copy stands at another place and is another file; a study that was moved, or is seen below another
+        # mount point, is the same file.
+        place = f"{fresh.stat().st_ino} {self.directory.resolve()}"
+        fresh.write_text(f"bedplate-{secrets.token_hex(5)}\n{place}\n", encoding="utf-8")
+        try:
+            if self._key_file.exists():
+                fresh.replace(self._key_file)
+            else:
+                os.link(fresh, self._key_file)
+        except FileExistsError:
+            pass
+        except OSError:
+            # A file system without second names.
+            fresh.replace(self._key_file)
+        fresh.unlink(missing_ok=True)
+        return self._read_key()[0]
+
+    def is_own(self, order: JobOrder) -> bool:
+        """Whether a job is this study's own; a copy of a study has the folders of the other one's jobs too."""
+        if not self._key_file.exists():
+            return True
+        key = self._own_key()
+        return key is not None and order.name.startswith(f"{key}-")
+
+    @property
+    def _key_file(self) -> Path:
+        return self.directory / "key"
+
+    def _own_key(self) -> str | None:
+        """None before there is one, and where it came with a copy."""
+        if not self._key_file.exists():
+            return None
+        key, inode, path = self._read_key()
+        if not path:  # of a time when keys did not say whose they are
+            return key
+        here = (str(self._key_file.stat().st_ino), str(self.directory.resolve()))
+        return key if inode == here[0] or path == here[1] else None
+
+    def _read_key(self) -> tuple[str, str, str]:
+        """The key, the number of its file, and where it was made."""
+        key, _, place = self._key_file.read_text(encoding="utf-8").strip().partition("\n")
+        inode, _, path = place.partition(" ")
+        return key, inode, path
 
     def facts_of(self, node: str) -> Path:
         """The file of a node's facts."""

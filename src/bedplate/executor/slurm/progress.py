@@ -84,8 +84,11 @@ class _Job:
 def _jobs(study: Path, listing: Mapping[str, JobState] | None) -> dict[str, _Job]:
     """The first unsettled job of each node, which is the one that runs or runs next."""
     found: dict[str, _Job] = {}
-    for folder in FleetLayout.of_study(study).jobs.unsettled():
+    layout = FleetLayout.of_study(study)
+    for folder in layout.jobs.unsettled():
         order, submitted, end = folder.order, folder.submission, folder.end
+        if not layout.is_own(order):
+            continue
         if end is not None:
             state = "ended, to be collected"
         elif listing is not None and order.name in listing:
