@@ -74,6 +74,16 @@ class CommandNotStarted(CommandFailed):
     """A command that is not there or may not be run: nothing was found out by it."""
 
 
+class KilledFromOutside(BedplateError):
+    """SIGKILL ended a program, and bedplate had not sent it: what the program would have found is not known."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(
+            f"{program} was killed from outside (SIGKILL), as the kernel does when memory runs out; see its log "
+            "(dmesg), and leave more memory free"
+        )
+
+
 class OutputNotUnderstood(BedplateError):
     """A tool printed something that its parser does not know; the text is quoted, never guessed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from bedplate.engine.native import ensure_driver
 from bedplate.engine.postgresql.cluster import Cluster
+from bedplate.errors import KilledFromOutside
 from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
@@ -24,6 +26,7 @@ from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.replaying import Answer
 
 if TYPE_CHECKING:
+    from bedplate.engine.postgresql.session import Session
     from bedplate.model.visit import EngineBuild
 
     BuildOf = Callable[[int], EngineBuild]
@@ -167,6 +170,40 @@ def test_a_server_that_was_cut_off_recovers_with_a_stale_process_id(database: Da
     (target / "postmaster.pid").write_text(stale.replace(stale.split("\n", 1)[0], str(os.getpid()), 1))
     answer = database.examine(target)
     assert ({0: 61, 1: 40}, (), ()) == (answer.present, answer.detected, answer.silent)
+
+
+@pytest.mark.parametrize("victim", ["a process of the server", "the whole server", "psql"])
+def test_what_was_killed_from_outside_has_found_nothing(
+    database: Database, victim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = database.copy()
+    asked = postgresql._notes
+
+    def kill(session: Session, *rest: Any) -> Any:
+        processes = {
+            "a process of the server": int(session.value("SELECT pg_backend_pid()")),
+            "the whole server": int((target / "postmaster.pid").read_text().split()[0]),
+            "psql": session.pid,
+        }
+        os.kill(processes[victim], signal.SIGKILL)
+        return asked(session, *rest)
+
+    monkeypatch.setattr(postgresql, "_notes", kill)
+    with pytest.raises(KilledFromOutside, match="from outside"):
+        database.examine(target)
+
+
+def test_a_server_that_dies_by_itself_has_been_caught(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = postgresql._notes
+
+    def crash(session: Session, *rest: Any) -> Any:
+        os.kill(int(session.value("SELECT pg_backend_pid()")), signal.SIGSEGV)
+        return asked(session, *rest)
+
+    monkeypatch.setattr(postgresql, "_notes", crash)
+    assert "closed the connection" in database.examine(database.copy()).detected[0]
 
 
 def test_a_dropped_last_commit_is_lost_and_nothing_else(database: Database) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engine.postgresql.cluster import Cluster
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import image_levels, repair, repairs_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
@@ -27,6 +27,7 @@ from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
 from bedplate.model.power_cut import PointOutcome
+from bedplate.visit.cut_commands import CutCommands
 from bedplate.visit.cut_room import NoRoom, Room
 from bedplate.workload.power_cut import lmdb, postgresql
 from bedplate.workload.power_cut.acknowledged import Acknowledgements
@@ -122,6 +123,8 @@ class CutSite:
                 self._filesystem.mount(
                     levels, device, self._mount_point, commands=self._commands, journal_path=journal
                 )
+            except KilledFromOutside:
+                raise
             except BedplateError as error:
                 problems += error.reasons
                 continue
@@ -208,7 +211,7 @@ class CutSite:
 
 def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:
     """Replay every `of`-th point from number `share` on, and print what came of each."""
-    site = CutSite(job, directory, commands=Commands(), workers=of)
+    site = CutSite(job, directory, commands=CutCommands(), workers=of)
     images = directory / "images"
     images.mkdir()
     lost = (JOURNAL,) if job.loses_journal else ()

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from bedplate.errors import BedplateError, CommandNotStarted
+from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
 from bedplate.model.cell import FilesystemLevels
@@ -140,6 +140,18 @@ def test_damage_that_no_repair_mends_is_silent_and_not_whole(play: Play, tmp_pat
     assert "no repair mends them" in answer.silent[0]
     record = judge(POINT, WINDOW, PROMISED, recovered, answer)
     assert record.outcome is PointOutcome.SILENT
+
+
+def test_a_mount_that_was_killed_is_no_file_system_that_is_lost(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        raise KilledFromOutside("mount")
+
+    monkeypatch.setattr(play, "mount", killed)
+    with pytest.raises(KilledFromOutside, match="mount was killed"):
+        examined(play, tmp_path)
+    assert "repair" not in play.told
 
 
 @pytest.mark.parametrize("engine", ["lmdb", "postgresql"])

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, ClusterLevels
 
 DATABASE = "bedplate"
+# As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
+_KILLED = f"was terminated by signal {int(signal.SIGKILL)}"
 
 
 class ServerFailed(BedplateError):
@@ -179,6 +181,16 @@ class Cluster:
         if self._server is None or self._server.poll() is not None:
             status = None if self._server is None else self._server.returncode
             raise ServerFailed(f"the server died (status {status}): {self.last_words()}")
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
+        if self._server is not None and self._server.poll() == -signal.SIGKILL:
+            return True
+        try:
+            return _KILLED in self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
 
     def last_words(self, lines: int = 6) -> str:
         """The last lines of the server's log."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING, Self
@@ -57,11 +58,17 @@ class Session:
             extra_groups=[],
         )
         self._rest = b""
+        self._has_killed = False
 
     @property
     def pid(self) -> int:
         """The process id of psql, whose CPU belongs to the cost of watching."""
         return self._process.pid
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended psql, and not this session."""
+        return not self._has_killed and self._process.poll() == -signal.SIGKILL
 
     def rows(self, statement: str, *, timeout_s: float = 60.0) -> list[list[str | None]]:
         """Run one statement and return its rows; SessionFailed quotes the server's error."""
@@ -84,6 +91,7 @@ class Session:
 
     def abandon(self) -> None:
         """End psql at once, also while it waits for an answer; whoever waits gets SessionFailed."""
+        self._has_killed = True
         self._process.kill()
 
     def close(self) -> None:
@@ -95,7 +103,7 @@ class Session:
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self.abandon()
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -128,7 +136,7 @@ class Session:
         while end not in self._rest:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                self._process.kill()
+                self.abandon()
                 raise SessionFailed(f"{_shown(statement)}: no answer in time; the session was ended")
             chunk = os.read(self._process.stdout.fileno(), 65536)
             if not chunk:

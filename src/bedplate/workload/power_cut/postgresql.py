@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engine.postgresql.cluster import ServerFailed
 from bedplate.engine.postgresql.session import SessionFailed
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, KilledFromOutside
 from bedplate.units import parse_duration_s
 from bedplate.workload.power_cut.replaying import Answer, Driven
 
@@ -69,6 +69,9 @@ _DECISIVE = (
 _START_LIMIT_S = 120.0
 _ENOUGH_EVERY_S = 0.05
 _ANSWER_LIMIT_S = 60.0
+# Until the server has told in its log how a process of it ended.
+_TOLD_LIMIT_S = 2.0
+_ENDED = re.compile(r"\(PID \d+\) (?:was terminated|exited)")
 _UNREADABLE = re.compile(
     r"invalid page|page verification failed|could not (?:read|open|access)|XX001", re.IGNORECASE
 )
@@ -211,6 +214,7 @@ def examine(
     """Start the server on what a cut left, and ask the oracle; the server is stopped at once afterwards.
 
     `promised` is the last acknowledged transaction of each client, `rows` how many accounts there must be.
+    KilledFromOutside where SIGKILL ended the server or psql: what they did not answer then is no finding.
     """
     # A reboot would make its process id meaningless; here it may be that of a stranger.
     (cluster.data_directory / "postmaster.pid").unlink(missing_ok=True)
@@ -220,15 +224,36 @@ def examine(
         try:
             cluster.start(timeout_s=_START_LIMIT_S, options=tuple(start_options))
         except ServerFailed as error:
+            if cluster.was_killed:
+                raise KilledFromOutside("the server") from error
             said = grave_words(_text_of(cluster.log)) or error.reasons
             return Answer(None, detected=(f"the server does not start: {'; '.join(said)}",))
         start_s = time.monotonic() - started
         started = time.monotonic()
         with cluster.session() as session:
             answer = ask(session, promised, rows=rows)
+        _require_nothing_killed(cluster, session, answer)
         return replace(answer, start_s=start_s, oracle_s=time.monotonic() - started)
     finally:
         cluster.kill()
+
+
+def _require_nothing_killed(cluster: Cluster, session: Session, answer: Answer) -> None:
+    """KilledFromOutside if that is why something was not answered.
+
+    A client knows that its server's process is gone before the server does, which says of what in its log.
+    """
+    if session.was_killed:
+        raise KilledFromOutside("psql")
+    if not answer.detected:
+        return
+    until, never = time.monotonic() + _TOLD_LIMIT_S, threading.Event()
+    while any("connection" in words for words in answer.detected) and time.monotonic() < until:
+        if cluster.was_killed or _ENDED.search(_text_of(cluster.log)):
+            break
+        never.wait(_ENOUGH_EVERY_S)
+    if cluster.was_killed:
+        raise KilledFromOutside("a process of the server")
 
 
 def ask(session: Session, promised: Mapping[int, int], *, rows: int) -> Answer:
