@@ -59,6 +59,38 @@ def test_a_choice_is_answered_first_where_the_reader_looks(browser: Browser, rep
         assert [] == found.complaints
 
 
+def test_what_is_near_the_window_is_drawn_after_what_is_in_it(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        drawn = found.page.evaluate(
+            """async () => {
+              const heights = { near: 1.2, far: 3, seen: 0.2 };
+              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+              const order = [];
+              const asks = Object.entries(heights).map(([name, height]) => {
+                const element = document.body.appendChild(document.createElement("div"));
+                Object.assign(element.style, { position: "fixed", top: `${100 * height}vh`, height: "1px", width: "1px" });
+                return bedplate.sight.watch(element, () => order.push(name));
+              });
+              for (let frames = 0; frames < 5; frames += 1) await frame();
+              asks.forEach((ask) => ask());
+              const atOnce = [...order];
+              await bedplate.sight.answered();
+              const answered = [...order];
+              await bedplate.sight.drawn();
+              const soon = [...order];
+              await bedplate.sight.all();
+              return { atOnce, answered, soon, all: order };
+            }"""
+        )
+        assert {
+            "atOnce": ["seen"],
+            "answered": ["seen"],
+            "soon": ["seen", "near"],
+            "all": ["seen", "near", "far"],
+        } == drawn
+        assert [] == found.complaints
+
+
 def test_what_is_far_is_drawn_after_a_rest(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page

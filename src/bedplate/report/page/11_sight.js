@@ -1,7 +1,7 @@
 "use strict";
-// On a page of hundreds of cells, views are drawn when they come near the window, and the others one by one when the
-// browser has nothing else to do: what a reader looks at answers first. A small page is drawn whole at once. Paper
-// shows everything, so everything is drawn for it.
+// On a page of hundreds of cells, what stands in the window is drawn at once, what is near it after the next frame, and the
+// others one by one when the browser has nothing else to do: what a reader looks at answers first. A small page is drawn
+// whole at once. Paper shows everything, so everything is drawn for it.
 
 bedplate.sight = (() => {
   const AT_ONCE_CELLS = 60;
@@ -23,6 +23,16 @@ bedplate.sight = (() => {
     return view.drawing;
   };
 
+  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  let queue = Promise.resolve();
+  // One a frame, so that a choice that is made meanwhile waits for one at the most.
+  const afterFrame = (view) => {
+    view.due = true;
+    queue = queue.then(nextFrame).then(() => (view.due ? now(view) : undefined));
+    view.drawing = queue;
+    return queue;
+  };
+
   const whenIdle = window.requestIdleCallback ?? setTimeout;
   const rest = async () => {
     const next = views.find((view) => view.due);
@@ -35,27 +45,31 @@ bedplate.sight = (() => {
     timer = setTimeout(() => { timer = null; whenIdle(rest); }, REST_MS);
   };
 
-  const observer = new IntersectionObserver((entries) => {
+  const observing = (key, options) => new IntersectionObserver((entries) => {
     for (const entry of entries) {
       for (const view of byElement.get(entry.target)) {
-        view.near = entry.isIntersecting;
-        if (view.near && view.due) now(view);
+        view[key] = entry.isIntersecting;
+        if (view[key] && view.due) now(view);
       }
     }
-    looked?.();
-  }, { rootMargin: AHEAD });
+    if (key === "near") looked?.();
+  }, options);
+  // They tell in the order in which they were made.
+  const observers = [observing("seen", {}), observing("near", { rootMargin: AHEAD })];
 
-  // → `ask`: draws at once where the element is near the window (or is none), else soon. Its promise is that of what
-  // is drawn at once.
+  // → `ask`: draws at once where the element is in the window (or is none), soon where it is near, else some time. Its
+  // promise is that of what is drawn at once or soon.
   const watch = (element, draw) => {
-    const view = { draw, near: small || !element, due: false, drawing: Promise.resolve() };
+    const always = small || !element;
+    const view = { draw, seen: always, near: always, due: false, drawing: Promise.resolve() };
     views.push(view);
-    if (!view.near) {
+    if (!always) {
       byElement.set(element, [...(byElement.get(element) ?? []), view]);
-      observer.observe(element);
+      for (const observer of observers) observer.observe(element);
     }
     return () => {
-      if (view.near) return now(view);
+      if (view.seen) return now(view);
+      if (view.near) return afterFrame(view);
       view.due = true;
       later();
       return Promise.resolve();
@@ -65,9 +79,10 @@ bedplate.sight = (() => {
   // Draws what is due, wherever it stands, and waits for it.
   const all = () => Promise.all(views.map((view) => (view.due ? now(view) : view.drawing)));
 
-  // What is near the window has been drawn.
+  // What is in the window has been drawn; and what is near it, too.
+  const answered = () => Promise.all(views.filter((view) => view.seen).map((view) => view.drawing));
   const drawn = () => Promise.all(views.filter((view) => view.near).map((view) => view.drawing));
 
   window.addEventListener("beforeprint", all);
-  return { all, drawn, ready, watch };
+  return { all, answered, drawn, ready, watch };
 })();
