@@ -283,7 +283,8 @@ def is_speed(metric: Metric) -> bool:
 def _more_repetitions(found: Comparison) -> int | None:
     """How many more would tell, if what was found is what is."""
     basis = found.basis
-    if basis is None:
+    if basis is None or float(basis.error) <= 0:
+        # Repetitions that all agree, and tell nothing: more of the same tell nothing either.
         return None
     counts = np.arange(basis.n + 1, REPETITIONS_MAX + 1, dtype=np.float64)
     margin = 0.0 if found.margin is None else _margin_on_scale(found.kind, found.margin)

@@ -187,6 +187,7 @@ def test_proportions_are_compared_as_a_difference_and_may_be_one() -> None:
 def test_counts_may_be_zero_and_are_never_same_by_a_margin() -> None:
     nothing = compare(by_repetition(0, 0, 0), by_repetition(0, 0, 0), FAILURES)
     assert (Verdict.CANNOT_TELL, 0.0, None) == (nothing.verdict, nothing.estimate, nothing.margin)
+    assert nothing.more_repetitions is None
     burst = compare(by_repetition(0, 0, 0), by_repetition(0, 0, 500), FAILURES)
     assert Verdict.CANNOT_TELL is burst.verdict
     assert Verdict.HIGHER is compare(by_repetition(0, 1, 0), by_repetition(40, 44, 38), FAILURES).verdict

@@ -159,7 +159,8 @@ bedplate.verdicts = (() => {
   // How many more repetitions would tell, if what was found is what is; null where none up to a hundred would.
   // It takes a while: ask for it where it is read.
   const moreRepetitions = (found) => {
-    if (!found.basis || found.open_side || found.verdict !== CANNOT_TELL) return null;
+    // Repetitions that all agree, and tell nothing: more of the same tell nothing either.
+    if (!found.basis || found.basis.error <= 0 || found.open_side || found.verdict !== CANNOT_TELL) return null;
     const margin = found.margin === null ? 0 : marginOnScale(found.kind, found.margin);
     for (let n = found.basis.n + 1; n <= REPETITIONS_MAX; n += 1) {
       if (chance(found.basis.mean, found.basis.error * Math.sqrt(found.basis.n), n, found.confidence, margin) >= CHANCE) return n - found.basis.n;
