@@ -212,10 +212,17 @@ def _cache_answer(advice: _Advice) -> CacheAnswer:
         ),
         unjudged=_unjudged(advice),
         unsafe=_of_kind(advice.closing, "unsafe"),
-        unknown=_of_kind((*advice.closing, *every), "unknown", "apart"),
+        unknown=(*_unchosen(advice), *_of_kind((*advice.closing, *every), "unknown", "apart")),
         following=_of_kind((*every, *advice.closing), "next"),
         limits=_of_kind(advice.closing if has_contests else advice.closing[1:], "limits"),
     )
+
+
+def _unchosen(advice: _Advice) -> Iterable[str]:
+    """Where nothing is recommended, the first thing that is not known is what to choose."""
+    for runs, _ in _unjudged(advice):
+        where = f" in {runs}" if advice.contests else ""
+        yield f"Which cell is the best{where}: nothing can be recommended; the reason stands above."
 
 
 def _unjudged(advice: _Advice) -> tuple[tuple[str, str], ...]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _BAR_COLUMNS = 15
 # A pair of factors whose share may be nothing and is this small says nothing.
 _SHARE_SHOWN = 0.01
+_LITTLE = "matters little"
 
 
 def effects_tables(found: StudyEffects) -> list[RenderableType]:
@@ -232,15 +233,22 @@ def _interaction_sentence(each: Interaction, metric: Metric, *, more: int) -> st
     judged = each.judged
     factor, by = short_name(each.factor), short_name(each.by)
     sides = [_does(ratio, metric) for ratio in (each.ratio_at, each.ratio_against)]
-    # The same word twice would hide that one is more than the other.
-    does = [f"{sides[0]} where {by} is {at}", f"{sides[1]} where it is {against}"]
-    if sides[0] == sides[1]:
-        does = [f"{sides[0]} where {by} is {at}", f"and where it is {against}"]
-    between = " " if sides[0] == sides[1] else ", "
+    first, second = (
+        f"where {by} is {at} ({each.ratio_at:.2f})",
+        f"where it is {against} ({each.ratio_against:.2f})",
+    )
+    if sides[0] != sides[1]:
+        does = f"{sides[0]} {first}, {sides[1]} {second}"
+    elif sides[0] == _LITTLE:
+        does = f"{_LITTLE} {first} and {second}"
+    elif abs(math.log(each.ratio_at)) < abs(math.log(each.ratio_against)):
+        does = f"{sides[0]} less {first} than {second}"
+    else:
+        does = f"{sides[0]} more {first} than {second}"
     rest = f" {more} more of these two." if more else ""
     return (
-        f"{factor} {level} beside {baseline} {does[0]} ({each.ratio_at:.2f}){between}{does[1]} ({each.ratio_against:.2f}): "
-        f"{judged.ratio:.2f} times as much ({_bound(judged.low)}–{_bound(judged.high)}).{rest}"
+        f"{factor} {level} beside {baseline} {does}: the first ratio is {judged.ratio:.2f} times the second "
+        f"({_bound(judged.low)}–{_bound(judged.high)}).{rest}"
     )
 
 
@@ -251,7 +259,7 @@ def _bound(bound: float | None) -> str:
 def _does(ratio: float, metric: Metric) -> str:
     """What a ratio of two levels means to somebody who runs a database; within the margin it matters little."""
     if 1 / (1 + MARGIN) <= ratio <= 1 + MARGIN:
-        return "matters little"
+        return _LITTLE
     if metric.better is Better.NEITHER:
         return "raises it" if ratio > 1 else "lowers it"
     return "helps" if (ratio > 1) == (metric.better is Better.HIGHER) else "hurts"

@@ -134,6 +134,11 @@ def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
     assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
     assert 1 == sum("no recommendation" in said.text for said in found.said)
     assert not any("share" in said.text for said in found.said)
+    assert "Which cell is the best in read-write" in found.volatile.unknown[0]
+
+
+def test_where_something_leads_what_to_choose_is_no_open_question(answer: StudyAnswer) -> None:
+    assert not any("Which cell" in text for text in answer.volatile.unknown)
 
 
 def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:

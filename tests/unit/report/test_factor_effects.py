@@ -19,6 +19,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.report.effects_tables import effects_document, effects_tables, interaction_sentences
 from bedplate.report.factor_effects import StudyEffects, study_effects
 from bedplate.report.overview import overview
+from bedplate.statistics.effects import Judged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +80,43 @@ def test_an_interaction_that_is_real_is_a_sentence(found: StudyEffects) -> None:
     assert "matters little" in sentence
     assert "hurts" in sentence
     assert "(0.67)" in sentence
+    assert "the first ratio is" in sentence
+
+
+@pytest.mark.parametrize(
+    ("at", "against", "words"),
+    [
+        (
+            0.78,
+            0.69,
+            "hurts less where barrier is no (0.78) than where it is yes (0.69): the first ratio is 1.13",
+        ),
+        (0.5, 0.9, "hurts more where barrier is no (0.50) than where it is yes (0.90)"),
+        (1.5, 1.2, "helps more where barrier is no (1.50) than where it is yes (1.20)"),
+        (1.03, 0.99, "matters little where barrier is no (1.03) and where it is yes (0.99)"),
+        (1.5, 0.7, "helps where barrier is no (1.50), hurts where it is yes (0.70)"),
+    ],
+)
+def test_where_a_factor_does_more_is_said_by_what_it_does(
+    found: StudyEffects, at: float, against: float, words: str
+) -> None:
+    (one,) = found.found
+    part = one.parts[0]
+    known = part.interactions[0]
+    made = replace(
+        known,
+        factor="build.block_size_bytes",
+        level=8192,
+        baseline=2048,
+        by="filesystem.barrier",
+        at=False,
+        against=True,
+        ratio_at=at,
+        ratio_against=against,
+        judged=Judged(at / against, at / against - 0.01, at / against + 0.01, 0.001),
+    )
+    (sentence,) = interaction_sentences(replace(part, interactions=(made,)), METRICS["tps"])
+    assert words in sentence
 
 
 def test_the_tables_fit_into_80_columns_and_name_everything(found: StudyEffects) -> None:
