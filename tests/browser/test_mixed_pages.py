@@ -111,6 +111,20 @@ def test_what_may_not_be_compared_stands_side_by_side(browser: Browser, unlike: 
         assert [] == found.complaints
 
 
+def test_sequential_runs_beside_a_database_show_cells_of_their_own(browser: Browser, tmp_path: Path) -> None:
+    studies = [write_study(tmp_path / "database", RECIPE), sequential_study(tmp_path / "files")]
+    build_report(studies, tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        page.locator("#raw").scroll_into_view_if_needed()
+        expect(page.locator("#raw-note")).to_contain_text("one of each variant is shown")
+        expect(page.locator("#raw-note")).to_contain_text("n = ")
+        heights = page.evaluate("document.getElementById('raw-throughput').data.flatMap((one) => one.y)")
+        assert any(height is not None for height in heights)
+        expect(page.locator("#raw-legend li").first).to_contain_text("files")
+        assert [] == found.complaints
+
+
 def test_studies_are_called_by_their_names_and_told_once(browser: Browser, unlike: Path) -> None:
     with opened(browser, unlike) as found:
         page = found.page

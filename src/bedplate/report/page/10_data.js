@@ -119,6 +119,14 @@ bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignifi
 
 bedplate.percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)} %`);
 
+// The sample sizes behind a picture, each that of one bar or square; empty where nothing has a value.
+bedplate.sampleSize = (sizes, what) => {
+  const counts = sizes.filter((n) => n > 0);
+  if (!counts.length) return "";
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return ` n = ${least === most ? most : `${least} to ${most}`} in each of ${counts.length} ${what}${counts.length === 1 ? "" : "s"} with a value.`;
+};
+
 bedplate.unit = (metric) => (metric.unit === "1" || metric.unit === "1/s" || metric.unit === "share" ? "" : ` ${metric.unit}`);
 
 // "Zlib" in base64, as report/courses.py packs it; unpacked once.

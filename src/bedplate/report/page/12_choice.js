@@ -233,6 +233,8 @@ bedplate.choice = (() => {
     open, change, scroll, levelOf,
     get state() { return state; },
     shown: () => leave,
+    // For a view of another run than the chosen one, whose cells may not have it: one of each variant that has.
+    usual: (run) => usualCourses(run, leave),
     passes,
     subscribe: (keys, act) => listeners.push([keys, act]),
     own: (name, { usual = null, values = null, code = plain(values) } = {}) => { owned.set(name, { usual, code }); },

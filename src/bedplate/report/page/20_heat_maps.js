@@ -214,9 +214,7 @@
     const direction = metric.better === "neither" ? "a description, neither way is better" : `${metric.better} is better`;
     const whose = bedplate.data.runAndPart(state.run, state.part);
     const over = OVER_CELLS.has(metric.name) ? `Over the ${choice.shown().length} cells that are shown, for ${whose}.` : `Median over the repetitions of ${whose}.`;
-    const counts = choice.shown().map((cell) => view.entry(cell)?.n ?? 0).filter((n) => n > 0);
-    const [least, most] = [Math.min(...counts), Math.max(...counts)];
-    const sample = !counts.length ? "" : ` n = ${least === most ? most : `${least} to ${most}`} in each of ${counts.length} square${counts.length === 1 ? "" : "s"} with a value.`;
+    const sample = bedplate.sampleSize(choice.shown().map((cell) => view.entry(cell)?.n ?? 0), "square");
     const audit = metric.name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "";
     const beside = state["heat.show"] === "difference" && !view.differences ? " There is no difference to show: choose a baseline in the bar above, or let a press on a square make it one." : "";
     return `${metric.name}: ${metric.definition}; ${direction}. ${over}${sample}${audit}${beside}`;

@@ -124,7 +124,7 @@
     const all = state.courses.flatMap((cell) => parts.map((part) => bedplate.data.summary(cell, state.run, choice.metric, part)).filter((entry) => entry));
     const zeros = choice.logarithmic ? all.filter((entry) => entry.median === 0).length : 0;
     legend(state.courses, all.some(stopped));
-    byId("items-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, medians over the repetitions.${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.courses.length ? "" : " No cell is chosen."}`;
+    byId("items-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, medians over the repetitions.${bedplate.sampleSize(all.map((entry) => entry.n + entry.censored), "bar")}${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.courses.length ? "" : " No cell is chosen."}`;
     charts.draw("items-plot", traces, charts.layout({
       height: 380, barmode: "group", bargap: 0.25, bargroupgap: 0.06, hovermode: "closest", margin: { l: 52, r: 12, t: 34, b: 46 },
       title: { text: charts.plain(`${metric.name}${unit ? `,${unit}` : ""}`), x: 0, xref: "paper", xanchor: "left", y: 0.98, font: { size: 12, color: charts.colour("--ink") } },

@@ -68,9 +68,10 @@
       : shown;
     const heads = names.map((name) => { const { unit } = page.metrics[bedplate.data.metricOf.get(name)]; return `${name}, ${unit}#`; });
     const having = rows.filter((one) => cells.some((cell) => names.some((name) => entryOf(cell, one, name))));
-    return bedplate.table(["", "Cell", "After a power cut", ...heads], having.flatMap((one) => cells.map((cell) => [
+    return bedplate.table(["", "Cell", "After a power cut", ...heads, "n"], having.flatMap((one) => cells.map((cell) => [
       one.name, bedplate.data.cellName(cell), page.cells[cell].durability,
-      ...names.map((name) => { const entry = entryOf(cell, one, name); return `${number(entry?.median)}${entry?.basis === "suspect" ? " !" : ""}`; })])));
+      ...names.map((name) => { const entry = entryOf(cell, one, name); return `${number(entry?.median)}${entry?.basis === "suspect" ? " !" : ""}`; }),
+      names.map((name) => entryOf(cell, one, name)).find((entry) => entry)?.counted ?? "n = 0"])));
   };
 
   const draw = (state) => {
@@ -78,15 +79,22 @@
     byId("raw-logarithmic").checked = choice.logarithmic;
     const run = isRaw(state.run) ? state.run : page.runs.findIndex((_, index) => isRaw(index));
     const shown = places(run);
+    const sizes = (cell) => shown.map((one) => Math.max(0, ...PLOTS.map(([, name]) => (bedplate.data.metricOf.has(name) ? entryOf(cell, one, name)?.n ?? 0 : 0))));
+    // The cells chosen for the courses of another run may have none of this one.
+    const away = state.courses.length > 0 && !state.courses.some((cell) => shown.some((one) => bedplate.data.measurements(cell, one.run).length));
+    const cells = away ? bedplate.choice.usual(run) : state.courses;
+    const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
     byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : `The jobs of fio on ${page.runs[run].dataset}`}, medians over the repetitions.`
-      + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${state.courses.length ? "" : " No cell is chosen."}`;
-    byId("raw-legend").replaceChildren(...state.courses.map((cell, place) => h("li", {}, h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+      + bedplate.sampleSize(cells.flatMap(sizes), "bar")
+      + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${away ? " None of the cells chosen under Courses has such a run: one of each variant is shown." : ""}${cells.length ? "" : " No cell is chosen."}`
+      + defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
+    byId("raw-legend").replaceChildren(...cells.map((cell, place) => h("li", {}, h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
       `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`)));
-    PLOTS.forEach((one) => plot(one, state.courses, shown));
-    bedplate.lazyTable("raw-table", () => table(state.courses, run, shown));
+    PLOTS.forEach((one) => plot(one, cells, shown));
+    bedplate.lazyTable("raw-table", () => table(cells, run, shown));
   };
 
   if (byId("raw")) byId("raw-logarithmic").addEventListener("change", (event) => bedplate.choice.change({ "raw.logarithmic": event.target.checked ? "yes" : null }));
 
-  bedplate.view({ name: "raw", keys: ["run", "courses", "raw.logarithmic"], place: "raw", draw });
+  bedplate.view({ name: "raw", keys: ["run", "courses", "shown", "raw.logarithmic"], place: "raw", draw });
 })();

@@ -113,7 +113,7 @@
     }
     const cells = cellsOf(metric);
     const direction = metric.better === "neither" ? "in no order of merit" : "best first";
-    byId("lmdb-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(choice.run)}, medians over the repetitions, ${direction}.${page.lmdb.promises[choice.test].every((one) => one === READS) ? " The test only reads." : ""}`;
+    byId("lmdb-note").textContent = `${metric.name}: ${metric.definition}. ${bedplate.data.runName(choice.run)}, medians over the repetitions, ${direction}.${bedplate.sampleSize(cells.map((cell) => entryOf(cell, metric.name)?.n ?? 0), "bar")}${page.lmdb.promises[choice.test].every((one) => one === READS) ? " The test only reads." : ""}`;
     plot(cells, metric);
     bedplate.lazyTable("lmdb-table", () => table(cells));
   };
