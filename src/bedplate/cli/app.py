@@ -491,9 +491,9 @@ def print_json(document: object) -> None:
 
 
 def print_tables(tables: Sequence[object]) -> None:
-    """Tables for a terminal; 100 columns where there is none."""
+    """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
     from rich.console import Console  # noqa: PLC0415
 
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    console = Console(highlight=False)
     for table in tables:
         console.print(table)

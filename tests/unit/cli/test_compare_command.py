@@ -63,6 +63,11 @@ def test_the_exit_code_is_that_of_the_condition(
     assert f"exit code {status}" in done.stdout
 
 
+def test_what_goes_into_a_pipe_is_as_wide_as_the_terminal_is_said_to_be(study: Path) -> None:
+    done = compare(study, "type=xfs", "btrfs nodatacow")
+    assert 60 < max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_without_a_condition_a_verdict_is_no_failure(study: Path) -> None:
     done = compare(study, "type=xfs", "btrfs nodatacow")
     assert (0, "") == (done.returncode, done.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.cli.plan_text import with_executor, with_repetitions
@@ -42,6 +42,7 @@ def test_what_cannot_be_changed_for_certain_is_refused_with_the_way_out() -> Non
         with_repetitions('"rep\\u0065titions" = 2\n', 5)
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(["title", "seed", "note", "repetitions"]), st.integers(0, 99), max_size=4
