@@ -17,7 +17,13 @@ POWER_CUT_METRICS = (
         _LOWER,
         "cuts after which something acknowledged was missing or damaged; of a run those of a volatile cache",
     ),
-    Metric("power_cut_bad_share", "share", Scale.PROPORTION, _LOWER, "the same / the cuts of that kind"),
+    Metric(
+        "power_cut_bad_share",
+        "share",
+        Scale.PROPORTION,
+        _LOWER,
+        "cuts after which something acknowledged was missing or damaged / the cuts of that kind",
+    ),
     Metric(
         "power_cuts_repaired",
         "1",
@@ -46,7 +52,13 @@ POWER_CUT_METRICS = (
         _LOWER,
         "median over the cuts of mounting, fsck where it was needed, and starting the engine",
     ),
-    Metric("recovery_s_max", "s", Scale.RATIO, _LOWER, "longest of them"),
+    Metric(
+        "recovery_s_max",
+        "s",
+        Scale.RATIO,
+        _LOWER,
+        "longest mounting, fsck and starting of the engine after a cut",
+    ),
     Metric(
         "recovery_mount_s", "s", Scale.RATIO, _LOWER, "median time of mounting, with the journal's recovery"
     ),
