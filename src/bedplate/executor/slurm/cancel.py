@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, CommandFailed
 from bedplate.executor.slurm.controller import submission
 from bedplate.executor.slurm.job_folder import WITHDRAWN, Claim, JobFolder, Submission
 from bedplate.executor.slurm.layout import job_script
@@ -70,7 +70,7 @@ def cancel_jobs(
             slurm.cancel(state.job)
             done.append(f"Slurm job {state.job} on {order.node} had not begun: cancelled")
         else:
-            slurm.ask_to_end(state.job)
+            _ask(state, slurm)
             running.append((folder, order, state))
     hard = _wait(running, slurm, done, patience_s=patience_s, pause_s=min(manner.pause_s, 1.0), sleep=sleep)
     problems: list[str] = []
@@ -84,6 +84,14 @@ def cancel_jobs(
                 f"{order.node}: {reason}; `bedplate release` on the node" for reason in error.reasons
             ]
     return Cancelled(tuple(done), tuple(problems), tuple(nodes))
+
+
+def _ask(state: JobState, slurm: Slurm) -> None:
+    """Ask a job to end; one that takes no signal, as it waits again or has just ended, is taken from the queue."""
+    try:
+        slurm.ask_to_end(state.job)
+    except CommandFailed:
+        slurm.cancel(state.job)
 
 
 def _wait(

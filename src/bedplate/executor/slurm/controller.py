@@ -28,6 +28,8 @@ _LIMIT_S = 30.0
 _SUBMIT_LIMIT_S = 60.0
 _FIELDS = "%i|%T|%r|%j|%N"
 _NUMBER = re.compile(r"\d+")
+# What the names of all our jobs begin with.
+KEY_START = "bedplate-"
 # What a user's shell may set for these commands and what would hide jobs from us, or have them wait, ask or be many.
 _UNWANTED = re.compile(r"SQUEUE_\w+|SCANCEL_\w+|SBATCH_(WAIT|ARRAY_INX|GET_USER_ENV)", re.ASCII)
 # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, and others of that kind.
@@ -177,16 +179,22 @@ def parse_jobs(text: str) -> Mapping[str, JobState]:
 
     Of two with one name, which only a cluster with several controllers has, the later stays.
     """
-    found = {}
+    found: dict[str, JobState] = {}
+    strange: list[str] = []
     for line in text.splitlines():
         if not line.strip():
             continue
         # A user's other jobs have what names they like; a node's has no such sign.
         fields = line.split("|", 3)
         if len(fields) != 4 or "|" not in fields[3] or not _NUMBER.match(fields[0]):
-            raise OutputNotUnderstood("squeue", expected="job|state|reason|name|node", found=line)
+            strange.append(line)
+            continue
         job, state, reason, name, node = (field.strip() for field in (*fields[:3], *fields[3].rsplit("|", 1)))
         found[name] = JobState(job, state, reason, name, node)
+    # A name may hold a line's end, too; of ours none does, and squeue's form is that of the other lines.
+    unknown = strange if not found else [line for line in strange if KEY_START in line]
+    if unknown:
+        raise OutputNotUnderstood("squeue", expected="job|state|reason|name|node", found=unknown[0])
     return found
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bedplate
+from bedplate.executor.slurm.controller import KEY_START
 from bedplate.executor.slurm.job_folder import JobFolders
 from bedplate.study.layout import StudyLayout
 from bedplate.study.nodes import nodes_directory, read_nodes
@@ -54,7 +55,7 @@ class FleetLayout:
         # A copy stands at another place and is another file; a study that was moved, or is seen below another
         # mount point, is the same file.
         place = f"{fresh.stat().st_ino} {self.directory.resolve()}"
-        fresh.write_text(f"bedplate-{secrets.token_hex(5)}\n{place}\n", encoding="utf-8")
+        fresh.write_text(f"{KEY_START}{secrets.token_hex(5)}\n{place}\n", encoding="utf-8")
         try:
             if self._key_file.exists():
                 fresh.replace(self._key_file)

@@ -6,16 +6,24 @@ refused. What was found stays in the study; a visit compares its node with it be
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
 import time
+from collections import deque
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from bedplate.errors import RequirementMissing
-from bedplate.executor.slurm.controller import submission
-from bedplate.executor.slurm.job_folder import ORDER_VERSION, JobFolder, JobOrder, Submission
+from bedplate.errors import BedplateError, CommandFailed, RequirementMissing
+from bedplate.executor.slurm.controller import ControllerSilent, NoRoom, submission
+from bedplate.executor.slurm.job_folder import (
+    ORDER_VERSION,
+    WITHDRAWN,
+    Claim,
+    JobFolder,
+    JobOrder,
+    Submission,
+)
 from bedplate.executor.slurm.judgement import Fate, Judge
 from bedplate.executor.slurm.layout import job_script
 from bedplate.executor.slurm.on_node import FactsRequest
@@ -23,6 +31,7 @@ from bedplate.executor.slurm.payload import FAILURE, ONLY
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
 from bedplate.model.visit import ScratchDevice
+from bedplate.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -53,18 +62,8 @@ def find_node_facts(
     """
     assert plan.fleet is not None  # noqa: S101 -- the caller has a plan for a fleet
     display.note(f"looking at {len(plan.fleet.nodes)} nodes, by a job on each")
-    jobs = {
-        node: _submit(plan, node, layout, slurm, manner=manner, erase_foreign=erase_foreign)
-        for node in plan.fleet.nodes
-    }
-    try:
-        found, problems = _wait(jobs, slurm, display, manner=manner, sleep=sleep)
-    except BaseException:
-        for folder in jobs.values():
-            submitted = folder.submission
-            if submitted is not None and folder.end is None:
-                slurm.cancel(submitted.job)
-        raise
+    look = _Look(plan, layout, slurm, display, manner=manner, erase_foreign=erase_foreign)
+    found, problems = look.run(sleep)
     problems += [problem for facts in found.values() for problem in facts.problems]
     problems += unwanted_differences(found, plan.fleet.differing)
     if problems:
@@ -73,35 +72,158 @@ def find_node_facts(
         file = layout.facts_of(node)
         file.parent.mkdir(parents=True, exist_ok=True)
         codec.write(file, facts)
-    for folder in jobs.values():
-        shutil.rmtree(folder.directory)
+    look.clear()
     return found
 
 
-def _submit(
-    plan: Plan, node: str, layout: FleetLayout, slurm: Slurm, *, manner: Manner, erase_foreign: bool
-) -> JobFolder:
-    fleet = plan.fleet
-    assert fleet is not None  # noqa: S101 -- as above
-    name = f"facts-{secrets.token_hex(4)}"
-    folder = JobFolder(layout.directory / "looking" / f"{node}-{name}")
-    request_file = folder.directory / "facts-request.json"
-    order = JobOrder(
-        version=ORDER_VERSION,
-        name=f"{layout.key()}-{name}",
-        node=node,
-        repetition=0,
-        visits=(),
-        command=manner.visit_command,
-        local_directory=fleet.local_directory,
-        limit_s=_LIMIT_S,
-        needs_root=manner.needs_root,
-        facts=str(request_file),
-    )
-    folder.lay_out(order, {}, job_script(manner.words, folder.directory))
-    codec.write(request_file, _request(plan, node, erase_foreign=erase_foreign))
-    number = slurm.submit(
-        submission(
+class _Look:
+    """One look at all nodes of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        layout: FleetLayout,
+        slurm: Slurm,
+        display: Display,
+        *,
+        manner: Manner,
+        erase_foreign: bool,
+    ) -> None:
+        assert plan.fleet is not None  # noqa: S101 -- as above
+        self._plan = plan
+        self._fleet = plan.fleet
+        self._layout = layout
+        self._slurm = slurm
+        self._display = display
+        self._manner = manner
+        self._erase_foreign = erase_foreign
+        self._place = layout.directory / "looking"
+        self._due = deque(plan.fleet.nodes)
+        self._jobs: dict[str, JobFolder] = {}
+        self._judges: dict[str, Judge] = {}
+        self._found: dict[str, NodeFacts] = {}
+        self._problems: list[str] = []
+        self._told: dict[str, str] = {}
+        self._silent_since: float | None = None
+        self._wrong_since: float | None = None
+        self._is_full = False
+
+    def run(self, sleep: Callable[[float], None]) -> tuple[dict[str, NodeFacts], list[str]]:
+        """What was found, in the order of the plan, and sentences about what could not be; leaves no job behind."""
+        pause_s = min(self._manner.pause_s, 1.0)
+        while (listing := self._listing()) is None:
+            sleep(pause_s)
+        self._end_former(listing)
+        try:
+            while self._step():
+                sleep(pause_s)
+        except BaseException:
+            self._end_all({})
+            raise
+        nodes = self._fleet.nodes
+        return {node: self._found[node] for node in nodes if node in self._found}, self._problems
+
+    def clear(self) -> None:
+        """Take away what the jobs wrote."""
+        shutil.rmtree(self._place, ignore_errors=True)
+
+    def _step(self) -> bool:
+        """Submit, look, judge once; False when every node was looked at, or need not be any more."""
+        while self._due and not self._is_full and self._silent_since is None:
+            self._submit(self._due.popleft())
+        listing = self._listing()
+        if listing is None:
+            return True
+        for node in tuple(self._judges):
+            self._judge(node, listing)
+        if self._problems and self._wrong_since is None:
+            self._wrong_since = time.monotonic()
+        if (
+            self._wrong_since is not None
+            and time.monotonic() - self._wrong_since > self._manner.listing_grace_s
+        ):
+            self._give_up(listing)
+        return bool(self._judges or self._due)
+
+    def _listing(self) -> Mapping[str, JobState] | None:
+        """Slurm's word; None while the controller is silent, which ends at the plan's own deadline."""
+        try:
+            found = self._slurm.jobs()
+        except ControllerSilent as error:
+            now = time.monotonic()
+            if self._silent_since is None:
+                self._silent_since = now
+                self._display.note(
+                    f"the controller does not answer, it is waited for: {error.reasons[0]:.160}"
+                )
+            if now - self._silent_since > self._fleet.controller_deadline_s:
+                raise RequirementMissing(
+                    f"the controller has not answered for {format_duration(now - self._silent_since)}, so that "
+                    "nobody knows what the nodes are; give the same command again when it does"
+                ) from error
+            return None
+        self._silent_since = None
+        return found
+
+    def _end_former(self, listing: Mapping[str, JobState]) -> None:
+        """Jobs and folders of a look that was killed."""
+        for directory in sorted(self._place.glob("*")):
+            folder = JobFolder(directory)
+            with contextlib.suppress(BedplateError, OSError):
+                folder.take(Claim(WITHDRAWN))
+                state = listing.get(folder.order.name)
+                if state is not None and not state.has_ended:
+                    self._slurm.cancel(state.job)
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _submit(self, node: str) -> None:
+        folder, words = self._lay_out(node)
+        try:
+            number = self._slurm.submit(words)
+        except ControllerSilent as error:
+            # There may be a job: it is looked for by its name, and its claim decides.
+            self._display.note(f"{node}: not known whether a job was submitted: {error.reasons[0]:.160}")
+            self._silent_since = time.monotonic()
+        except NoRoom as error:
+            folder.take(Claim(WITHDRAWN))
+            if self._judges:
+                self._is_full = True
+                self._due.appendleft(node)
+            else:
+                self._problems.append(f"{node}: {error.reasons[0]}")
+            return
+        except CommandFailed as error:
+            folder.take(Claim(WITHDRAWN))
+            self._problems.append(
+                f"{node}: Slurm takes no job for it: {error.output.strip() or error.reasons[0]}"
+            )
+            return
+        else:
+            folder.note_submission(Submission(number, time.time()))
+        self._jobs[node] = folder
+        manner = self._manner
+        self._judges[node] = Judge(file_grace_s=manner.file_grace_s, listing_grace_s=manner.listing_grace_s)
+
+    def _lay_out(self, node: str) -> tuple[JobFolder, list[str]]:
+        fleet, manner = self._fleet, self._manner
+        name = f"facts-{secrets.token_hex(4)}"
+        folder = JobFolder(self._place / f"{node}-{name}")
+        request_file = folder.directory / "facts-request.json"
+        order = JobOrder(
+            version=ORDER_VERSION,
+            name=f"{self._layout.key()}-{name}",
+            node=node,
+            repetition=0,
+            visits=(),
+            command=manner.visit_command,
+            local_directory=fleet.local_directory,
+            limit_s=_LIMIT_S,
+            needs_root=manner.needs_root,
+            facts=str(request_file),
+        )
+        folder.lay_out(order, {}, job_script(manner.words, folder.directory))
+        codec.write(request_file, _request(self._plan, node, erase_foreign=self._erase_foreign))
+        words = submission(
             fleet,
             name=order.name,
             node=node,
@@ -110,9 +232,54 @@ def _submit(
             log=folder.log,
             exported=manner.exported,
         )
-    )
-    folder.note_submission(Submission(number, time.time()))
-    return folder
+        return folder, words
+
+    def _judge(self, node: str, listing: Mapping[str, JobState]) -> None:
+        folder = self._jobs[node]
+        order, result = folder.order, folder.result(ONLY)
+        verdict = self._judges[node].judge(
+            folder, order, listing, results=lambda: len(folder.finished()), now_s=time.monotonic()
+        )
+        if verdict is None:
+            self._tell_why(node, listing.get(order.name))
+            return
+        del self._judges[node]
+        self._is_full = False
+        if verdict.fate is Fate.WITHDRAWN:
+            self._due.append(node)
+        elif verdict.fate is Fate.DONE and (result / "facts.json").exists():
+            self._found[node] = codec.read(NodeFacts, result / "facts.json")
+        else:
+            self._problems.append(f"{node}: {_why(result) or verdict.sentence}")
+
+    def _tell_why(self, node: str, state: JobState | None) -> None:
+        """Say once of each node what its job waits for: a look at the nodes ends when the last of them was free."""
+        why = state.waits_for if state is not None else None
+        if state is not None and why is not None and self._told.get(node) != why:
+            self._told[node] = why
+            self._display.note(f"Slurm job {state.job} on {node} waits: {why}")
+
+    def _give_up(self, listing: Mapping[str, JobState]) -> None:
+        """Something is wrong already, and is not kept back until the last node is free."""
+        self._problems += [
+            f"{node}: not looked at, other jobs have it or Slurm keeps it; what is wrong elsewhere comes first"
+            for node in (*self._judges, *self._due)
+        ]
+        self._end_all(listing)
+        self._judges.clear()
+        self._due.clear()
+
+    def _end_all(self, listing: Mapping[str, JobState]) -> None:
+        for node in self._judges:
+            folder = self._jobs[node]
+            submitted = folder.submission
+            state = listing.get(folder.order.name)
+            number = submitted.job if submitted else state.job if state else None
+            folder.take(Claim(WITHDRAWN))
+            if number is not None and folder.end is None:
+                # What made us end is to be said, and not that this failed too.
+                with contextlib.suppress(BedplateError):
+                    self._slurm.cancel(number)
 
 
 def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
@@ -134,56 +301,6 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
         filesystems=tuple(dict.fromkeys(levels.type for levels in plan.filesystems)),
         workloads=tuple(dict.fromkeys(workload.type for workload in plan.workloads)),
     )
-
-
-def _wait(
-    jobs: Mapping[str, JobFolder],
-    slurm: Slurm,
-    display: Display,
-    *,
-    manner: Manner,
-    sleep: Callable[[float], None],
-) -> tuple[dict[str, NodeFacts], list[str]]:
-    judges = {
-        node: Judge(file_grace_s=manner.file_grace_s, listing_grace_s=manner.listing_grace_s) for node in jobs
-    }
-    found: dict[str, NodeFacts] = {}
-    problems: list[str] = []
-    told: dict[str, str] = {}
-    while judges:
-        listing = slurm.jobs()
-        for node in tuple(judges):
-            result = jobs[node].result(ONLY)
-            verdict = judges[node].judge(
-                jobs[node],
-                jobs[node].order,
-                listing,
-                results=partial(_results_of, jobs[node]),
-                now_s=time.monotonic(),
-            )
-            if verdict is None:
-                _tell_why(listing.get(jobs[node].order.name), node, told, display)
-                continue
-            del judges[node]
-            if verdict.fate is Fate.DONE and (result / "facts.json").exists():
-                found[node] = codec.read(NodeFacts, result / "facts.json")
-            else:
-                problems.append(f"{node}: {_why(result) or verdict.sentence}")
-        if judges:
-            sleep(min(manner.pause_s, 1.0))
-    return {node: found[node] for node in jobs if node in found}, problems
-
-
-def _results_of(folder: JobFolder) -> int:
-    return len(folder.finished())
-
-
-def _tell_why(state: JobState | None, node: str, told: dict[str, str], display: Display) -> None:
-    """Say once of each node what its job waits for: a look at the nodes ends when the last of them was free."""
-    why = state.waits_for if state is not None else None
-    if state is not None and why is not None and told.get(node) != why:
-        told[node] = why
-        display.note(f"Slurm job {state.job} on {node} waits: {why}")
 
 
 def _why(result: Path) -> str | None:

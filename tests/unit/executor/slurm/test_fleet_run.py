@@ -456,3 +456,29 @@ def test_a_study_that_was_moved_or_taken_to_the_place_of_another_keeps_its_key(t
     # One of a time when a key did not say whose it is.
     (tmp_path / "three" / "fleet" / "key").write_text("bedplate-0123456789\n")
     assert "bedplate-0123456789" == third.key()
+
+
+class Stubborn(Waiting):
+    """Takes no signal for a job that waits or has ended, as scancel does."""
+
+    def ask_to_end(self, job: str) -> None:
+        raise CommandFailed("scancel failed", output="Invalid job id specified", argv=["scancel"], status=228)
+
+
+def test_a_job_that_takes_no_signal_is_taken_from_the_queue_and_the_others_are_ended_too(
+    tmp_path: Path,
+) -> None:
+    slurm = Stubborn()
+
+    def killed(_seconds: float) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        start(tmp_path, slurm, sleep=killed)
+    layout = FleetLayout.of_study(tmp_path / "study")
+    jobs = layout.jobs.all()
+    # The first has begun and was put back, of the second the order was taken back by a `cancel` that was killed.
+    jobs[0].take(Claim("1", "n1"))
+    jobs[1].take(Claim("withdrawn"))
+    cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
+    assert {"CANCELLED"} == {slurm.jobs()[job.order.name].state for job in jobs}

@@ -159,6 +159,13 @@ def test_other_jobs_of_the_user_have_what_names_they_like() -> None:
     assert "n1" == found["a|b|"].node
 
 
+def test_a_line_in_the_name_of_another_job_hides_none_of_ours() -> None:
+    found = parse_jobs("3|PENDING|JobHeldUser|a\nb|c|\n9|RUNNING|None|bedplate-x-1.1|n1\n")
+    assert "RUNNING" == found["bedplate-x-1.1"].state
+    with pytest.raises(OutputNotUnderstood, match=r"bedplate-x-1\.1"):
+        parse_jobs("3|PENDING|None|a|\nRUNNING bedplate-x-1.1\n")
+
+
 @pytest.mark.parametrize(
     "limit", ["AssocMaxSubmitJobLimit", "QOSMaxSubmitJobPerUserLimit", "AssocGrpSubmitJobsLimit"]
 )
