@@ -332,10 +332,10 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
         reasons = dict.fromkeys(
             reason
             for cell in cells
-            if (promise := found.overview.cells[cell].durability) is not None
+            if (promise := found.overview.cells[cell].durability) is not None and promise.basis != "measured"
             for reason in promise.reasons
         )
-        names = "; ".join(cell_words(found.overview, cell) for cell in cells[:_SHOWN])
+        names = "; ".join(_with_its_cuts(found, cell) for cell in cells[:_SHOWN])
         what = (
             f"Unsafe with a {found.cache} cache"
             if name == UNSAFE
@@ -345,9 +345,20 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
         yield Sentence(name, f"{what}: {names}{_rest(cells)}{why}.", cells)
 
 
+def _with_its_cuts(found: Advised, cell: str) -> str:
+    """A cell, and what was counted of its own cuts: a share is of one cell, while a declared reason holds for several."""
+    promise, words = found.overview.cells[cell].durability, cell_words(found.overview, cell)
+    if promise is None or promise.basis != "measured":
+        return words
+    own = f"{found.cache} cache: "
+    counted = [reason.removeprefix(own) for reason in promise.reasons if reason.startswith(own)]
+    return f"{words} ({'; '.join(counted)})" if counted else words
+
+
 def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
-    """Which classes are measured, and each that flushes and settings declared otherwise."""
+    """Which classes are measured, each that flushes and settings declared otherwise, and each verdict that was refused."""
     cells = found.overview.cells
+    yield from _refused_verdicts(found)
     measured = tuple(
         cell for cell, facts in cells.items() if facts.durability and facts.durability.basis == "measured"
     )
@@ -364,6 +375,18 @@ def _by_power_cuts(found: Advised) -> Iterable[Sentence]:
         words = disagreement(facts.declared, facts.durability)
         if words is not None:
             yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
+
+
+def _refused_verdicts(found: Advised) -> Iterable[Sentence]:
+    """A class that is as declared though its power was cut, which nobody would take for a class without a doubt."""
+    for cell, facts in found.overview.cells.items():
+        refused = dict.fromkeys(reason for run in facts.cuts for reason in run.verdict.refused)
+        if not refused:
+            continue
+        is_measured = facts.durability is not None and facts.durability.basis == "measured"
+        stands = "others of its recordings give its class" if is_measured else "its class is as declared"
+        words = f"a verdict of its power cuts was refused, so that {stands}: {'; '.join(refused)}"
+        yield Sentence("limits", f"{cell_words(found.overview, cell)}: {words}.", (cell,))
 
 
 def _no_contest(found: Advised) -> Sentence:

@@ -119,6 +119,18 @@ def test_advice_takes_the_measured_class_and_says_where_it_differs(found: Overvi
         "3 of 4 cells is measured by power cuts; of the others it is declared" in text for text in texts
     )
     assert any("btrfs" in text and "declared durable, measured unsafe" in text for text in texts)
+    # xfs competes as durable, by a declaration that its own cuts could not be held against.
+    assert cell_of(found, "xfs").id in [cell for contest in advice.contests for cell in contest.cells]
+    (refused,) = [text for text in texts if "refused" in text]
+    assert refused.startswith("xfs")
+    assert "its class is as declared: 0 of 6 controls were bad" in refused
+
+
+def test_advice_gives_each_unsafe_cell_the_share_of_its_own_cuts(found: Overview) -> None:
+    (unsafe,) = [each.text for each in closing_sentences(advised(found)) if each.kind == "unsafe"]
+    assert "btrfs nodatacow fs 4k db 8k (10 of 30 bad: 5 corrupt, silent; 5 corrupt, detected" in unsafe
+    # What a protected cache keeps is no reason why a volatile one is unsafe.
+    assert "0 of 10 bad" not in unsafe
 
 
 def test_a_study_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
