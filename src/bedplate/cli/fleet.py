@@ -109,14 +109,11 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
             number = f"job {node.job} " if node.job else "job "
             job = f"{number}{node.state}, repetition {node.repetition}"
         waiting = f", {node.waiting} to be collected" if node.waiting else ""
-        left = (
-            ""
-            if not node.left or node.seconds_left is None
-            else f", about {format_duration(node.seconds_left)}"
-        )
-        print(
-            f"  {node.node:<12} {node.completed} completed, {node.failed} failed, {node.left} left{left}; {job}{waiting}"
-        )
+        failed = f", {node.failed} failed" if node.failed else ""
+        left = f", {node.left} left" if node.left else ""
+        if node.left and node.seconds_left is not None:
+            left += f" (about {format_duration(node.seconds_left)})"
+        print(f"  {node.node:<12} {node.completed} completed{failed}{left}; {job}{waiting}")
     if len(nodes) > _SHOWN_NODES:
         print(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")
     times = [node.seconds_left for node in nodes if node.seconds_left is not None]

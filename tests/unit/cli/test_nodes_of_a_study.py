@@ -12,9 +12,11 @@ import pytest
 from tests.synthetic_study import MACHINE
 
 from bedplate.cli import fleet
+from bedplate.cli.fleet import print_nodes
 from bedplate.cli.running import Leave
 from bedplate.errors import StudyError
 from bedplate.executor.slurm.layout import FleetLayout
+from bedplate.executor.slurm.progress import NodeProgress
 from bedplate.model import codec
 from bedplate.model.fleet import Fleet, NodeFacts, fleet_identity
 
@@ -79,3 +81,15 @@ def test_the_key_of_a_study_is_one_whoever_makes_it(tmp_path: Path) -> None:
     layout = FleetLayout.of_study(tmp_path)
     assert layout.key() == FleetLayout.of_study(tmp_path).key()
     assert ["key"] == [path.name for path in layout.directory.iterdir()]
+
+
+def test_a_line_of_a_node_fits_into_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = NodeProgress("n1", 3, 0, 3, "15", "RUNNING", 3, 0, 65.0, seen=True)
+    done = replace(usual, node="n2", completed=6, left=0, job=None, state=None, repetition=None)
+    failed = replace(usual, node="n3", failed=1, waiting=2, seconds_left=None)
+    print_nodes((usual, done, failed))
+    lines = capsys.readouterr().out.splitlines()
+    assert "  n1           3 completed, 3 left (about 1 min 05 s); job 15 RUNNING, repetition 3" == lines[0]
+    assert "  n2           6 completed; no job" == lines[1]
+    assert lines[2].endswith("3 completed, 1 failed, 3 left; job 15 RUNNING, repetition 3, 2 to be collected")
+    assert 80 >= len(lines[0])

@@ -87,7 +87,9 @@ def _jobs(study: Path, listing: Mapping[str, JobState] | None) -> dict[str, _Job
     layout = FleetLayout.of_study(study)
     for folder in layout.jobs.unsettled():
         order, submitted, end = folder.order, folder.submission, folder.end
-        if not layout.is_own(order):
+        # One that ended and left nothing more was collected by a start that was killed before it said so.
+        is_collected = end is not None and not folder.finished()
+        if is_collected or not layout.is_own(order):
             continue
         if end is not None:
             state = "ended, to be collected"

@@ -482,3 +482,11 @@ def test_a_job_that_takes_no_signal_is_taken_from_the_queue_and_the_others_are_e
     jobs[1].take(Claim("withdrawn"))
     cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
     assert {"CANCELLED"} == {slurm.jobs()[job.order.name].state for job in jobs}
+
+
+def test_a_job_of_which_everything_was_collected_is_none_that_runs(tmp_path: Path) -> None:
+    start(tmp_path, PretendedSlurm())
+    for job in FleetLayout.of_study(tmp_path / "study").jobs.all():
+        # The start was killed after the last visit, before it wrote this down.
+        (job.directory / "settled.json").unlink()
+    assert {None} == {node.state for node in read_fleet(tmp_path / "study", None)}
