@@ -112,7 +112,7 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
         failed = f", {node.failed} failed" if node.failed else ""
         left = f", {node.left} left" if node.left else ""
         if node.left and node.seconds_left is not None:
-            left += f" (about {format_duration(node.seconds_left)})"
+            left += f" ({format_duration(node.seconds_left)})"
         print(f"  {node.node:<12} {node.completed} completed{failed}{left}; {job}{waiting}")
     if len(nodes) > _SHOWN_NODES:
         print(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")

@@ -89,7 +89,7 @@ def test_a_line_of_a_node_fits_into_a_terminal(capsys: pytest.CaptureFixture[str
     failed = replace(usual, node="n3", failed=1, waiting=2, seconds_left=None)
     print_nodes((usual, done, failed))
     lines = capsys.readouterr().out.splitlines()
-    assert "  n1           3 completed, 3 left (about 1 min 05 s); job 15 RUNNING, repetition 3" == lines[0]
+    assert "  n1           3 completed, 3 left (1 min 05 s); job 15 RUNNING, repetition 3" == lines[0]
     assert "  n2           6 completed; no job" == lines[1]
     assert lines[2].endswith("3 completed, 1 failed, 3 left; job 15 RUNNING, repetition 3, 2 to be collected")
     assert 80 >= len(lines[0])
