@@ -21,7 +21,8 @@ OTHERS_SHARE_MAX = 0.10
 _MESSAGES_SHOWN = 3
 
 # What the kernel says of every mount. The record holds whatever names a file system, and these lines
-# carry no priority any more.
+# carry no priority any more. A count of suppressed messages is told by the next one of their kind, often minutes later, in
+# another visit (the hundreds of mounts of power cuts); the first of those that it counts stand in the log by themselves.
 _ROUTINE_MESSAGE = re.compile(
     r"""mounted\ filesystem | unmounting\ filesystem | re-mounted
     | mounting\ (v\d|ext\d)\ (filesystem|file\ system) | mounting\ V\d+\ filesystem
@@ -29,7 +30,7 @@ _ROUTINE_MESSAGE = re.compile(
     | ending\ clean\ mount | unmounting\ filesystem
     | ^BTRFS:?\ (info|device) | last\ unmount\ of\ filesystem
     | EXT4-fs\ \([^)]*\):\ (disabling\ barriers|mount\ options)
-    | set_capacity_and_notify | detected\ capacity\ change
+    | ^[\w\ -]+:\ \d+\ callbacks\ suppressed$ | detected\ capacity\ change
     | quota\ (turned|mode) | mount\ option\ is\ deprecated | supports\ timestamps\ until
     | reiserfs\ filesystem\ is\ deprecated | ^reiserfs:\ using\ flush\ barriers$""",
     re.VERBOSE | re.IGNORECASE,

@@ -170,6 +170,8 @@ def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence)
         "EXT4-fs (loop3): unmounting filesystem 1a2b.",
         "EXT4-fs (loop0): mounting ext3 file system using the ext4 subsystem",
         "set_capacity_and_notify: 15 callbacks suppressed",
+        "EXT4-fs mount: 315 callbacks suppressed",
+        "_btrfs_printk: 41 callbacks suppressed",
         "loop3: detected capacity change from 0 to 2097152",
         "XFS (loop3): Mounting V5 Filesystem 1a2b",
         "XFS (loop3): Ending clean mount",
@@ -196,6 +198,7 @@ def test_what_the_kernel_says_of_every_mount_is_no_warning(message: str) -> None
         "BTRFS warning (device loop3): csum failed root 5 ino 257 off 0",
         "Buffer I/O error on dev loop3, logical block 1, lost async page write",
         "INFO: task postgres:77 blocked for more than 120 seconds.",
+        "EXT4-fs (loop3): error count since last fsck: 4, 15 callbacks suppressed",
     ],
 )
 def test_trouble_of_the_kernel_is_a_warning(message: str) -> None:
