@@ -68,12 +68,20 @@
     };
   };
 
+  // Names, figures and classes would leave no room for a bar: they stand above it then.
+  const NARROW_PX = 620;
+  const isNarrow = () => byId("lmdb-plot").parentElement.clientWidth < NARROW_PX;
+
   // Figure and class stand in a column of their own, where no bar and no line crosses them.
-  const beside = (cells, metric) => cells.map((cell) => {
+  const beside = (cells, metric, narrow) => cells.flatMap((cell) => {
     const entry = entryOf(cell, metric.name);
     const value = !entry || entry.median === null ? "no value" : `${number(entry.median)}${entry.basis === "suspect" ? " !" : ""}`;
-    return { xref: "paper", x: 1.01, xanchor: "left", y: place(cell), yref: "y", showarrow: false, align: "left", text: charts.plain(`${value} · ${promise(cell)}`),
-      font: { size: 11, color: charts.colour("--ink") } };
+    const words = (text, at) => ({ xref: "paper", xanchor: "left", y: place(cell), yref: "y", showarrow: false, align: "left", text: charts.plain(text),
+      font: { size: 11, color: charts.colour("--ink") }, ...at });
+    if (!narrow) return [words(`${value} · ${promise(cell)}`, { x: 1.01 })];
+    // The end of a long name may not fit; that a figure is emulated must.
+    const [, name, emulated] = /^(.*?)( · emulated)?$/.exec(bedplate.data.cellName(cell));
+    return [words(name, { x: 0, yshift: 28 }), words(`${value} · ${promise(cell)}${emulated ?? ""}`, { x: 0, yshift: 14 })];
   });
 
   const table = (cells) => {
@@ -89,10 +97,13 @@
     if (!cells.length) { charts.clear("lmdb-plot"); return; }
     const greatest = Math.max(...cells.map((cell) => entryOf(cell, metric.name)).map((entry) => (entry && entry.median !== null ? Math.max(entry.median, entry.maximum ?? 0) : 0)));
     const unit = bedplate.unit(metric);
+    const narrow = isNarrow();
+    byId("lmdb-plot").classList.toggle("broad", !narrow);
     charts.draw("lmdb-plot", [bars(cells, metric)], charts.layout({
-      height: 90 + 34 * cells.length, bargap: 0.35, hovermode: "closest", margin: { l: 12, r: 210, t: 34, b: 34 }, annotations: beside(cells, metric),
+      height: 90 + (narrow ? 58 : 34) * cells.length, bargap: narrow ? 0.76 : 0.35, hovermode: "closest",
+      margin: narrow ? { l: 4, r: 12, t: 44, b: 34 } : { l: 12, r: 210, t: 34, b: 34 }, annotations: beside(cells, metric, narrow),
       title: { text: charts.plain(`${choice.test}: ${metric.name}${unit ? `,${unit}` : ""}`), x: 0, xref: "paper", xanchor: "left", y: 0.99, yanchor: "top", font: { size: 12, color: charts.colour("--ink") } },
-      yaxis: charts.axis({ type: "category", autorange: "reversed", tickmode: "array", tickvals: cells.map(place), ticktext: cells.map((cell) => charts.plain(bedplate.data.cellName(cell))), showgrid: false }),
+      yaxis: charts.axis({ type: "category", autorange: "reversed", tickmode: "array", tickvals: cells.map(place), ticktext: cells.map((cell) => charts.plain(bedplate.data.cellName(cell))), showgrid: false, showticklabels: !narrow }),
       xaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { range: [0, greatest > 0 ? greatest * 1.05 : 1] }) }));
   };
 
@@ -121,6 +132,13 @@
   if (byId("lmdb")) {
     // The run of the whole page is one and the same wherever it can be.
     byId("lmdb-run").addEventListener("change", (event) => bedplate.choice.change({ run: Number(event.target.value) }));
+    // Names move above their bars where the window gets narrow, and back.
+    let wasNarrow = isNarrow();
+    new ResizeObserver(() => {
+      if (isNarrow() === wasNarrow) return;
+      wasNarrow = !wasNarrow;
+      if (choice.run !== null) draw(bedplate.choice.state);
+    }).observe(byId("lmdb-plot").parentElement);
     for (const name of ["test", "metric"]) byId(`lmdb-${name}`).addEventListener("change", (event) => bedplate.choice.change({ [`lmdb.${name}`]: event.target.value }));
     byId("lmdb-logarithmic").addEventListener("change", (event) => bedplate.choice.change({ "lmdb.logarithmic": event.target.checked ? "yes" : null }));
   }

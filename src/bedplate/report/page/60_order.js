@@ -8,6 +8,7 @@
 
   // More variants than colours: the next eight have another mark.
   const SYMBOLS = ["circle", "square", "triangle-up", "cross"];
+  const MARKS = ["", "■ ", "▲ ", "✚ "];
 
   const median = (values) => {
     const sorted = [...values].sort((a, b) => a - b);
@@ -28,7 +29,9 @@
     for (const i of rows) if (figures[i] !== null) levels.set(key(i), [...(levels.get(key(i)) ?? []), figures[i]]);
     const middles = new Map([...levels].map(([name, values]) => [name, median(values)]));
     const ratio = (i) => (figures[i] === null || !middles.get(key(i)) ? null : figures[i] / middles.get(key(i)));
-    const panels = [...new Set(page.cells.map((cell) => cell.panel))];
+    // Only those that are drawn: a page of several studies has dozens.
+    const drawn = new Set(rows.filter((i) => !m.canary[i] && ratio(i) !== null).map((i) => page.cells[m.cell[i]].panel));
+    const panels = [...new Set(page.cells.map((cell) => cell.panel))].filter((panel) => drawn.has(panel));
     // Places count within a study: each has a lane of its own.
     const lanes = [...new Set(rows.filter((i) => ratio(i) !== null).map((i) => m.study[i]))].sort((a, b) => a - b);
     const axis = (study) => (lanes.indexOf(study) > 0 ? String(lanes.indexOf(study) + 1) : "");
@@ -55,7 +58,7 @@
     }
     const canaries = shown.filter((i) => m.canary[i]).length;
     document.getElementById("order-note").textContent = `${metric.name}, ${bedplate.data.runName(state.run)}: n = ${shown.length - canaries} runs and ${canaries} canaries; ${counts.suspect} suspect, ${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by definition.`;
-    document.getElementById("order-legend").replaceChildren(...panels.map((panel, place) => h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), panel)), h("li", {}, "◆ canary, joined by a line"), h("li", {}, "○ suspect"));
+    document.getElementById("order-legend").replaceChildren(...panels.map((panel, place) => h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`)), h("li", {}, "◆ canary, joined by a line"), h("li", {}, "○ suspect"));
     const axes = Object.fromEntries(lanes.flatMap((study, place) => {
       const high = 1 - place / lanes.length;
       const low = 1 - (place + 1) / lanes.length + (place + 1 < lanes.length ? 0.34 / lanes.length : 0);
