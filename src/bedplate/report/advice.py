@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
+from bedplate.model.power_cut_verdict import cut_words
 from bedplate.report.advised import RECOMMENDED
 from bedplate.report.overview import Trouble
-from bedplate.report.power_cut_view import disagreement
+from bedplate.report.power_cut_view import disagreement, pooled
 from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import block_words
 from bedplate.report.wording import number
@@ -347,12 +348,21 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
 
 def _with_its_cuts(found: Advised, cell: str) -> str:
     """A cell, and what was counted of its own cuts: a share is of one cell, while a declared reason holds for several."""
-    promise, words = found.overview.cells[cell].durability, cell_words(found.overview, cell)
-    if promise is None or promise.basis != "measured":
+    facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
+    if facts.durability is None or facts.durability.basis != "measured":
         return words
+    counted = cut_words(pooled([run for run in facts.cuts if run.measured])[found.cache])
+    # Why a class stands that the cuts alone would not give.
     own = f"{found.cache} cache: "
-    counted = [reason.removeprefix(own) for reason in promise.reasons if reason.startswith(own)]
-    return f"{words} ({'; '.join(counted)})" if counted else words
+    why = next(
+        (
+            each
+            for each in facts.durability.reasons
+            if each.startswith(f"{own}{found.classes[cell]} as declared")
+        ),
+        "",
+    )
+    return f"{words} ({'; '.join(filter(None, (counted, why.removeprefix(own))))})"
 
 
 def _by_power_cuts(found: Advised) -> Iterable[Sentence]:

@@ -128,7 +128,7 @@ def test_advice_takes_the_measured_class_and_says_where_it_differs(found: Overvi
 
 def test_advice_gives_each_unsafe_cell_the_share_of_its_own_cuts(found: Overview) -> None:
     (unsafe,) = [each.text for each in closing_sentences(advised(found)) if each.kind == "unsafe"]
-    assert "btrfs nodatacow fs 4k db 8k (10 of 30 bad: 5 corrupt, silent; 5 corrupt, detected" in unsafe
+    assert "btrfs nodatacow fs 4k db 8k (10 of 30 bad: 5 corrupt, silent; 5 corrupt, detected)" in unsafe
     # What a protected cache keeps is no reason why a volatile one is unsafe.
     assert "0 of 10 bad" not in unsafe
 
