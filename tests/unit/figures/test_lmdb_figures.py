@@ -141,6 +141,12 @@ def test_a_test_that_the_sync_mode_does_not_have_is_absent_with_the_reason(tmp_p
     assert (Status.ABSENT, None) == (row.status, row.value)
     assert row.reason == "it commits synchronously, and sync = by-test does not"
     assert (TESTS, "fillrandsync", "device_flushes") not in rows(found)
+    # The sum of the others would be less than that of a cell which has them all.
+    total = rows(found)["measure", "", "lmdb_tests_s"]
+    assert (Status.ABSENT, None) == (total.status, total.value)
+    assert total.reason == (
+        "fillrandsync was left out: sync = by-test; fillseqsync was left out: sync = by-test"
+    )
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", '{"format_version": 1'])
