@@ -122,7 +122,9 @@ def database(build_of_pages: BuildOf) -> Iterator[Database]:
             shutil.chown(directory, account.uid, account.gid)
             cluster = found.cluster(directory)
             try:
-                postgresql.prepare(cluster, ClusterLevels(data_checksums=checksums), BuildLevels())
+                postgresql.prepare(
+                    cluster, ClusterLevels(data_checksums=checksums), BuildLevels(), clients=len(PROMISED)
+                )
                 with cluster.session() as session:
                     for client, last in PROMISED.items():
                         for sequence in range(1, last + 1):

@@ -39,9 +39,10 @@ _SMALL = {
     "min_wal_size": "8MB",
     "checkpoint_timeout": "30s",
     "autovacuum": "off",
-    "max_connections": "20",
     "jit": "off",
 }
+# For the clients' sessions, and ours beside them.
+_MORE_CONNECTIONS = 18
 INITDB_OPTIONS = ("--wal-segsize=4",)
 
 _SCHEMA = (
@@ -78,16 +79,17 @@ _UNREADABLE = re.compile(
 _GRAVE = re.compile(r"\b(?:PANIC|FATAL|ERROR): .*")
 
 
-def recorded_levels(levels: ClusterLevels) -> ClusterLevels:
+def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
     """The cell's levels, with small settings where neither the plan nor its own postgresql.conf says anything."""
-    lines = [f"{name} = '{value}'" for name, value in _SMALL.items() if name not in levels.settings]
+    small = {**_SMALL, "max_connections": str(clients + _MORE_CONNECTIONS)}
+    lines = [f"{name} = '{value}'" for name, value in small.items() if name not in levels.settings]
     text = "\n".join([*lines, levels.configuration or ""])
     return replace(levels, configuration=text)
 
 
-def prepare(cluster: Cluster, levels: ClusterLevels, build: BuildLevels) -> None:
-    """From initdb to the accounts, checkpointed; the server runs."""
-    cluster.initialise(recorded_levels(levels), build, options=INITDB_OPTIONS)
+def prepare(cluster: Cluster, levels: ClusterLevels, build: BuildLevels, *, clients: int) -> None:
+    """From initdb to the accounts, checkpointed; the server runs, and takes so many clients at once."""
+    cluster.initialise(recorded_levels(levels, clients), build, options=INITDB_OPTIONS)
     cluster.start()
     cluster.create_database()
     with cluster.session() as session:

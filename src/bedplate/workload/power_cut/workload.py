@@ -152,7 +152,7 @@ class _Cuts:
                 seed=self._seed,
             )
         cluster = stand.cluster()
-        postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build)
+        postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build, clients=self._clients)
         settings = postgresql.settings_of(cluster)
         self._bound_ms = postgresql.bound_ms(settings)
         self._engine_facts = Levels(settings)

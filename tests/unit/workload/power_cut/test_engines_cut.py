@@ -53,7 +53,7 @@ def test_what_allows_no_loss_or_any_has_no_bound(changed: dict[str, str]) -> Non
 
 def test_small_settings_yield_to_the_plans_and_to_its_own_file() -> None:
     asked = ClusterLevels(settings=Levels(shared_buffers="64MB"), configuration="jit = on")
-    levels = postgresql.recorded_levels(asked)
+    levels = postgresql.recorded_levels(asked, clients=2)
     assert levels.settings == asked.settings
     text = configuration_text(levels, BuildLevels(), "/socket")
     in_force = {}
@@ -64,6 +64,15 @@ def test_small_settings_yield_to_the_plans_and_to_its_own_file() -> None:
     assert in_force["shared_buffers"] == "64MB"
     assert in_force["jit"] == "on"
     assert in_force["max_wal_size"] == "16MB"
+    assert in_force["max_connections"] == "20"
+
+
+def test_many_clients_all_have_a_connection_unless_the_plan_says_how_many() -> None:
+    assert "max_connections = '118'" in (
+        postgresql.recorded_levels(ClusterLevels(), clients=100).configuration or ""
+    )
+    asked = ClusterLevels(settings=Levels(max_connections=200))
+    assert "max_connections" not in (postgresql.recorded_levels(asked, clients=100).configuration or "")
 
 
 def test_a_transaction_is_one_message() -> None:
