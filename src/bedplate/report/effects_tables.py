@@ -115,20 +115,20 @@ def _tables(each: FactorEffects) -> list[RenderableType]:
         words = "; ".join(each.incomparable)
         return [*shown, Text(f"No effects: the cells are not comparable ({words}).", style="yellow")]
     if not each.parts:
-        return [*shown, Text("No factor varies over cells that have a figure.")]
+        return [*shown, Text("No factor varies over cells that have a figure."), *_left_out(each)]
     strongest = strongest_sentence(each)
     if strongest is not None:
         shown.append(Text(strongest))
     for part in each.parts:
         shown += _part(part, metric)
-    if each.suspect or each.unusable:
-        shown.append(
-            Text(
-                f"Left out: {each.suspect} suspect runs, {each.unusable} without a positive figure.",
-                style="dim",
-            )
-        )
-    return shown
+    return [*shown, *_left_out(each)]
+
+
+def _left_out(each: FactorEffects) -> list[RenderableType]:
+    if not (each.suspect or each.unusable):
+        return []
+    words = f"Left out: {each.suspect} suspect runs, {each.unusable} without a positive figure."
+    return [Text(words, style="dim")]
 
 
 def _part(part: Effects, metric: Metric) -> list[RenderableType]:

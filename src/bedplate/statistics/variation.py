@@ -138,7 +138,13 @@ def _shares(logs: FloatArray, factors: tuple[str, ...], confidence: float) -> tu
     total = products_of(centred)
     if _across(total) <= 0:
         return ()
-    return tuple(_share(name, products_of(found), total, confidence) for name, found in effects.items())
+    products = {name: products_of(found) for name, found in effects.items()}
+    # Scatter may leave an effect below zero, and then the others together above the whole: together they are 1.
+    squares = {name: max(0.0, _across(found)) for name, found in products.items()}
+    whole = sum(squares.values())
+    return tuple(
+        _share(name, squares[name] / whole, found, total, confidence) for name, found in products.items()
+    )
 
 
 def _mean_over(values: FloatArray, axes: Sequence[int]) -> FloatArray:
@@ -164,8 +170,9 @@ def pseudo_values(products: FloatArray) -> FloatArray:
     return n * _across(products) - (n - 1) * np.array(without)
 
 
-def _share(name: tuple[str, ...], effect: FloatArray, total: FloatArray, confidence: float) -> Share:
-    share = min(1.0, max(0.0, _across(effect) / _across(total)))
+def _share(
+    name: tuple[str, ...], share: float, effect: FloatArray, total: FloatArray, confidence: float
+) -> Share:
     n = len(total)
     if n < REPETITIONS_MIN:
         return Share(name, share, None, None)

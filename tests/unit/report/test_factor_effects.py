@@ -155,6 +155,14 @@ def test_suspect_runs_are_no_part_of_effects(tmp_path: Path) -> None:
     assert "Left out: 2 suspect runs" in printed(study_effects(overview(lying)))
 
 
+def test_where_every_run_is_suspect_that_is_said(tmp_path: Path) -> None:
+    places = tuple((cell, repetition) for cell in range(40) for repetition in range(6))
+    study = known_study(tmp_path / "study", tps, replace(DESIGN, suspect=places))
+    found = study_effects(overview(study))
+    assert () == found.found[0].parts
+    assert "suspect runs, 0 without a positive figure" in printed(found)
+
+
 def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", tps, replace(DESIGN, repetitions=2))
     found = study_effects(overview(study))

@@ -66,6 +66,15 @@ def test_scatter_has_no_share() -> None:
     assert found.scatter == pytest.approx(0.1, rel=0.1)
 
 
+def test_shares_are_parts_of_one_whole_however_much_scatters() -> None:
+    random = np.random.default_rng(2)
+    for repetitions in (2, 3, 5):
+        for _ in range(30):
+            found = made(additive(0.02, 0.02, 0.0) + random.normal(0, 0.1, (repetitions, 4, 6)))
+            if found is not None:
+                assert sum(each.share for each in found.shares) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("repetitions", [3, 5])
 @pytest.mark.parametrize("noisy", [False, True])
 @pytest.mark.parametrize("truth", [(0.2, 0.1, 0.0), (0.05, 0.3, 0.05), (0.3, 0.02, 0.1)])
