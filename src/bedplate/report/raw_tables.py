@@ -109,7 +109,22 @@ def _table(found: Overview, run: Run, asked: Sequence[_Column], words: str) -> R
         table.add_row(cell_name(found, cell, notes), *texts, state)
     several = sum(name == run[1] for _, name in found.runs) > 1
     title = Text(f"{run[1]}{f' ({run[0]})' if several else ''}: {words}", style="bold")
-    return Group(Text(), title, table, *notes.lines())
+    return Group(Text(), title, table, *notes.lines(), *_not_measurable(found, run, asked, columns))
+
+
+def _not_measurable(
+    found: Overview, run: Run, asked: Sequence[_Column], columns: Sequence[_Column]
+) -> list[Text]:
+    """A line for the stages that ran and have no figure in any cell; what was not run is not told."""
+    heads = [
+        column.head.replace("\n", " ").removesuffix(f" {METRICS[column.metric].unit}")
+        for column in asked
+        if column not in columns
+        and column.phase != WHOLE
+        and not column.item
+        and any(found.summary(cell, run, column.metric, column.phase).absent for cell in found.cells)
+    ]
+    return [Text(f"In no cell measurable: {', '.join(heads)}.", style="dim")] if heads else []
 
 
 def _text(found: Overview, cell: CellFacts, run: Run, column: _Column) -> Text:

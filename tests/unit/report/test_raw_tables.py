@@ -42,8 +42,13 @@ def test_every_table_fits_eighty_columns(study: Path) -> None:
 
 def test_what_is_not_measurable_is_a_dash_and_no_column_is_only_dashes(study: Path) -> None:
     text = printed(show_tables([study], workload="bonnie"))
-    # All small files of the golden run were over in less than half a second.
-    assert "create" not in text
+    # All small files of the golden run were over in less than half a second: no columns, and a line that says so.
+    assert "create\n" not in text
+    (told,) = re.findall(r"In no cell measurable: [^.]*\.", re.sub(r"\s+", " ", text))
+    assert told == (
+        "In no cell measurable: create in order, stat in order, delete in order, create random, stat random, "
+        "delete random."
+    )
     assert "0 " not in re.findall(r"seeks.*", text)[0]
 
 
