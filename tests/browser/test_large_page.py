@@ -91,6 +91,33 @@ def test_what_is_near_the_window_is_drawn_after_what_is_in_it(browser: Browser, 
         assert [] == found.complaints
 
 
+def test_a_view_that_fails_near_the_window_is_told_and_holds_up_no_other(
+    browser: Browser, report: Path
+) -> None:
+    with opened(browser, report) as found:
+        told = found.page.evaluate(
+            """async () => {
+              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+              const drawn = [];
+              const asks = ["first", "second"].map((name) => {
+                const element = document.body.appendChild(document.createElement("div"));
+                Object.assign(element.style, { position: "fixed", top: "120vh", height: "1px", width: "1px" });
+                return bedplate.sight.watch(element, () => {
+                  drawn.push(name);
+                  if (name === "first") throw new Error("the first fails");
+                });
+              });
+              for (let frames = 0; frames < 5; frames += 1) await frame();
+              const [first, second] = asks.map((ask) => ask());
+              const failed = await first.then(() => null, (error) => error.message);
+              await second;
+              return { failed, drawn };
+            }"""
+        )
+        assert {"failed": "the first fails", "drawn": ["first", "second"]} == told
+        assert any("the first fails" in complaint for complaint in found.complaints)
+
+
 def test_what_is_far_is_drawn_after_a_rest(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page

@@ -28,9 +28,10 @@ bedplate.sight = (() => {
   // One a frame, so that a choice that is made meanwhile waits for one at the most.
   const afterFrame = (view) => {
     view.due = true;
-    queue = queue.then(nextFrame).then(() => (view.due ? now(view) : undefined));
-    view.drawing = queue;
-    return queue;
+    view.drawing = queue.then(nextFrame).then(() => (view.due ? now(view) : undefined));
+    // One that fails holds up no other.
+    queue = view.drawing.catch(window.reportError);
+    return view.drawing;
   };
 
   const whenIdle = window.requestIdleCallback ?? setTimeout;
