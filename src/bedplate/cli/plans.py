@@ -69,6 +69,8 @@ def _print_summary(found: Prospect) -> None:
         print(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
         for node, device in fleet.devices.items():
             print(f"                   {node}: {device}, WHICH WILL BE ERASED")
+        for node, device in fleet.journal_devices.items():
+            print(f"                   {node}: journals on {device}, WHICH WILL BE ERASED")
     if plan.journal_device is not None:
         print(f"  journal device   {_journal_device(plan.journal_device)}")
     print(

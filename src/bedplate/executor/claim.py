@@ -68,7 +68,7 @@ def _refusals(
 ) -> tuple[str, ...]:
     commands = Commands()
     reasons = [*refusal_reasons(scratch, commands, directory=directory)]
-    for place in _journal_places(journal):
+    for place in journal_places(journal):
         reasons += journal_refusal_reasons(place, scratch, commands, directory=_MEMORY)
     if in_guests:
         devices = (scratch.device, journal.device if journal else None)
@@ -81,7 +81,7 @@ def _refusals(
     return tuple(reasons)
 
 
-def _journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:
+def journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:
     """The journal in memory and the one on a device, where a plan has both."""
     if journal is None:
         return ()

@@ -61,6 +61,13 @@ class Desk:
         if fleet is not None and visit.node is not None and visit.node in fleet.devices:
             scratch = replace(scratch, device=fleet.devices[visit.node])
         journal = grounds.plan.journal_device_for(cell.filesystem)
+        if (
+            journal is not None
+            and journal.device is not None
+            and fleet is not None
+            and visit.node is not None
+        ):
+            journal = replace(journal, device=fleet.journal_devices.get(visit.node, journal.device))
         # On a node an image stands on a disk of the node's own, where its part of the executor puts it.
         if scratch.is_image and scratch.image_directory is None and visit.node is None:
             scratch = replace(scratch, image_directory=str(self._store.scratch_directory))

@@ -18,8 +18,8 @@ DIFFERING: Mapping[str, tuple[str, ...]] = {
     "memory": ("memory_gib",),
     "kernel": ("kernel",),
     "distribution": ("distribution",),
-    "firmware": ("firmware", "device_firmware"),
-    "device": ("device_model", "device_size"),
+    "firmware": ("firmware", "device_firmware", "journal_device_firmware"),
+    "device": ("device_model", "device_size", "journal_device_model"),
 }
 
 
@@ -29,7 +29,7 @@ class Fleet:
 
     A repetition is lived whole on one node: repetition r on node (r - 1) modulo their number. `time_s` is
     the limit of one job, None for one that is reckoned. `devices` are scratch devices by node, in place of
-    the plan's. `gres` is a generic resource that every job asks for. `differing` are the keys of `DIFFERING`
+    the plan's, and `journal_devices` those of external journals. `gres` is a generic resource that every job asks for. `differing` are the keys of `DIFFERING`
     in which nodes may differ.
     """
 
@@ -43,11 +43,19 @@ class Fleet:
     local_directory: str = LOCAL_DIRECTORY
     controller_deadline_s: float = CONTROLLER_DEADLINE_S
     differing: tuple[str, ...] = ()
+    journal_devices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def deciding(self) -> Mapping[str, object]:
         """What decides a result: how a job is asked for does not, and may change while a study runs."""
-        return {"nodes": self.nodes, "devices": dict(self.devices), "local_directory": self.local_directory}
+        # What came later stands here only where it was asked for: a study of before keeps its digest.
+        later = {"journal_devices": dict(self.journal_devices)} if self.journal_devices else {}
+        return {
+            "nodes": self.nodes,
+            "devices": dict(self.devices),
+            "local_directory": self.local_directory,
+            **later,
+        }
 
     def node_of(self, repetition: int) -> str:
         """The node that a repetition, counted from 1, is lived on."""
@@ -68,6 +76,8 @@ class NodeFacts:
     device_firmware: str | None = None
     device_size_bytes: int | None = None
     problems: tuple[str, ...] = ()
+    journal_device_model: str | None = None
+    journal_device_firmware: str | None = None
 
     @property
     def told(self) -> Mapping[str, str]:
@@ -85,6 +95,8 @@ class NodeFacts:
             "firmware": self.firmware,
             "device_model": self.device_model,
             "device_firmware": self.device_firmware,
+            "journal_device_model": self.journal_device_model,
+            "journal_device_firmware": self.journal_device_firmware,
             "device_size": None if self.device_size_bytes is None else str(self.device_size_bytes),
         }
         return {name: value for name, value in known.items() if value}

@@ -244,13 +244,17 @@ class Plan:
     @property
     def devices_erased(self) -> tuple[str, ...]:
         """Every device that the plan erases, on whatever node, each once."""
-        places = (self.scratch_device, self.journal_device)
-        named = [place.device for place in places if place is not None and place.device is not None]
-        if self.fleet is not None and self.scratch_device.device is not None:
-            own = dict(self.fleet.devices)
-            if set(own) == set(self.fleet.nodes):
-                named.remove(self.scratch_device.device)
-            named += own.values()
+        fleet = self.fleet
+        named: list[str] = []
+        for place, of_nodes in (
+            (self.scratch_device, fleet.devices if fleet else {}),
+            (self.journal_device, fleet.journal_devices if fleet else {}),
+        ):
+            if place is None or place.device is None:
+                continue
+            if fleet is None or set(of_nodes) != set(fleet.nodes):
+                named.append(place.device)
+            named += of_nodes.values()
         return tuple(dict.fromkeys(named))
 
 

@@ -93,7 +93,7 @@ def _fleet(old: Plan, new: Plan) -> Iterator[str]:
     """How jobs are asked for is none of them: a limit of time may be raised while a study runs."""
     before = {} if old.fleet is None else dict(old.fleet.deciding)
     after = {} if new.fleet is None else dict(new.fleet.deciding)
-    for name in ("nodes", "devices", "local_directory"):
+    for name in ("nodes", "devices", "journal_devices", "local_directory"):
         yield from _changed(f"slurm.{name}", _listed(before.get(name)), _listed(after.get(name)))
 
 

@@ -265,6 +265,14 @@ class Document(Table):
             raise ValueError(
                 "[slurm.devices] are in place of the device of [scratch_device], which has an image"
             )
+        if (
+            self.slurm is not None
+            and self.slurm.journal_devices
+            and (self.journal_device is None or self.journal_device.device is None)
+        ):
+            raise ValueError(
+                "[slurm.journal_devices] are in place of the device of [journal_device], which names none"
+            )
         return self
 
 

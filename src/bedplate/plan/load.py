@@ -131,7 +131,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         files=files,
         journal_device=_journal_device(document, reasons),
         guest=Guest(document.guest.visits_per_boot, document.guest.memory),
-        fleet=_fleet(document),
+        fleet=_fleet(document, reasons),
     )
     if not reasons:
         plan = chosen(plan, cells_named(document.workload), reasons)
@@ -141,10 +141,19 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
     return replace(plan, warnings=warnings(plan) + ((_UNUSED_JOURNAL_DEVICE,) if unused else ()))
 
 
-def _fleet(document: Document) -> Fleet | None:
+def _fleet(document: Document, reasons: list[str]) -> Fleet | None:
     table = document.slurm
     if table is None:
         return None
+    for node, device in table.journal_devices.items():
+        if device == table.devices.get(node, document.scratch_device.device):
+            reasons.append(
+                f"slurm.journal_devices.{node}: it is the node's scratch device; a journal needs another one"
+            )
+    journal = None if document.journal_device is None else document.journal_device.device
+    for node, device in table.devices.items():
+        if device == journal and node not in table.journal_devices:
+            reasons.append(f"slurm.devices.{node}: it is the device of [journal_device]; name another one")
     return Fleet(
         nodes=table.nodes,
         partition=table.partition,
@@ -156,6 +165,7 @@ def _fleet(document: Document) -> Fleet | None:
         local_directory=table.local_directory,
         controller_deadline_s=table.controller_deadline,
         differing=table.differing,
+        journal_devices=table.journal_devices,
     )
 
 

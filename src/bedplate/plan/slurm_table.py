@@ -101,6 +101,9 @@ class SlurmTable(Table):
     devices: dict[NodeName, DeviceName] = Field(
         default_factory=dict, description="a table of scratch devices by node"
     )
+    journal_devices: dict[NodeName, DeviceName] = Field(
+        default_factory=dict, description="a table of devices of external journals by node"
+    )
     local_directory: Directory = Field(default=LOCAL_DIRECTORY, description="absolute path on every node")
     controller_deadline: JobTime = Field(
         default=CONTROLLER_DEADLINE_S, description='how long a silent controller is waited for: "1 d"'
@@ -109,7 +112,8 @@ class SlurmTable(Table):
 
     @model_validator(mode="after")
     def _knows_its_nodes(self) -> SlurmTable:
-        unknown = [name for name in self.devices if name not in self.nodes]
-        if unknown:
-            raise ValueError(f"devices of {', '.join(unknown)}, which nodes does not list")
+        for key in ("devices", "journal_devices"):
+            unknown = [name for name in getattr(self, key) if name not in self.nodes]
+            if unknown:
+                raise ValueError(f"{key} of {', '.join(unknown)}, which nodes does not list")
         return self

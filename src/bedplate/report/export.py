@@ -108,6 +108,8 @@ NODE_COLUMNS: Mapping[str, Any] = {
     "device_model": pl.String,
     "device_firmware": pl.String,
     "device_size_bytes": pl.Int64,
+    "journal_device_model": pl.String,
+    "journal_device_firmware": pl.String,
     "tools": pl.String,
     "tunables": pl.String,
 }
@@ -260,6 +262,8 @@ def nodes_table(found: Overview) -> pl.DataFrame:
             "device_model": facts.device_model,
             "device_firmware": facts.device_firmware,
             "device_size_bytes": facts.device_size_bytes,
+            "journal_device_model": facts.journal_device_model,
+            "journal_device_firmware": facts.journal_device_firmware,
             "tools": json.dumps(dict(facts.machine.tools), ensure_ascii=False),
             "tunables": json.dumps(dict(facts.machine.tunables), ensure_ascii=False),
         }

@@ -92,14 +92,19 @@ def _columns(found: Overview, name: str | None) -> list[_Column]:
 def _of_node(facts: NodeFacts) -> Mapping[str, str]:
     """What is known of a node beyond its machine; of an image file's disk nothing is."""
     size = facts.device_size_bytes
-    disk = (facts.device_model, f"firmware {facts.device_firmware}" if facts.device_firmware else None)
     known = {
         "Firmware": facts.firmware,
-        "Scratch device": ", ".join(
-            word for word in (*disk, None if size is None else format_size(size)) if word
+        "Scratch device": _disk(
+            facts.device_model, facts.device_firmware, None if size is None else format_size(size)
         ),
+        "Journal device": _disk(facts.journal_device_model, facts.journal_device_firmware),
     }
     return {name: value for name, value in known.items() if value}
+
+
+def _disk(model: str | None, firmware: str | None, size: str | None = None) -> str:
+    words = (model, f"firmware {firmware}" if firmware else None, size)
+    return ", ".join(word for word in words if word)
 
 
 def _facts(machines: Sequence[Mapping[str, str]], *, by_name: bool = False) -> tuple[MachineFact, ...]:

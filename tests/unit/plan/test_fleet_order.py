@@ -157,6 +157,14 @@ def test_whatever_is_taken_for_a_node_is_one_word_that_is_no_option(text: str) -
             "which has an image",
         ),
         (("[slurm]", '[machine]\nkernel = "6.1"\n[slurm]'), "nodes keep the kernel"),
+        (
+            ('nodes = ["n1", "n2"]', 'nodes = ["n1"]\njournal_devices = { n9 = "/dev/disk/by-id/a" }'),
+            "journal_devices of n9, which nodes does not list",
+        ),
+        (
+            ('nodes = ["n1", "n2"]', 'nodes = ["n1"]\njournal_devices = { n1 = "/dev/disk/by-id/a" }'),
+            "which names none",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_table_is_said(change: tuple[str, str], said: str) -> None:
@@ -193,6 +201,69 @@ def test_every_device_of_a_fleet_is_named_once() -> None:
     )
     assert ("/dev/disk/by-path/a", "/dev/disk/by-id/b") == one.devices_erased
     assert ("/dev/disk/by-id/c", "/dev/disk/by-id/b") == both.devices_erased
+
+
+WITH_JOURNALS = (
+    ('image_size = "1 GB"', 'device = "/dev/disk/by-id/a"\n[journal_device]\ndevice = "/dev/disk/by-id/j"'),
+    ('type = { vary = ["ext4", "xfs", "btrfs"] }', 'type = "ext4"\njournal = "external"'),
+)
+
+
+def journals_on(table: str) -> tuple[str, str]:
+    return ("[[filesystem]]", f"[slurm.journal_devices]\n{table}\n[[filesystem]]")
+
+
+def test_a_node_may_have_a_journal_device_of_its_own_which_is_erased_and_decides() -> None:
+    nodes = '["n1", "n2"]'
+    plain = plan_of(2, nodes, *WITH_JOURNALS)
+    one = plan_of(2, nodes, *WITH_JOURNALS, journals_on('n2 = "/dev/disk/by-id/k"'))
+    both = plan_of(
+        2, nodes, *WITH_JOURNALS, journals_on('n1 = "/dev/disk/by-id/l"\nn2 = "/dev/disk/by-id/k"')
+    )
+    assert ("/dev/disk/by-id/a", "/dev/disk/by-id/j") == plain.devices_erased
+    assert ("/dev/disk/by-id/a", "/dev/disk/by-id/j", "/dev/disk/by-id/k") == one.devices_erased
+    assert ("/dev/disk/by-id/a", "/dev/disk/by-id/l", "/dev/disk/by-id/k") == both.devices_erased
+    assert 3 == len({plain.digest, one.digest, both.digest})
+    (difference,) = differences(plain, one)
+    assert "slurm.journal_devices: was not asked for, is n2 /dev/disk/by-id/k" == difference
+
+
+def test_a_plan_without_journal_devices_by_node_keeps_its_digest() -> None:
+    assert {"nodes", "devices", "local_directory"} == set(Fleet(("n1",)).deciding)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            journals_on('n2 = "/dev/disk/by-id/a"'),
+            "slurm.journal_devices.n2: it is the node's scratch device",
+        ),
+        (
+            ("[[filesystem]]", '[slurm.devices]\nn2 = "/dev/disk/by-id/j"\n[[filesystem]]'),
+            r"slurm.devices.n2: it is the device of \[journal_device\]",
+        ),
+    ],
+)
+def test_a_journal_does_not_stand_on_its_nodes_scratch_device(table: tuple[str, str], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        plan_of(2, '["n1", "n2"]', *WITH_JOURNALS, table)
+
+
+def test_two_nodes_may_have_their_devices_the_other_way_round() -> None:
+    plan = plan_of(
+        2,
+        '["n1", "n2"]',
+        *WITH_JOURNALS,
+        (
+            "[[filesystem]]",
+            (
+                '[slurm.devices]\nn2 = "/dev/disk/by-id/j"\n[slurm.journal_devices]\nn2 = "/dev/disk/by-id/a"\n'
+                "[[filesystem]]"
+            ),
+        ),
+    )
+    assert ("/dev/disk/by-id/a", "/dev/disk/by-id/j") == plan.devices_erased
 
 
 def test_nodes_take_repetitions_in_turn() -> None:

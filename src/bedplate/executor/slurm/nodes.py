@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed, RequirementMissing
+from bedplate.executor.claim import journal_places
 from bedplate.executor.slurm.controller import ControllerSilent, NoRoom, submission
 from bedplate.executor.slurm.job_folder import (
     ORDER_VERSION,
@@ -30,7 +31,6 @@ from bedplate.executor.slurm.on_node import FactsRequest
 from bedplate.executor.slurm.payload import FAILURE, ONLY
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
-from bedplate.model.visit import ScratchDevice
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -293,10 +293,16 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
         erase=() if device is None else (device,),
         erase_foreign=erase_foreign,
     )
-    assert isinstance(scratch, ScratchDevice)  # noqa: S101 -- replace keeps the type
+    journals = []
+    for place in journal_places(plan.journal_device):
+        own = None if place.device is None else fleet.journal_devices.get(node, place.device)
+        journals.append(
+            replace(place, device=own, erase=() if own is None else (own,), erase_foreign=erase_foreign)
+        )
     return FactsRequest(
         node=node,
         scratch_device=scratch,
+        journals=tuple(journals),
         local_directory=fleet.local_directory,
         filesystems=tuple(dict.fromkeys(levels.type for levels in plan.filesystems)),
         workloads=tuple(dict.fromkeys(workload.type for workload in plan.workloads)),

@@ -32,6 +32,7 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
 from bedplate.host.facts import read_machine, tool_versions
+from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.patience import wait_until
@@ -51,6 +52,7 @@ NAME = "slurm"
 # An orphan may be in the middle of a long visit.
 DEVICE_PATIENCE_S = 6 * 3600.0
 _LOOK_S = 0.5
+_FIRMWARE = ("device/firmware_rev", "device/rev")
 _DMI = Path("/sys/class/dmi/id")
 
 
@@ -67,6 +69,7 @@ class FactsRequest:
     local_directory: str
     filesystems: tuple[str, ...]
     workloads: tuple[str, ...]
+    journals: tuple[ScratchDevice, ...] = ()
 
 
 def main(arguments: list[str]) -> int:
@@ -107,13 +110,20 @@ def find_facts(request: FactsRequest) -> NodeFacts:
         problems.append(f"{local} is no directory; make it, or name another local_directory in [slurm]")
     elif machine.is_root:
         problems += refusal_reasons(request.scratch_device, Commands(), directory=local)
+        for place in request.journals:
+            problems += journal_refusal_reasons(
+                place, request.scratch_device, Commands(), directory=MEMORY_DIRECTORY
+            )
     disk = _disk(request.scratch_device.device)
+    journal = next((found for place in request.journals if (found := _disk(place.device))), None)
     return NodeFacts(
         node=request.node,
         machine=machine,
         firmware=_firmware(),
         device_model=_text(disk / "device/model") if disk else None,
-        device_firmware=_first(disk, ("device/firmware_rev", "device/rev")) if disk else None,
+        device_firmware=_first(disk, _FIRMWARE) if disk else None,
+        journal_device_model=_text(journal / "device/model") if journal else None,
+        journal_device_firmware=_first(journal, _FIRMWARE) if journal else None,
         device_size_bytes=int(_text(disk / "size") or 0) * 512 if disk else None,
         problems=tuple(f"{request.node}: {problem}" for problem in problems),
     )
@@ -133,7 +143,7 @@ def _live(request_file: Path, directory: Path, *, identity: str | None) -> None:
             f"kernel {machine.kernel_release}, {machine.cpu_count} x {machine.cpu_model}; figures of two "
             "machines are never one study"
         )
-    with _device_held(scratch, study=str(request_file.parent)):
+    with _devices_held(request, study=str(request_file.parent)):
         report = release_orphans(state_directory(), Commands())
         for done in report.released:
             print(f"left behind by a killed visit: {done}", flush=True)
@@ -143,9 +153,21 @@ def _live(request_file: Path, directory: Path, *, identity: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _device_held(scratch: ScratchDevice, *, study: str) -> Iterator[None]:
-    """The scratch device for this visit alone; waits for whoever has it."""
-    name = scratch.device or IMAGE_FILES
+def _devices_held(request: VisitRequest, *, study: str) -> Iterator[None]:
+    """The scratch device, and that of an external journal, for this visit alone; waits for whoever has one."""
+    journal = request.journal_device
+    names = [request.scratch_device.device or IMAGE_FILES]
+    if journal is not None and journal.device is not None:
+        names.append(journal.device)
+    with contextlib.ExitStack() as stack:
+        # In one order whatever they are used for, so that two visits cannot wait for each other.
+        for name in sorted(names):
+            stack.enter_context(_held(name, study=study))
+        yield
+
+
+@contextlib.contextmanager
+def _held(name: str, *, study: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         refused: list[DeviceInUse] = []
 

@@ -7,15 +7,25 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.synthetic_study import MACHINE
 
+from bedplate.errors import DeviceInUse
+from bedplate.executor.keeping import Desk, Grounds
+from bedplate.executor.slurm import on_node
 from bedplate.executor.slurm.layout import job_script
 from bedplate.executor.slurm.nodes import words_about
 from bedplate.executor.slurm.on_node import FactsRequest, find_facts
+from bedplate.host.lock import device_lock, study_lock
 from bedplate.model.fleet import NodeFacts, common_machine, fleet_identity, unwanted_differences
-from bedplate.model.visit import ScratchDevice
+from bedplate.model.visit import EngineBuild, ScratchDevice
+from bedplate.plan.expand import expand
+from bedplate.plan.load import load_plan
+from bedplate.plan.order import order
+from bedplate.plan.platforms import Platform
 
 SOURCES = Path(__file__).resolve().parents[4] / "src"
 SAME = {name: NodeFacts(name, replace(MACHINE, hostname=name), firmware="A 1") for name in ("n1", "n2", "n3")}
@@ -102,3 +112,83 @@ def test_a_script_holds_hostile_paths_as_one_word(tmp_path: Path) -> None:
     done = subprocess.run(["/bin/sh", str(file)], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert f"run-visits-of-job|{folder}|" == done.stdout
     assert ["script"] == [path.name for path in tmp_path.iterdir()]
+
+
+JOURNALS = """
+title = "Journals"
+repetitions = 2
+executor = "slurm"
+[scratch_device]
+device = "/dev/disk/by-id/a"
+[journal_device]
+device = "/dev/disk/by-id/j"
+ram_size = "64 MB"
+[slurm]
+nodes = ["n1", "n2"]
+journal_devices = { n2 = "/dev/disk/by-id/k" }
+[[filesystem]]
+type = "ext4"
+journal = "external"
+journal_device = { vary = ["ram", "device"] }
+[[workload]]
+type = "pgbench"
+scale = 1
+[[workload.run]]
+script = "read-only"
+clients = 1
+duration = "60 s"
+"""
+
+
+def test_each_visit_is_asked_for_with_the_journal_device_of_its_node(tmp_path: Path) -> None:
+    plan = load_plan(JOURNALS, source="plan.toml", directory=tmp_path)
+    expansion = expand(plan, None, platform=Platform("slurm"))
+    builds = {b: EngineBuild("/p", b.version, 8192, 8192, "", "", "", (), "d") for b in plan.builds}
+    grounds = Grounds(plan, expansion, builds, {}, plan.devices_erased, erase_foreign=False)
+    store: Any = SimpleNamespace(facts=SimpleNamespace(machine_identity="m"))
+    answers: Any = SimpleNamespace(digests={}, sources={})
+    asked = set()
+    for visit in order(plan, expansion, executor="slurm").visits:
+        cell, load = expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
+        journal = Desk(store, grounds, answers).request(visit, 1, cell, load).journal_device
+        if journal is not None:
+            asked.add((visit.node, journal.device))
+            assert journal.device is None or journal.device in journal.erase
+    assert {
+        ("n1", "/dev/disk/by-id/j"),
+        ("n2", "/dev/disk/by-id/k"),
+        ("n1", None),
+        ("n2", None),
+    } == asked
+
+
+def test_a_journal_device_that_a_node_has_not_is_said_before_the_first_visit(tmp_path: Path) -> None:
+    journal = ScratchDevice(
+        device="/dev/disk/by-id/none-of-this-name", erase=("/dev/disk/by-id/none-of-this-name",)
+    )
+    image = ScratchDevice(image_bytes=2**20)
+    request = FactsRequest("n9", image, str(tmp_path), ("ext4",), ("pgbench",), journals=(journal,))
+    facts = find_facts(request)
+    told = any("none-of-this-name" in problem for problem in facts.problems)
+    assert told == facts.machine.is_root
+    assert facts.journal_device_model is None
+
+
+def test_a_visit_waits_for_who_has_its_journal_device_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path))
+    monkeypatch.setattr(on_node, "DEVICE_PATIENCE_S", 0.0)
+    request: Any = SimpleNamespace(
+        scratch_device=ScratchDevice(device="/dev/disk/by-id/a"),
+        journal_device=ScratchDevice(device="/dev/disk/by-id/j"),
+    )
+    with on_node._devices_held(request, study="one"):
+        pass
+    for lock in (study_lock, device_lock):
+        with (
+            lock(tmp_path, "/dev/disk/by-id/j", study="orphan"),
+            pytest.raises(DeviceInUse, match="orphan"),
+            on_node._devices_held(request, study="two"),
+        ):
+            pytest.fail("two visits have one journal")
