@@ -203,13 +203,13 @@ def write_visit(directory: Path, raws: tuple[RawLmdb, ...], *, order: int = 0) -
     return directory
 
 
-def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3) -> Path:
-    """A study of four cells with every run and all figures; each cell is half as fast as the one before."""
+def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3, cells: tuple[Cell, ...] = CELLS) -> Path:
+    """A study of some cells with every run and all figures; each cell is half as fast as the one before."""
     specs = lmdb_runs(LMDB_TESTS, ("cold", "warm"), batch=1000, threads=2)
     visits = tuple(
         ScheduledVisit(number, cell.id, DATASET.id, repetition)
         for number, (repetition, cell) in enumerate(
-            (repetition, cell) for repetition in range(1, repetitions + 1) for cell in CELLS
+            (repetition, cell) for repetition in range(1, repetitions + 1) for cell in cells
         )
     )
     directory.mkdir(parents=True)
@@ -220,7 +220,7 @@ def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3) -> Path:
         format_version=FORMAT_VERSION,
         seed=1,
         repetitions=repetitions,
-        cells={cell.id: cell for cell in CELLS},
+        cells={cell.id: cell for cell in cells},
         datasets={DATASET.id: DATASET},
         runs={DATASET.id: specs},
         pruned=(),
@@ -228,9 +228,9 @@ def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3) -> Path:
     )
     write(directory / "schedule.json", schedule)
     for visit in visits:
-        place = next(i for i, cell in enumerate(CELLS) if cell.id == visit.cell_id)
+        place = next(i for i, cell in enumerate(cells) if cell.id == visit.cell_id)
         raw = RawLmdb(
-            specs[0], CELLS[place], 2.0**place * (1 + visit.repetition / 100), repetition=visit.repetition
+            specs[0], cells[place], 2.0**place * (1 + visit.repetition / 100), repetition=visit.repetition
         )
         folder = directory / "visits" / visit.cell_id / DATASET.id / f"{visit.repetition}.1"
         write_visit(folder, tuple(replace(raw, spec=spec) for spec in specs), order=visit.index)

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from bedplate.report.overview import Overview
+    from bedplate.report.overview import CellFacts, Overview
     from bedplate.statistics.summary import Summary
 
 CELLS_SHOWN = 15
 _COLUMNS = 79
-_HEAD_COLUMNS = 12
+# As long as the longest name of a factor, `preallocation=`: a word is to be read in one piece.
+_HEAD_COLUMNS = 14
 _GAP = 2
 _MARKS = "> over the limit in every run, + over it in some that are not in the median; – no figure."
 
@@ -138,9 +139,15 @@ def _beside(
 
 def _width(found: Overview, cell: str, entries: Sequence[Entry]) -> int:
     facts = found.cells[cell]
-    words = (*facts.label.panel.split(), *block_words(facts).split(" · "))
+    words = (*_head(facts).split(), *block_words(facts).split(" · "))
     longest = max(min(cell_len(word), _HEAD_COLUMNS) for word in words)
     return max(longest, *(cell_len(entry.text.plain) for entry in entries)) + _GAP
+
+
+def _head(facts: CellFacts) -> str:
+    """The words of a cell, those that are too long for a column broken behind the name of their factor."""
+    words = facts.label.panel.split()
+    return " ".join(w.replace("=", "=\n", 1) if cell_len(w) > _HEAD_COLUMNS else w for w in words)
 
 
 def _table(
@@ -155,12 +162,11 @@ def _table(
     table.add_column(head, overflow="fold", max_width=20)
     for cell in cells:
         facts = found.cells[cell]
-        name = Text(f"{facts.label.panel}\n")
+        name = Text(f"{_head(facts)}\n")
         name.append(block_words(facts).replace(" · ", "\n"), style="dim")
-        # Heads may be folded, figures not.
-        longest = max((cell_len(row[cell].text.plain) for row in rows.values() if cell in row), default=0)
-        widest = max(_HEAD_COLUMNS, longest)
-        table.add_column(name, justify="right", overflow="fold", max_width=widest)
+        # As wide as it was taken for when the cells were laid out: rich would give a head on one line more.
+        width = _width(found, cell, [row[cell] for row in rows.values() if cell in row]) - _GAP
+        table.add_column(name, justify="right", overflow="fold", max_width=width)
     for label, entries in rows.items():
         ended = [entry.value for entry in entries.values() if not entry.over]
         standing_out = best(ended) if ended else None

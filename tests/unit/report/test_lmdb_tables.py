@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from rich.console import Console
 from tests.synthetic_lmdb import CELLS, synthetic_lmdb_study
 
+from bedplate.model.cell import ClusterLevels
+from bedplate.model.levels import Levels
 from bedplate.model.lmdb import TESTS
 from bedplate.plan.lmdb_runs import LMDB_TESTS
 from bedplate.report.document import page_document
@@ -47,6 +51,34 @@ def test_every_write_has_what_it_promises_behind_its_speed(study: Path) -> None:
     assert not rows["readseq"].endswith(("D", "U", "B"))
     assert "power cut" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_head_is_broken_behind_the_name_of_a_factor_and_never_within_a_word(tmp_path: Path) -> None:
+    levels = [
+        Levels(preallocation=how, sync="nometasync") for how in ("none", "ftruncate", "fallocate", "written")
+    ]
+    cells = tuple(replace(CELLS[0], cluster=ClusterLevels(settings=settings)) for settings in levels)
+    study = synthetic_lmdb_study(tmp_path / "study", repetitions=1, cells=cells)
+    text = printed(study, workload="write")
+    assert max(map(len, text.splitlines())) <= 80
+    # The cells stand in two tables.
+    words = set(text.split())
+    assert {"preallocation=", "none", "ftruncate", "fallocate", "written"} <= words
+    # No test is broken for the sake of the heads.
+    assert 2 == text.count("fillseqbatch ")
+
+
+def test_what_rests_on_suspect_runs_alone_is_marked(tmp_path: Path) -> None:
+    study = synthetic_lmdb_study(tmp_path / "study")
+    for path in (study / "visits" / CELLS[1].id).rglob("run.json"):
+        run = json.loads(path.read_text())
+        if run["run"] == "write" or (run["run"], path.parts[-4]) == ("read-warm", "2.1"):
+            path.write_text(json.dumps({**run, "validity": "suspect", "validity_reasons": ["seen"]}))
+    written = re.search(r"^ fillrandom .*$", printed(study, workload="write"), re.MULTILINE)
+    assert written is not None
+    assert ["U/B", "U/B !", "U/B", "U/B"] == re.findall(r"U/B(?: !)?", written[0])
+    # One of three: the median is that of the others.
+    assert " !" not in printed(study, workload="read-warm").split("suspect (")[0]
 
 
 def test_the_class_of_a_test_is_that_of_its_commits(found: Overview) -> None:
