@@ -141,7 +141,7 @@ def cancel(study: Path) -> int:
     for sentence in ended.done or ("no job of this study waits or runs",):
         print(sentence)
     for node in ended.nodes:
-        print(f"{node}: a job gives back what was left there")
+        print(f"{node}: a job gives back what was left there when it has the node")
     for problem in ended.problems:
         print(f"error: {problem}", file=sys.stderr)
     print("what has ended is kept; `bedplate run` with the same plan and study goes on")

@@ -16,6 +16,8 @@ from bedplate.errors import BedplateError, CommandFailed
 from bedplate.executor.slurm.controller import submission
 from bedplate.executor.slurm.job_folder import WITHDRAWN, Claim, JobFolder, Submission
 from bedplate.executor.slurm.layout import job_script
+from bedplate.executor.slurm.nodes import why_failed
+from bedplate.executor.slurm.payload import ONLY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 # A server stops and a full cache is written out on a slow disk.
 PATIENCE_S = 330.0
 _RELEASE_LIMIT_S = 1800.0
+# The node has just been freed, so that a job begins there soon.
+RELEASE_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What was done, in sentences; `nodes` are those on which a job gives back what was left."""
+    """What was done, in sentences; `nodes` are those on which a job is yet to give back what was left."""
 
     done: tuple[str, ...]
     problems: tuple[str, ...]
@@ -47,6 +51,7 @@ def cancel_jobs(
     *,
     manner: Manner,
     patience_s: float = PATIENCE_S,
+    release_patience_s: float = RELEASE_PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Cancelled:
     """End every job of the study that waits or runs; ControllerSilent where Slurm cannot be asked."""
@@ -72,18 +77,37 @@ def cancel_jobs(
         else:
             _ask(state, slurm)
             running.append((folder, order, state))
-    hard = _wait(running, slurm, done, patience_s=patience_s, pause_s=min(manner.pause_s, 1.0), sleep=sleep)
+    pause_s = min(manner.pause_s, 1.0)
+    hard = _wait(running, slurm, done, patience_s=patience_s, pause_s=pause_s, sleep=sleep)
     problems: list[str] = []
-    nodes: list[str] = []
-    for order in hard:
+    releases: dict[str, JobFolder] = {}
+    # Several jobs of one node need no more than one that cleans up.
+    for order in {order.node: order for order in hard}.values():
         try:
-            _release(order, layout, slurm, fleet, manner)
-            nodes.append(order.node)
+            releases[order.node] = _release(order, layout, slurm, fleet, manner)
         except BedplateError as error:
-            problems += [
-                f"{order.node}: {reason}; `bedplate release` on the node" for reason in error.reasons
-            ]
-    return Cancelled(tuple(done), tuple(problems), tuple(nodes))
+            problems += [_unreleased(order.node, reason) for reason in error.reasons]
+    give_up = time.monotonic() + release_patience_s
+    while not all(map(_has_said, releases.values())) and time.monotonic() < give_up:
+        sleep(pause_s)
+    for node, folder in releases.items():
+        failure, end = why_failed(folder.result(ONLY)), folder.end
+        if failure is not None or (end is not None and end.why != "done"):
+            problems.append(_unreleased(node, failure or (end.sentence if end else "")))
+        elif _has_said(folder):
+            done.append(f"{node}: what was left there was given back")
+    waiting = tuple(node for node, folder in releases.items() if not _has_said(folder))
+    return Cancelled(tuple(done), tuple(problems), waiting)
+
+
+def _has_said(folder: JobFolder) -> bool:
+    """Whether a job has ended and its results, which may be seen later, are there."""
+    end = folder.end
+    return end is not None and len(folder.finished()) >= end.results
+
+
+def _unreleased(node: str, why: str) -> str:
+    return f"{node}: {why}; `bedplate release` on the node"
 
 
 def _ask(state: JobState, slurm: Slurm) -> None:
@@ -133,7 +157,7 @@ def _has_ended(listing: Mapping[str, JobState], order: JobOrder) -> bool:
     return state is None or state.has_ended
 
 
-def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, manner: Manner) -> None:
+def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, manner: Manner) -> JobFolder:
     name = f"release-{secrets.token_hex(4)}"
     folder = JobFolder(layout.directory / "releasing" / f"{order.node}-{name}")
     again = replace(
@@ -152,3 +176,4 @@ def _release(order: JobOrder, layout: FleetLayout, slurm: Slurm, fleet: Fleet, m
         )
     )
     folder.note_submission(Submission(number, time.time()))
+    return folder

@@ -250,7 +250,7 @@ class _Look:
         elif verdict.fate is Fate.DONE and (result / "facts.json").exists():
             self._found[node] = codec.read(NodeFacts, result / "facts.json")
         else:
-            self._problems.append(f"{node}: {_why(result) or verdict.sentence}")
+            self._problems.append(f"{node}: {why_failed(result) or verdict.sentence}")
 
     def _tell_why(self, node: str, state: JobState | None) -> None:
         """Say once of each node what its job waits for: a look at the nodes ends when the last of them was free."""
@@ -309,7 +309,8 @@ def _request(plan: Plan, node: str, *, erase_foreign: bool) -> FactsRequest:
     )
 
 
-def _why(result: Path) -> str | None:
+def why_failed(result: Path) -> str | None:
+    """What a job of one thing alone says of its process that failed; None where it did not."""
     file = result / FAILURE
     return file.read_text(encoding="utf-8", errors="replace").strip() if file.exists() else None
 

@@ -22,8 +22,9 @@ from bedplate.executor.slurm import fleet_run
 from bedplate.executor.slurm.cancel import cancel_jobs
 from bedplate.executor.slurm.controller import ControllerSilent, JobState, NoRoom, Slurm
 from bedplate.executor.slurm.fleet_run import FleetRun, Manner
-from bedplate.executor.slurm.job_folder import Claim, JobFolder
+from bedplate.executor.slurm.job_folder import Claim, JobEnd, JobFolder
 from bedplate.executor.slurm.layout import FleetLayout
+from bedplate.executor.slurm.payload import FAILURE, ONLY
 from bedplate.executor.slurm.progress import read_fleet
 from bedplate.executor.study_run import Tally
 from bedplate.model import codec
@@ -480,7 +481,10 @@ def test_a_job_that_takes_no_signal_is_taken_from_the_queue_and_the_others_are_e
     # The first has begun and was put back, of the second the order was taken back by a `cancel` that was killed.
     jobs[0].take(Claim("1", "n1"))
     jobs[1].take(Claim("withdrawn"))
-    cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
+    ended = cancel_jobs(
+        layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0), release_patience_s=0.0
+    )
+    assert set(ended.nodes) <= {"n1", "n2"}
     assert {"CANCELLED"} == {slurm.jobs()[job.order.name].state for job in jobs}
 
 
@@ -490,3 +494,35 @@ def test_a_job_of_which_everything_was_collected_is_none_that_runs(tmp_path: Pat
         # The start was killed after the last visit, before it wrote this down.
         (job.directory / "settled.json").unlink()
     assert {None} == {node.state for node in read_fleet(tmp_path / "study", None)}
+
+
+class Cleaning(Stubborn):
+    """Its jobs that clean up end at once; that of n2 fails."""
+
+    def submit(self, arguments: Sequence[str]) -> str:
+        folder = JobFolder(Path(arguments[-1]).parent)
+        order = folder.order
+        if order.release:
+            folder.result(ONLY).mkdir()
+            if order.node == "n2":
+                (folder.result(ONLY) / FAILURE).write_text("sudo: a password is required")
+            folder.note_end(JobEnd("done", "every visit has ended", 0.0, results=1))
+        return super().submit(arguments)
+
+
+def test_what_a_clean_up_says_of_its_node_is_told_and_a_node_is_cleaned_once(tmp_path: Path) -> None:
+    slurm = Cleaning()
+
+    def killed(_seconds: float) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        start(tmp_path, slurm, sleep=killed)
+    layout = FleetLayout.of_study(tmp_path / "study")
+    for job in layout.jobs.all():
+        job.take(Claim("1", job.order.node))
+    ended = cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
+    assert () == ended.nodes
+    assert 1 == ended.done.count("n1: what was left there was given back")
+    assert ("n2: sudo: a password is required; `bedplate release` on the node",) == ended.problems
+    assert 2 == len(list((layout.directory / "releasing").iterdir()))
