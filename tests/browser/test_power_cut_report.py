@@ -32,6 +32,11 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         page = found.page
         verdicts = page.locator("#power-cuts ~ .wide tbody td .badge").all_inner_texts()
         assert ["durable", "unsafe / durable", "refused", "unsafe / durable"] == verdicts
+        # A bound is not torn from its count.
+        lines = page.locator(".cuts .figure").evaluate_all(
+            "all => all.map((one) => one.getClientRects().length)"
+        )
+        assert {1} == set(lines)
         # Four cells with each cache, so eight marks.
         expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(8)
         expect(page.locator("#cut-lost-plot .boxlayer .trace.boxes")).to_have_count(1)
@@ -57,4 +62,5 @@ def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Brow
         page.evaluate("bedplate.choice.change({ cells: [0] })")
         expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(2)
         expect(page.locator("#cut-lost-note")).to_contain_text("No cut")
+        expect(page.locator("#cut-speed-legend")).to_contain_text("unknown, or verdict refused")
         assert [] == found.complaints

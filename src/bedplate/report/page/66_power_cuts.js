@@ -42,6 +42,8 @@
   const drawSpeed = (state, cuts) => {
     const chosen = speedOf(state, cuts);
     const note = document.getElementById("cut-speed-note");
+    // It stays in the page, as what is seen of it decides when it is drawn, and takes no room without a speed.
+    document.getElementById("cut-speed-plot").style.minHeight = chosen ? "" : "0";
     if (!chosen) {
       note.textContent = "No cell whose power was cut has a speed here: a plan with another workload gives them one.";
       charts.clear("cut-speed-plot");
@@ -58,15 +60,17 @@
       yaxis: charts.axis({ title: { text: "bad cuts, %", font: { size: 12 } }, range: [-4, 104] }) }));
     document.getElementById("cut-speed-legend").replaceChildren(h("li", {}, "○ volatile cache"), h("li", {}, "◇ protected cache"),
       ...Object.entries(COLOURS).map(([word, variable]) => h("li", {}, h("span", { class: "swatch", colour: `var(${variable})` }), word === "bounded" ? "bounded loss" : word)),
-      h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "verdict refused"));
+      h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "unknown, or verdict refused"));
     bedplate.lazyTable("cut-speed-table", () => bedplate.table(["Cell", `${page.metrics[metric].name}${unit}#`, "Volatile cache", "Verdict", "Protected cache", "Verdict"],
       cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
   };
 
   // A box and every cut of each recording, one below the other.
   const drawSpread = (id, cuts, values, { note, title, logarithmic }) => {
-    const here = cuts.filter((cut) => values(cut).length).slice(0, MOST_ROWS);
-    document.getElementById(`${id}-note`).textContent = here.length ? note(here) : note([]);
+    const found = cuts.filter((cut) => values(cut).length);
+    const here = found.slice(0, MOST_ROWS);
+    const rest = found.length - here.length;
+    document.getElementById(`${id}-note`).textContent = note(found) + (rest ? ` Drawn are the first ${MOST_ROWS}: choose cells to see the other ${rest}.` : "");
     if (!here.length) { charts.clear(`${id}-plot`); return; }
     const place = (index) => `cut ${index}`;
     charts.draw(`${id}-plot`, here.map((cut, index) => ({
