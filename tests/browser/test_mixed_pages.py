@@ -10,16 +10,20 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.raw_sequential_run import sequential_study
 from tests.synthetic_lmdb import synthetic_lmdb_study
-from tests.synthetic_study import Recipe, write_study
+from tests.synthetic_study import Recipe, cells_of, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.report.build import build_report
+from bedplate.report.compared import Question, answer
+from bedplate.report.overview import overview
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
+
+    from bedplate.model.cell import Cell
 
 pytestmark = pytest.mark.browser
 
@@ -108,6 +112,29 @@ def test_what_may_not_be_compared_stands_side_by_side(browser: Browser, unlike: 
         expect(page.locator("#heat-list td.difference.apart small", has_text="side by side")).to_have_count(
             len(apart)
         )
+        assert [] == found.complaints
+
+
+def test_a_study_keeps_its_pairs_beside_one_that_asks_for_more(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def barriers_of_xfs(recipe: Recipe) -> tuple[Cell, ...]:
+        own = [cell for cell in cells_of(recipe) if cell.filesystem.type == "xfs"]
+        return tuple(replace(cell, filesystem=replace(cell.filesystem, barrier=True)) for cell in own)
+
+    plain = write_study(tmp_path / "plain", RECIPE)
+    monkeypatch.setattr("tests.synthetic_study.cells_of", barriers_of_xfs)
+    build_report([plain, write_study(tmp_path / "asking", RECIPE)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        page.evaluate(
+            """bedplate.choice.change({ baseline: { factor: "filesystem.type", level: "ext4" },
+                 contender: { factor: "filesystem.type", level: "xfs" } })"""
+        )
+        within = """() => bedplate.pairs.pairsOf(bedplate.choice.state).filter(({ baseline, contender }) =>
+            bedplate.document.cells[baseline].study === bedplate.document.cells[contender].study).length"""
+        expected = answer([overview(plain)], Question("type=ext4", "type=xfs"))
+        assert len(expected.matched.pairs) == page.evaluate(within) > 0
         assert [] == found.complaints
 
 

@@ -156,6 +156,15 @@ def candidates_of(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
     blocks = [each.label.filesystem_block_bytes for each in facts]
     levels = factor_levels(zip(cells, blocks, strict=True))
     names = study_names(overviews)
+    alone = [
+        frozenset(own)
+        for number in range(len(overviews))
+        for own in factor_levels(
+            (cell, block)
+            for (study, _), cell, block in zip(places, cells, blocks, strict=True)
+            if study == number
+        )
+    ]
     return tuple(
         Candidate(
             study=number,
@@ -164,9 +173,10 @@ def candidates_of(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
             # The type first: it is what examples and lists begin with.
             levels={TYPE: found[TYPE], **found, **({STUDY: names[number]} if len(overviews) > 1 else {})},
             unasked=frozenset(name for name in found if name not in asked or found[name] == DEFAULT),
+            foreign=frozenset(found) - own,
         )
-        for (number, cell), fact, found, asked in zip(
-            places, facts, levels, [each.levels for each in cells], strict=True
+        for (number, cell), fact, found, asked, own in zip(
+            places, facts, levels, [each.levels for each in cells], alone, strict=True
         )
     )
 

@@ -17,7 +17,7 @@ from bedplate.report.compared import study_names
 from bedplate.report.courses import packed, packed_runs, precision_for, rounded
 from bedplate.report.effective import effective_document
 from bedplate.report.lmdb_view import lmdb_document
-from bedplate.report.page_choice import choice_document, surroundings_document
+from bedplate.report.page_choice import choice_document, foreign_levels, surroundings_document
 from bedplate.report.page_observations import observations_document
 from bedplate.report.page_parts import PagePart, page_parts, ranked
 from bedplate.report.power_cut_page import power_cut_document
@@ -80,7 +80,7 @@ def page_document(overviews: Sequence[Overview], shelf: Shelf | None = None) -> 
         "factors": factors,
         "surroundings": surroundings_document(overviews, indices.runs),
         "observations": observations_document(overviews, indices.metrics, indices.parts),
-        "cells": _cells(overviews, levels),
+        "cells": _cells(overviews, levels, foreign_levels(overviews, factors)),
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),
         "within": packed(within) if len(indices.parts) > 1 else None,
@@ -126,11 +126,13 @@ def _study(found: Overview, name: str) -> dict[str, Any]:
     }
 
 
-def _cells(overviews: Sequence[Overview], levels: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def _cells(
+    overviews: Sequence[Overview], levels: Sequence[Sequence[int]], foreign: Sequence[Sequence[int]]
+) -> list[dict[str, Any]]:
     cells = [(found, cell, i) for i, found in enumerate(overviews) for cell in found.cells.values()]
     return [
-        {**_cell(found, cell, number), "levels": places}
-        for (found, cell, number), places in zip(cells, levels, strict=True)
+        {**_cell(found, cell, number), "levels": places, **({"foreign": others} if others else {})}
+        for (found, cell, number), places, others in zip(cells, levels, foreign, strict=True)
     ]
 
 

@@ -51,27 +51,32 @@ def matched(baseline: Selection, contender: Selection) -> Matched:
 
     What a filter names, in either, may differ between the two; so may what only one side can have (ext4's `data`
     beside XFS). Two studies are paired where a filter names `study`, or where a cell has no partner in its own. A
-    cell is not compared with itself, and no two cells twice.
+    cell is not compared with itself, and no two cells twice. Within a study only its own factors count: what a cell
+    of another one was asked for keeps no two of its cells apart.
     """
     named = baseline.names | contender.names
     sides = (baseline.cells, contender.cells)
-    names = [{name for cell in side for name in cell.levels} for side in sides]
-    shared = [name for name in sorted(names[0] & names[1]) if name != STUDY and not _is_named(name, named)]
-    partners: defaultdict[Key, list[Candidate]] = defaultdict(list)
+    shared = [name for name in sorted(_names(sides[0]) & _names(sides[1])) if not _is_free(name, named)]
+    within = {
+        study: _shared_within(sides, study, named) for study in {cell.study for cell in contender.cells}
+    }
+    partners: defaultdict[tuple[int | None, Key], list[Candidate]] = defaultdict(list)
     for cell in baseline.cells:
-        partners[_key(cell, shared)].append(cell)
+        partners[None, _key(cell.levels, shared)].append(cell)
+        partners[cell.study, _key(cell.own_levels, within.get(cell.study, ()))].append(cell)
     pairs: dict[frozenset[tuple[int, str]], Pair] = {}
     for cell in contender.cells:
-        found = [other for other in partners[_key(cell, shared)] if _place(other) != _place(cell)]
-        own = [other for other in found if other.study == cell.study]
-        for other in own if own and STUDY not in named else found:
+        key = _key(cell.own_levels, within[cell.study])
+        own = [other for other in partners[cell.study, key] if _place(other) != _place(cell)]
+        away = [other for other in partners[None, _key(cell.levels, shared)] if other.study != cell.study]
+        for other in own if own and STUDY not in named else (*own, *away):
             pairs.setdefault(frozenset({_place(other), _place(cell)}), Pair(other, cell))
     paired = {place for places in pairs for place in places}
     every = {_place(cell): cell for cell in (*baseline.cells, *contender.cells)}
     return Matched(
         pairs=tuple(pairs.values()),
         alone=tuple(cell for place, cell in every.items() if place not in paired),
-        one_sided=_one_sided(list(pairs.values()), names[0] ^ names[1], named),
+        one_sided=_one_sided(list(pairs.values()), sides, named),
         hindering=() if pairs else tuple(_hindering(sides, shared)),
     )
 
@@ -81,18 +86,43 @@ def _is_named(name: str, named: frozenset[str]) -> bool:
     return name in named or any(name.startswith(f"{other}.") for other in named)
 
 
-def _one_sided(pairs: Sequence[Pair], candidates: set[str], named: frozenset[str]) -> tuple[str, ...]:
-    differing = {name for pair in pairs for name in {*pair.baseline.levels} ^ {*pair.contender.levels}}
-    return tuple(sorted(name for name in differing & candidates if not _is_named(name, named)))
+def _is_free(name: str, named: frozenset[str]) -> bool:
+    return name == STUDY or _is_named(name, named)
+
+
+def _names(cells: Sequence[Candidate], study: int | None = None) -> set[str]:
+    """The factors of some cells; of those of one study, its own."""
+    if study is None:
+        return {name for cell in cells for name in cell.levels}
+    return {name for cell in cells if cell.study == study for name in cell.own_levels}
+
+
+def _shared_within(sides: Sequence[Sequence[Candidate]], study: int, named: frozenset[str]) -> list[str]:
+    names = [_names(side, study) for side in sides]
+    return [name for name in sorted(names[0] & names[1]) if not _is_free(name, named)]
+
+
+def _one_sided(
+    pairs: Sequence[Pair], sides: Sequence[Sequence[Candidate]], named: frozenset[str]
+) -> tuple[str, ...]:
+    found: set[str] = set()
+    for study in {pair.contender.study if pair.is_within_a_study else None for pair in pairs}:
+        only = _names(sides[0], study) ^ _names(sides[1], study)
+        for pair in pairs:
+            if (pair.contender.study if pair.is_within_a_study else None) == study:
+                both = (pair.baseline, pair.contender)
+                first, second = (cell.levels if study is None else cell.own_levels for cell in both)
+                found |= (first.keys() ^ second.keys()) & only
+    return tuple(sorted(name for name in found if not _is_named(name, named)))
 
 
 def _place(cell: Candidate) -> tuple[int, str]:
     return cell.study, cell.cell
 
 
-def _key(cell: Candidate, shared: Sequence[str]) -> Key:
+def _key(levels: Mapping[str, Scalar], shared: Sequence[str]) -> Key:
     """A factor that the cell has not is no level: `True` and 1 are two, whatever Python says."""
-    return tuple(_level(cell.levels, name) for name in shared)
+    return tuple(_level(levels, name) for name in shared)
 
 
 def _level(levels: Mapping[str, Scalar], name: str) -> tuple[str, type, Scalar] | None:

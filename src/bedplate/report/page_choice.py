@@ -50,6 +50,17 @@ def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]]
     return factors, places
 
 
+def foreign_levels(
+    overviews: Sequence[Overview], factors: Sequence[Mapping[str, Any]]
+) -> tuple[list[int], ...]:
+    """For each cell the places of factors of which it has a default only because another study asks for them."""
+    places = {factor["name"]: at for at, factor in enumerate(factors)}
+    return tuple(
+        sorted(places[name] for name in candidate.foreign if name in places)
+        for candidate in candidates_of(overviews)
+    )
+
+
 def surroundings_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """What `Surroundings` knows: `of` has for each cell and dataset a place in `kinds`, which are values by node.
 

@@ -35,7 +35,8 @@ class Candidate:
     """A cell of a study that may be selected; `study` counts the studies from 0.
 
     `levels` are those of `factors`, and the name of its study under `study`. `labels` are its id, its whole label and
-    its variant's name. `unasked` are factors whose level nobody asked for.
+    its variant's name. `unasked` are factors whose level nobody asked for, `foreign` those of which it has a default
+    only because a cell of another study was asked for one.
     """
 
     study: int
@@ -43,6 +44,12 @@ class Candidate:
     labels: tuple[str, ...]
     levels: Mapping[str, Scalar]
     unasked: frozenset[str] = field(default_factory=frozenset)
+    foreign: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def own_levels(self) -> Mapping[str, Scalar]:
+        """The levels that it would have were its study the only one."""
+        return {name: level for name, level in self.levels.items() if name not in self.foreign}
 
 
 @dataclass(frozen=True)

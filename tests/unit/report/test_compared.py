@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 from tests.known_study import KNOWN, Place, change_records, known_study, with_provenance
-from tests.synthetic_study import HOSTILE, cells_of
+from tests.synthetic_study import HOSTILE, Recipe, cells_of
 
 from bedplate.errors import PlanError
 from bedplate.report.compare_tables import (
@@ -30,6 +30,8 @@ from bedplate.statistics.comparison import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from bedplate.model.cell import Cell
 
 SPEED = {"ext4": 1000.0, "xfs": 1200.0, "btrfs": 1001.0}
 
@@ -196,6 +198,27 @@ def test_two_studies_are_judged_only_where_they_are_comparable(study: Path, tmp_
     apart = ask(study, slower, **filters)
     assert all(("machine: one, other",) == each.incomparable for each in apart.compared)
     assert "slower beside study" in printed(apart)
+
+
+def test_a_study_beside_another_one_keeps_its_pairs(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def barriers_of_xfs(recipe: Recipe) -> tuple[Cell, ...]:
+        own = [cell for cell in cells_of(recipe) if cell.filesystem.type == "xfs"]
+        return tuple(replace(cell, filesystem=replace(cell.filesystem, barrier=True)) for cell in own)
+
+    monkeypatch.setattr("tests.synthetic_study.cells_of", barriers_of_xfs)
+    other = known_study(tmp_path / "other", speed)
+    alone = ask(study, baseline="type=ext4", contender="type=xfs")
+    beside = ask(study, other, baseline="type=ext4", contender="type=xfs")
+    named = ask(study, other, baseline="study=study type=ext4", contender="study=study type=xfs")
+    first, second, third = (
+        [pair for pair in found.matched.pairs if pair.is_within_a_study] for found in (alone, beside, named)
+    )
+    assert len(first) > 0
+    assert len(first) == len(second) == len(third)
+    assert ("filesystem.barrier",) == alone.matched.one_sided
+    assert "filesystem.barrier" in beside.matched.one_sided
 
 
 def test_runs_that_are_measured_otherwise_are_not_compared(study: Path, tmp_path: Path) -> None:

@@ -37,22 +37,32 @@ bedplate.pairs = (() => {
   };
 
   const isNamed = (name, named) => named.has(name) || [...named].some((other) => name.startsWith(`${other}.`));
-  const has = (cell, place) => page.cells[cell].levels[place] >= 0;
+  // Within a study only its own factors count: what a cell of another one was asked for keeps no two of its cells apart.
+  const level = (cell, place, within) => (within !== null && page.cells[cell].foreign?.includes(place) ? -1 : page.cells[cell].levels[place]);
 
   const pairsOf = (state) => {
     const sides = sidesOf(state);
     if (!sides) return [];
     const { first, second, named } = sides;
-    const shared = page.factors.map((factor, place) => place).filter((place) => place !== study && !isNamed(page.factors[place].name, named)
-      && first.some((cell) => has(cell, place)) && second.some((cell) => has(cell, place)));
-    const key = (cell) => shared.map((place) => page.cells[cell].levels[place]).join("/");
+    const free = page.factors.map((factor, place) => place).filter((place) => place !== study && !isNamed(page.factors[place].name, named));
+    // What both sides have: of the cells of one study, or (null) of all.
+    const sharedIn = new Map();
+    const shared = (own_) => {
+      if (!sharedIn.has(own_)) {
+        const parts = [first, second].map((side) => (own_ === null ? side : side.filter((cell) => page.cells[cell].study === own_)));
+        sharedIn.set(own_, free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0))));
+      }
+      return sharedIn.get(own_);
+    };
+    const key = (cell, own_) => `${own_}:${shared(own_).map((place) => level(cell, place, own_)).join("/")}`;
     const partners = new Map();
-    for (const cell of first) partners.set(key(cell), [...(partners.get(key(cell)) ?? []), cell]);
+    for (const cell of first) for (const own_ of [null, page.cells[cell].study]) partners.set(key(cell, own_), [...(partners.get(key(cell, own_)) ?? []), cell]);
     const done = new Set();
     return second.flatMap((cell) => {
-      const found = (partners.get(key(cell)) ?? []).filter((other) => other !== cell);
-      const within = found.filter((other) => page.cells[other].study === page.cells[cell].study);
-      return (within.length && !named.has("study") ? within : found).flatMap((other) => {
+      const mine = page.cells[cell].study;
+      const within = (partners.get(key(cell, mine)) ?? []).filter((other) => other !== cell);
+      const away = (partners.get(key(cell, null)) ?? []).filter((other) => page.cells[other].study !== mine);
+      return (within.length && !named.has("study") ? within : [...within, ...away]).flatMap((other) => {
         const pair = [other, cell].sort((a, b) => a - b).join("/");
         if (done.has(pair)) return [];
         done.add(pair);
