@@ -162,6 +162,8 @@ class _Look:
                     "nobody knows what the nodes are; give the same command again when it does"
                 ) from error
             return None
+        if self._silent_since is not None:
+            self._display.note("the controller answers again")
         self._silent_since = None
         return found
 
