@@ -1,4 +1,4 @@
-"""`bedplate power-cut replay`: one cut of a stored run once more, its image left to be looked at.
+"""`bedplate power-cut`: which cuts of a study were bad, and one of them once more, its image left to be looked at.
 
 As in `app.py`, only click and the standard library are imported before a command is called.
 """
@@ -31,10 +31,34 @@ def power_cut() -> None:
     """Cuts of a stored run of type power_cut (docs/METHOD.md)."""
 
 
+@power_cut.command(name="points")
+@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@click.argument(
+    "run",
+    metavar="[RUN]",
+    required=False,
+    help="the run's folder, as for `replay`; without it all are counted",
+)
+@click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
+def _points_command(study: Path, run: str | None, *, every: bool) -> int:
+    """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
+    from bedplate.cli.power_cut_points import point_lines, run_lines  # noqa: PLC0415
+
+    require_studies([study])
+    lines = (
+        run_lines(study, runs_of(study)) if run is None else point_lines(find_run(study, run), every=every)
+    )
+    for line in lines:
+        print(line)
+    return EXIT_DONE
+
+
 @power_cut.command(name="replay")
 @click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
 @click.argument("run", metavar="RUN", help="the run's folder, or any part of its path that no other has")
-@click.argument("point", metavar="POINT", type=int, help="the number of the cut, as in points.jsonl")
+@click.argument(
+    "point", metavar="POINT", type=int, help="the number of the cut, as `power-cut points` says it"
+)
 @click.option(
     "--keep",
     metavar="DIR",
@@ -76,13 +100,19 @@ def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
     return EXIT_DONE
 
 
-def find_run(study: Path, run: str) -> Path:
-    """The one run of power cuts whose folder `run` names, by any part of its path below the study's visits."""
+def runs_of(study: Path) -> list[Path]:
+    """The folders of all runs of power cuts."""
     from bedplate.model.power_cut import POINTS_FILE  # noqa: PLC0415
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
 
-    visits = StudyLayout(study).visits
-    found = [path.parent for path in sorted(visits.glob(f"*/*/*/runs/*/{POINTS_FILE}"))]
+    return [path.parent for path in sorted(StudyLayout(study).visits.glob(f"*/*/*/runs/*/{POINTS_FILE}"))]
+
+
+def find_run(study: Path, run: str) -> Path:
+    """The one run of power cuts whose folder `run` names, by any part of its path below the study's visits."""
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    visits, found = StudyLayout(study).visits, runs_of(study)
     named = [path for path in found if run in str(path.relative_to(visits))]
     if len(named) == 1:
         return named[0]

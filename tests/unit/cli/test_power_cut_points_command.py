@@ -1,0 +1,65 @@
+"""`bedplate power-cut points`: which cuts were bad, by the numbers that `replay` takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.synthetic_power_cuts import power_cut_study
+
+from bedplate.cli.app import program
+from bedplate.cli.power_cut import find_run, runs_of
+from bedplate.cli.power_cut_points import point_lines, run_lines
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.power_cut import LOG_FILE, POINTS_FILE, PointRecord
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return power_cut_study(tmp_path_factory.mktemp("cuts") / "study")
+
+
+def said(*words: str) -> list[str]:
+    done = CliRunner().invoke(program, ["power-cut", "points", *words], standalone_mode=False)
+    assert done.exception is None
+    return done.output.splitlines()
+
+
+def test_every_run_stands_with_its_bad_cuts_and_a_name_that_replay_takes(study: Path) -> None:
+    lines = said(str(study))
+    assert len(lines) == len(runs_of(study)) == 4
+    (btrfs,) = [line for line in lines if "btrfs" in line]
+    assert btrfs.split()[:6] == ["10", "of", "40", "bad", "no", "log"]
+    folder = find_run(study, btrfs.split()[-1])
+    (folder / LOG_FILE).touch()
+    assert "log kept" in next(line for line in said(str(study)) if "btrfs" in line)
+    (folder / LOG_FILE).unlink()
+
+
+def test_bad_cuts_are_listed_by_number_and_controls_only_if_asked(study: Path) -> None:
+    folder = find_run(study, "btrfs")
+    records = [
+        codec.loads(PointRecord, line, source="a line")
+        for line in (folder / POINTS_FILE).read_text(encoding="utf-8").splitlines()
+    ]
+    bad = [record for record in records if record.outcome.is_bad and not record.point.control]
+    numbered = [line for line in point_lines(folder, every=False) if line[4:5].isdigit()]
+    assert [int(line.split()[0]) for line in numbered] == sorted(record.point.number for record in bad)
+    assert not any("control" in line for line in numbered)
+    every = [line for line in point_lines(folder, every=True) if line[4:5].isdigit()]
+    assert len(every) == len(records)
+    assert sum("control" in line for line in every) == 6
+
+
+def test_a_run_without_a_bad_cut_says_so_and_damage_is_told(study: Path, tmp_path: Path) -> None:
+    assert "none of 46 cuts was bad" in said(str(study), "ext4-pg8k-barrier")[0]
+    (tmp_path / POINTS_FILE).write_text("{\n")
+    lines = list(point_lines(tmp_path, every=False))
+    assert any("line 1 is not JSON" in line for line in lines)
+
+
+def test_a_study_without_power_cuts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="has no run of power cuts"):
+        list(run_lines(tmp_path, []))
