@@ -140,7 +140,7 @@ def _print_cells(found: Prospect) -> None:
     for load in loads:
         levels = ", ".join(f"{name} {value}" for name, value in load.dataset.levels.items())
         print(
-            f"each visit: {load.dataset.workload} ({levels}): {', then '.join(run.name for run in load.runs)}"
+            f"each visit: {load.dataset.workload}{levels and f' ({levels})'}: {', then '.join(run.name for run in load.runs)}"
         )
     print()
 

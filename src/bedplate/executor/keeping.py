@@ -12,7 +12,7 @@ from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.cell import digest
-from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitKey, VisitRecord, VisitRequest
+from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity, VisitKey, VisitRecord, VisitRequest
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from bedplate.study.store import Attempt, StudyStore
 
 # The time that a run without transactions is about.
-_TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s")
+_TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s", "stages_total_s")
 # In a summary of one line.
 _SHOWN_REASON_CHARACTERS = 160
 _WHOLE_SECONDS_FROM = 10
+_WHOLE_MIB_FROM = 100
 
 
 @dataclass(frozen=True)
@@ -165,24 +166,32 @@ def summary(record: VisitRecord, figures: Sequence[RunFigures]) -> str:
     if record.outcome is not Outcome.COMPLETED:
         text = "; ".join(record.reasons)
         return text if len(text) <= _SHOWN_REASON_CHARACTERS else f"{text[: _SHOWN_REASON_CHARACTERS - 1]}…"
-    told = [(run, words) for run in figures if (words := _speed(run)) is not None]
+    # A doubt is told of a run without a speed too.
+    told = [(run, words) for run in figures if (words := _speed(run)) or _doubt(run)]
     parts = []
     for index, (run, words) in enumerate(told):
         count = _queries(run)
         # `cold 93 s, warm 80 s (22 of 22)`: said once of passes that are alike.
         again = index + 1 < len(told) and _queries(told[index + 1][0]) == count
-        doubt = "" if run.validity.value == "valid" else f"({run.validity.value})"
-        parts.append(" ".join(filter(None, (run.run, words, "" if again else count, doubt))))
+        parts.append(" ".join(filter(None, (run.run, words, "" if again else count, _doubt(run)))))
     # A reader of the log shall not take it for the speed of anything real.
     return ", ".join(parts) + (" (emulated processors)" if parts and record.emulated else "")
 
 
+def _doubt(run: RunFigures) -> str:
+    """`(suspect)` and the like; empty where a run is valid."""
+    return "" if run.validity is Validity.VALID else f"({run.validity.value})"
+
+
 def _speed(run: RunFigures) -> str | None:
-    """What a run is about, as `24,310 tps` or `93 s`; `> 93 s` where a part was stopped; None without either."""
+    """What a run is about, as `24,310 tps`, `1,301 MiB/s` or `93 s`; `> 93 s` where a part was stopped; None without any."""
     whole = {row.metric: row for row in run.figures if row.phase == "measure" and not row.item}
     tps = whole.get("tps")
     if tps is not None and tps.value is not None:
         return f"{tps.value:,.0f} tps"
+    throughput = whole.get("throughput_mib_per_s")
+    if throughput is not None and throughput.value is not None:
+        return f"{throughput.value:,.{0 if throughput.value >= _WHOLE_MIB_FROM else 1}f} MiB/s"
     for row in (whole[metric] for metric in _TIMES if metric in whole):
         seconds = row.limit if row.value is None else row.value
         if seconds is not None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.raw_sequential_run import sequential_study
 from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import Recipe, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
 
 from bedplate.executor.keeping import summary as _summary
 from bedplate.model.codec import write
-from bedplate.model.visit import Outcome, Phase, RunRecord
+from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
 from bedplate.study.progress import read_progress
 from bedplate.study.stored import read_study
 
@@ -54,6 +56,22 @@ def test_an_lmdb_visit_tells_how_long_its_tests_took(tmp_path: Path) -> None:
     parts = _summary(visit.record, visit.runs).split(", ")
     assert [run.run for run in visit.runs] == [part.rpartition(" s")[0].rpartition(" ")[0] for part in parts]
     assert parts[0] == "write 1.0 s"
+
+
+def test_a_run_without_a_speed_is_told_where_it_is_doubted(tmp_path: Path) -> None:
+    visit = read_study(synthetic_lmdb_study(tmp_path / "study", repetitions=1)).visits[0]
+    write_run, *rest = visit.runs
+    bare = replace(write_run, figures=tuple(f for f in write_run.figures if f.metric != "lmdb_tests_s"))
+    assert "write" not in _summary(visit.record, (bare, *rest[:1]))
+    doubted = replace(bare, validity=Validity.SUSPECT)
+    assert _summary(visit.record, (doubted, *rest[:1])).startswith("write (suspect), read-cold ")
+
+
+def test_bonnie_tells_its_time_and_fio_its_throughput(tmp_path: Path) -> None:
+    visits = read_study(sequential_study(tmp_path / "study")).visits
+    text = "; ".join(_summary(visit.record, visit.runs) for visit in visits)
+    assert re.search(r"bonnie [\d.]+ s", text)
+    assert re.search(r"random-read-8k [\d,.]+ MiB/s, wal-append [\d,.]+ MiB/s", text)
 
 
 def test_a_pass_with_a_timeout_has_its_own_count(tmp_path: Path) -> None:
