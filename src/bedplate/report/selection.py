@@ -25,8 +25,8 @@ STUDY = "study"
 _BYTES = "_bytes"
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
-# A plan calls the layers of its engine so.
-_PLAN_WORDS = {"build.": "postgresql.", "cluster.": "postgresql."}
+# A plan calls the layers of its engine so; what stands in `[lmdb]` are the settings of its environment.
+_PLAN_WORDS = {"build.": "postgresql.", "cluster.": "postgresql.", "cluster.settings.": "lmdb."}
 _LISTED = 12
 
 

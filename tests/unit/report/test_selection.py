@@ -223,3 +223,10 @@ def test_a_partner_of_the_own_study_comes_first_and_studies_are_paired_when_name
     assert [("ext4-0", "ext4-1"), ("xfs-0", "xfs-1")] == pairs("study=s0", "study=s1", cells)
     lone = (cells[0], cells[3])
     assert [("ext4-0", "xfs-1")] == pairs("type=ext4", "type=xfs", lone)
+
+
+def test_a_setting_of_lmdb_may_be_named_as_in_the_plan() -> None:
+    cells = (cell("a", cluster__settings__sync="full"), cell("b", cluster__settings__sync="nosync"))
+    assert ["b"] == names("lmdb.sync=nosync", cells)
+    assert "cluster.settings.sync" == factor_named("lmdb.sync", cells)
+    assert ["b"] == names("sync=nosync", cells)
