@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,8 +13,6 @@ from tests.synthetic_power_cuts import power_cut_study
 from bedplate.report.build import build_report
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
@@ -47,6 +46,21 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         expect(page.locator("#cut-speed-table")).to_contain_text("verdict refused")
         assert [] == found.complaints
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_every_picture_has_its_table_and_can_be_taken_along(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        for name, cells in (("speed", 4), ("lost", 1), ("recovery", 4)):
+            page.locator(f"#cut-{name}-table summary").click()
+            expect(page.locator(f"#cut-{name}-table tbody tr")).to_have_count(cells)
+            save = page.locator(f"#cut-{name}-plot + .save")
+            with page.expect_download() as taken:
+                save.get_by_role("button", name="Save CSV").click()
+            rows = Path(taken.value.path()).read_text(encoding="utf-8-sig").splitlines()
+            assert 1 + cells == len(rows)
+        expect(page.locator("#durability .wide:has(.plot) + .save")).to_have_count(0)
+        assert [] == found.complaints
 
 
 def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Browser, report: Path) -> None:

@@ -65,12 +65,22 @@
       cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
   };
 
+  const middle = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+
+  // Values come sorted.
+  const spreadTable = (cuts, values, title) => bedplate.table(["Cell", "Cuts#", `Least ${title}#`, "Median#", "Greatest#", "Every cut"],
+    cuts.map((cut) => {
+      const sorted = values(cut);
+      return [name(cut), String(sorted.length), number(sorted[0]), number(middle(sorted)), number(sorted[sorted.length - 1]), sorted.map(number).join("; ")];
+    }));
+
   // A box and every cut of each recording, one below the other.
   const drawSpread = (id, cuts, values, { note, title, logarithmic }) => {
     const found = cuts.filter((cut) => values(cut).length);
     const here = found.slice(0, MOST_ROWS);
     const rest = found.length - here.length;
     document.getElementById(`${id}-note`).textContent = note(found) + (rest ? ` Drawn are the first ${MOST_ROWS}: choose cells to see the other ${rest}.` : "");
+    bedplate.lazyTable(`${id}-table`, () => (found.length ? spreadTable(found, values, title) : h("p", {}, "Nothing to list.")));
     if (!here.length) { charts.clear(`${id}-plot`); return; }
     const place = (index) => `cut ${index}`;
     charts.draw(`${id}-plot`, here.map((cut, index) => ({

@@ -6,7 +6,7 @@
     "heat-list": ["heat-table", "heat-legend"], "courses-plot": ["courses-table", "chosen"], "lmdb-plot": ["lmdb-table"], "raw-throughput": ["raw-table", "raw-legend"],
     "raw-cpu": ["raw-table", "raw-legend"], "items-plot": ["items-table", "items-legend"], "latency-linear": ["latency-table"], "latency-logarithmic": ["latency-table"],
     "distribution-plot": ["distribution-table", "chosen"], "effects-shares": ["effects-table"], "effects-ratios": ["effects-table"], "order-plot": ["order-table", "order-legend"],
-    "plans-trees": ["plans-table"],
+    "plans-trees": ["plans-table"], "cut-speed-plot": ["cut-speed-table", "cut-speed-legend"], "cut-lost-plot": ["cut-lost-table"], "cut-recovery-plot": ["cut-recovery-table"],
   };
   const TABLES = ["compare-table", "scores-table", "scores-official", "caches-table", "checkpoints-table"];
 
@@ -14,6 +14,6 @@
   for (const id of TABLES) bedplate.save.attach(document.getElementById(id), { name: id.replace(/-table$/, "") });
   // Tables that stand on the page before any script.
   document.querySelectorAll("#answer .wide, #summary .wide, #claims .wide, #durability .wide, #machine .wide, #failures .wide").forEach((place) => {
-    if (!place.closest("details")) bedplate.save.attach(place, { name: place.closest("section").id });
+    if (!place.closest("details") && !place.querySelector(".plot")) bedplate.save.attach(place, { name: place.closest("section").id });
   });
 })();
