@@ -80,7 +80,9 @@ def raw_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
             table = part_table(found, run, _OPERATIONS)
             shown += [] if table is None else [table]
         elif spec is not None and spec.workload == BONNIE:
-            shown += [_table(found, run, _FILE, "its file"), _table(found, run, _SMALL, "files, 1/s")]
+            shown.append(_table(found, run, _FILE, "its file"))
+            # `files = 0` leaves the small files out, and with them their table.
+            shown += [] if spec.levels.integer("files") == 0 else [_table(found, run, _SMALL, "files, 1/s")]
             said[_BONNIE_WORDS] = None
         else:
             shown.append(_table(found, run, _JOB, "fio"))

@@ -52,6 +52,20 @@ def test_what_is_not_measurable_is_a_dash_and_no_column_is_only_dashes(study: Pa
     assert "0 " not in re.findall(r"seeks.*", text)[0]
 
 
+def test_without_small_files_there_is_no_table_of_them(tmp_path: Path) -> None:
+    study = sequential_study(tmp_path / "study", repetitions=1)
+    path = study / "schedule.json"
+    schedule = json.loads(path.read_text())
+    for runs in schedule["runs"].values():
+        for run in runs:
+            if run["workload"] == "bonnie":
+                run["levels"]["files"] = 0
+    path.write_text(json.dumps(schedule))
+    text = printed(show_tables([study], workload="bonnie"))
+    assert "bonnie: its file" in text
+    assert "files, 1/s" not in text
+
+
 def test_jobs_and_methods_have_tables_of_their_own(study: Path) -> None:
     text = printed(show_tables([study], workload="fio"))
     assert ["random-read-8k: fio", "wal-append: fio"] == re.findall(r"^.*: fio$", text, re.MULTILINE)
