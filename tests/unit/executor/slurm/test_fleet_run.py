@@ -4,97 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.pretended_fleet import PretendedSlurm, Silent
-from tests.synthetic_study import MACHINE
+from tests.fleet_start import Killed, records, start
+from tests.pretended_fleet import PretendedSlurm
 
 from bedplate.errors import CommandFailed, RequirementMissing
-from bedplate.executor.keeping import Grounds
 from bedplate.executor.slurm import fleet_run
-from bedplate.executor.slurm.cancel import cancel_jobs
-from bedplate.executor.slurm.controller import ControllerSilent, JobState, NoRoom, Slurm
-from bedplate.executor.slurm.fleet_run import FleetRun, Manner
-from bedplate.executor.slurm.job_folder import Claim, JobEnd, JobFolder
+from bedplate.executor.slurm.controller import ControllerSilent, NoRoom
 from bedplate.executor.slurm.layout import FleetLayout
-from bedplate.executor.slurm.payload import FAILURE, ONLY
 from bedplate.executor.slurm.progress import read_fleet
 from bedplate.executor.study_run import Tally
-from bedplate.model import codec
-from bedplate.model.fleet import Fleet
-from bedplate.model.visit import EngineBuild, VisitKey, VisitRecord
-from bedplate.plan.expand import expand
-from bedplate.plan.load import load_plan
-from bedplate.plan.order import order
-from bedplate.plan.platforms import Platform
-from bedplate.study.layout import is_study
-from bedplate.study.store import Attempt, StudyStore
+from bedplate.model.visit import VisitKey
+from bedplate.study.store import Attempt
 
 ROOT = Path(__file__).resolve().parents[4]
-PLAN = """
-title = "Pretended"
-repetitions = 3
-executor = "slurm"
-[scratch_device]
-image_size = "1 GB"
-[slurm]
-nodes = ["n1", "n2"]
-controller_deadline = "1 min"
-[[filesystem]]
-type = { vary = ["ext4", "xfs"] }
-[[workload]]
-type = "pgbench"
-scale = 1
-[[workload.run]]
-script = "read-only"
-clients = 1
-duration = "60 s"
-"""
-
-
-class Killed(BaseException):
-    """As SIGKILL: nothing after it is done."""
-
-
-def start(directory: Path, slurm: Slurm, *, grace_s: float = 0.0, **changes: Any) -> Tally:
-    plan = load_plan(PLAN, source="plan.toml", directory=directory)
-    expansion = expand(plan, None, platform=Platform("slurm"))
-    schedule = order(plan, expansion, executor="slurm")
-    study = directory / "study"
-    builds = {b: EngineBuild("/p", b.version, 8192, 8192, "", "", "", (), "d") for b in plan.builds}
-    store = (
-        StudyStore.open(study)
-        if is_study(study)
-        else StudyStore.create(
-            study,
-            plan=plan,
-            plan_text=PLAN,
-            plan_files={},
-            machine=MACHINE,
-            expansion=expansion,
-            schedule=schedule,
-            executor="slurm",
-        )
-    )
-    display: Any = Silent()
-    manner = Manner(("true",), pause_s=0.0, file_grace_s=grace_s, listing_grace_s=0.0)
-    with store:
-        grounds = Grounds(plan, expansion, builds, {}, (), erase_foreign=False)
-        run = FleetRun(store, grounds, slurm, display, manner=manner, **changes)
-        return run.run(store.due(schedule))
-
-
-def records(directory: Path) -> list[VisitRecord]:
-    found = [codec.read(VisitRecord, p) for p in (directory / "study").glob("visits/*/*/*/visit.json")]
-    assert len(found) == len({(r.key.cell, r.key.dataset, r.key.repetition, r.key.canary) for r in found})
-    return found
 
 
 def test_the_benchmark_of_a_dry_run_runs() -> None:
@@ -305,46 +234,6 @@ def lived(directory: Path, tally: Tally) -> list[VisitKey]:
     return found
 
 
-class Waiting(PretendedSlurm):
-    """Its jobs wait for their turn; whoever submits them is killed a moment later."""
-
-    def submit(self, arguments: Sequence[str]) -> str:
-        job = JobFolder(Path(arguments[-1]).parent).order
-        number = str(len(self._jobs) + 1)
-        self._jobs[job.name] = JobState(number, "PENDING", "Priority", job.name)
-        return number
-
-    def cancel(self, job: str) -> None:
-        self._jobs = {n: replace(s, state="CANCELLED") if s.job == job else s for n, s in self._jobs.items()}
-
-
-@pytest.mark.parametrize("forgets", [False, True])
-def test_what_was_cancelled_while_nobody_watched_is_lived_by_the_next_start(
-    tmp_path: Path, forgets: bool
-) -> None:
-    first = Waiting()
-
-    def killed(_seconds: float) -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        start(tmp_path, first, sleep=killed)
-    layout = FleetLayout.of_study(tmp_path / "study")
-    # One that the start had laid out when it was killed.
-    unsubmitted = layout.jobs.all()[0]
-    (unsubmitted.directory / "submitted.json").unlink()
-    del first._jobs[unsubmitted.order.name]
-    fleet = Fleet(("n1", "n2"))
-    done = cancel_jobs(layout, first, fleet, manner=Manner(("true",), pause_s=0.0)).done
-    assert 2 == sum("had not begun: cancelled" in words for words in done)
-    assert not unsubmitted.take(Claim("9", "n1"))
-    second = PretendedSlurm()
-    second._jobs = {} if forgets else dict(first._jobs)
-    tally = start(tmp_path, second)
-    assert (10, 0, ()) == (tally.completed, tally.failed, tally.left_behind)
-    assert 10 == len(records(tmp_path))
-
-
 class Dozing(PretendedSlurm):
     """Its controller is silent for three looks, and maybe for what is submitted meanwhile."""
 
@@ -382,147 +271,9 @@ def test_a_silent_controller_is_asked_for_no_further_job_until_it_answers(
     assert 3 == len(slurm.jobs())
 
 
-def copied(directory: Path) -> Path:
-    """Where a copy of the study in `directory` stands."""
-    shutil.copytree(directory / "study", directory / "copy" / "study")
-    return directory / "copy"
-
-
-def test_a_copied_study_leaves_the_jobs_of_the_other_alone_and_has_its_own(tmp_path: Path) -> None:
-    slurm = Waiting()
-
-    def killed(_seconds: float) -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        start(tmp_path, slurm, sleep=killed)
-    copy = copied(tmp_path)
-    before = dict(slurm.jobs())
-    layout = FleetLayout.of_study(copy / "study")
-    assert () == cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0)).done
-    assert before == slurm.jobs()
-    assert {None} == {node.job for node in read_fleet(copy / "study", slurm)}
-    # The copy is lived by jobs of its own, beside those that wait.
-    second = PretendedSlurm()
-    second._jobs = dict(before)
-    assert 10 == start(copy, second).completed
-    own = second.jobs().keys() - before.keys()
-    assert 3 == len(own)
-    assert not {name.rpartition("-")[0] for name in own} & {name.rpartition("-")[0] for name in before}
-    assert () == layout.jobs.unsettled()
-    # The first study knows nothing of that.
-    third = PretendedSlurm()
-    third._jobs = {name: replace(job, state="CANCELLED") for name, job in before.items()}
-    assert 10 == start(tmp_path, third).completed
-    assert {
-        job.order.name.rpartition("-")[0] for job in FleetLayout.of_study(tmp_path / "study").jobs.all()
-    } == {FleetLayout.of_study(tmp_path / "study").key()}
-
-
-def test_what_had_ended_and_was_not_collected_comes_with_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def killed(_attempt: Attempt) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Attempt, "finish", killed)
-        with pytest.raises(Killed):
-            start(tmp_path, PretendedSlurm())
-    waiting = sum(len(job.finished()) for job in FleetLayout.of_study(tmp_path / "study").jobs.all())
-    assert waiting
-    copy = copied(tmp_path)
-    slurm = PretendedSlurm()
-    start(copy, slurm)
-    assert 10 == len(records(copy))
-    assert 10 - waiting == sum(
-        len(job.order.visits)
-        for job in FleetLayout.of_study(copy / "study").jobs.all()
-        if job.order.name in slurm.jobs()
-    )
-
-
-def test_a_study_that_was_moved_or_taken_to_the_place_of_another_keeps_its_key(tmp_path: Path) -> None:
-    layout = FleetLayout(tmp_path / "one" / "fleet")
-    key = layout.key()
-    assert key == layout.key()
-    (tmp_path / "one").rename(tmp_path / "two")
-    assert key == FleetLayout(tmp_path / "two" / "fleet").key()
-    shutil.copytree(tmp_path / "two", tmp_path / "one")
-    assert key == FleetLayout(tmp_path / "one" / "fleet").key()
-    shutil.copytree(tmp_path / "two", tmp_path / "three")
-    third = FleetLayout(tmp_path / "three" / "fleet")
-    assert key != third.key()
-    assert third.key() == third.key()
-    # One of a time when a key did not say whose it is.
-    (tmp_path / "three" / "fleet" / "key").write_text("bedplate-0123456789\n")
-    assert "bedplate-0123456789" == third.key()
-
-
-class Stubborn(Waiting):
-    """Takes no signal for a job that waits or has ended, as scancel does."""
-
-    def ask_to_end(self, job: str) -> None:
-        raise CommandFailed("scancel failed", output="Invalid job id specified", argv=["scancel"], status=228)
-
-
-def test_a_job_that_takes_no_signal_is_taken_from_the_queue_and_the_others_are_ended_too(
-    tmp_path: Path,
-) -> None:
-    slurm = Stubborn()
-
-    def killed(_seconds: float) -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        start(tmp_path, slurm, sleep=killed)
-    layout = FleetLayout.of_study(tmp_path / "study")
-    jobs = layout.jobs.all()
-    # The first has begun and was put back, of the second the order was taken back by a `cancel` that was killed.
-    jobs[0].take(Claim("1", "n1"))
-    jobs[1].take(Claim("withdrawn"))
-    ended = cancel_jobs(
-        layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0), release_patience_s=0.0
-    )
-    assert set(ended.nodes) <= {"n1", "n2"}
-    assert {"CANCELLED"} == {slurm.jobs()[job.order.name].state for job in jobs}
-
-
 def test_a_job_of_which_everything_was_collected_is_none_that_runs(tmp_path: Path) -> None:
     start(tmp_path, PretendedSlurm())
     for job in FleetLayout.of_study(tmp_path / "study").jobs.all():
         # The start was killed after the last visit, before it wrote this down.
         (job.directory / "settled.json").unlink()
     assert {None} == {node.state for node in read_fleet(tmp_path / "study", None)}
-
-
-class Cleaning(Stubborn):
-    """Its jobs that clean up end at once; that of n2 fails."""
-
-    def submit(self, arguments: Sequence[str]) -> str:
-        folder = JobFolder(Path(arguments[-1]).parent)
-        order = folder.order
-        if order.release:
-            folder.result(ONLY).mkdir()
-            if order.node == "n2":
-                (folder.result(ONLY) / FAILURE).write_text("sudo: a password is required")
-            folder.note_end(JobEnd("done", "every visit has ended", 0.0, results=1))
-        return super().submit(arguments)
-
-
-def test_what_a_clean_up_says_of_its_node_is_told_and_a_node_is_cleaned_once(tmp_path: Path) -> None:
-    slurm = Cleaning()
-
-    def killed(_seconds: float) -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        start(tmp_path, slurm, sleep=killed)
-    layout = FleetLayout.of_study(tmp_path / "study")
-    for job in layout.jobs.all():
-        job.take(Claim("1", job.order.node))
-    ended = cancel_jobs(layout, slurm, Fleet(("n1", "n2")), manner=Manner(("true",), pause_s=0.0))
-    assert () == ended.nodes
-    assert 1 == ended.done.count("n1: what was left there was given back")
-    assert ("n2: sudo: a password is required; `bedplate release` on the node",) == ended.problems
-    assert 2 == len(list((layout.directory / "releasing").iterdir()))
