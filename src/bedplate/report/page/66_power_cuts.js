@@ -65,22 +65,24 @@
       cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
   };
 
-  const middle = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+  // Of sorted values, between the two nearest.
+  const quantile = (sorted, share) => {
+    const place = share * (sorted.length - 1);
+    const below = sorted[Math.floor(place)];
+    return below + (place % 1) * (sorted[Math.ceil(place)] - below);
+  };
 
-  // Values come sorted.
-  const spreadTable = (cuts, values, title) => bedplate.table(["Cell", "Cuts#", `Least ${title}#`, "Median#", "Greatest#", "Every cut"],
-    cuts.map((cut) => {
-      const sorted = values(cut);
-      return [name(cut), String(sorted.length), number(sorted[0]), number(middle(sorted)), number(sorted[sorted.length - 1]), sorted.map(number).join("; ")];
-    }));
+  // Box and ends of each recording; of hundreds of cuts nobody reads one by one.
+  const spreadTable = (cuts, values, unit) => bedplate.table(["Cell", "Cuts#", ...["Least", "Lower quarter", "Median", "Upper quarter", "Greatest"].map((head) => `${head}${unit}#`)],
+    cuts.map((cut) => [name(cut), String(values(cut).length), ...[0, 0.25, 0.5, 0.75, 1].map((share) => number(quantile(values(cut), share)))]));
 
   // A box and every cut of each recording, one below the other.
-  const drawSpread = (id, cuts, values, { note, title, logarithmic }) => {
+  const drawSpread = (id, cuts, values, { note, title, unit, logarithmic }) => {
     const found = cuts.filter((cut) => values(cut).length);
     const here = found.slice(0, MOST_ROWS);
     const rest = found.length - here.length;
     document.getElementById(`${id}-note`).textContent = note(found) + (rest ? ` Drawn are the first ${MOST_ROWS}: choose cells to see the other ${rest}.` : "");
-    bedplate.lazyTable(`${id}-table`, () => (found.length ? spreadTable(found, values, title) : h("p", {}, "Nothing to list.")));
+    bedplate.lazyTable(`${id}-table`, () => (found.length ? spreadTable(found, values, unit) : h("p", {}, "Nothing to list.")));
     if (!here.length) { charts.clear(`${id}-plot`); return; }
     const place = (index) => `cut ${index}`;
     charts.draw(`${id}-plot`, here.map((cut, index) => ({
@@ -99,10 +101,10 @@
     drawSpeed(state, cuts);
     drawSpread("cut-lost", cuts, (cut) => cut.lost, {
       note: (here) => (here.length ? `Acknowledged transactions that each cut lost, of ${counted(here)} that lost some; cuts that lost none are not drawn.` : "No cut of the cells that are shown lost an acknowledged transaction that could be counted."),
-      title: "transactions lost at one cut", logarithmic: true });
+      title: "transactions lost at one cut", unit: "", logarithmic: true });
     drawSpread("cut-recovery", cuts, (cut) => cut.recovery_s, {
       note: (here) => (here.length ? `Seconds of mounting, fsck where it was needed, and starting the engine, of each cut after which it answered. In memory: no device's time.` : "After no cut of the cells that are shown did the engine answer."),
-      title: "seconds until the engine answered", logarithmic: false });
+      title: "seconds until the engine answered", unit: ", s", logarithmic: false });
   };
 
   bedplate.view({ name: "power cuts", keys: ["run", "metric", "part", "shown"], place: "cut-speed-plot", draw });
