@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import (
@@ -28,6 +28,7 @@ from bedplate.figures.rule import judge
 from bedplate.figures.samples import clock_step_s, values_between
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.figure import Status
 from bedplate.model.lmdb import COLD, TESTS, settings_in_force
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Outcome
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
     from bedplate.figures.lmdb_output import LmdbDocument
     from bedplate.model.figure import Figure, RunFigures
+
+# They tell whether the run had the machine to itself, whatever its tests were.
+_OF_THE_SURROUNDINGS = frozenset({"watching_cpu_share", "others_cpu_share", "steal_share"})
 
 
 class LmdbFigures:
@@ -74,18 +78,24 @@ class _Measured(PhasedRun):
         record, pass_ = self.inputs.record, self._pass
         sync = settings_in_force(self.inputs.visit.cell.cluster.settings).text("sync") or ""
         yield from run_tests_figures(record, self.documents, sync=sync, pass_=pass_)
-        missing = missing_tests(record, self.documents)
+        left = tuple(f"{test} was left out: sync = {sync}" for test in left_out(record))
+        absent = (*missing_tests(record, self.documents), *left)
         seconds = [item.seconds or 0.0 for item in record.items if item.phase == TESTS]
-        # The sum of other tests would pass for a faster run of these.
-        absent = (*missing, *(f"{test} was left out: sync = {sync}" for test in left_out(record)))
         yield figure("lmdb_tests_s", None if absent else sum(seconds), pass_=pass_, reason="; ".join(absent))
         yield step_figure(self.inputs.visit, "mkfs_s")
+        # What fewer tests wrote, flushed or computed would pass for less of what all of them do.
+        for one in self._of_all_tests():
+            covers_less = bool(left) and one.metric not in _OF_THE_SURROUNDINGS
+            yield _made_absent(one, "; ".join(left)) if covers_less else one
+
+    def _of_all_tests(self) -> Iterator[Figure]:
+        """What counters and samples say of the run from its first test to its last."""
         # Without the two readings every counter is missing, and every figure says so.
-        deltas = deltas_of(record) or Deltas({}, {}, 0.0)
-        yield from part_figures_without_server(deltas, pass_=pass_)
-        yield from machine_figures_without_server(deltas, pass_=pass_)
+        deltas = deltas_of(self.inputs.record) or Deltas({}, {}, 0.0)
+        yield from part_figures_without_server(deltas, pass_=self._pass)
+        yield from machine_figures_without_server(deltas, pass_=self._pass)
         samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
-        yield from gauge_figures(samples, pass_=pass_)
+        yield from gauge_figures(samples, pass_=self._pass)
 
     def _evidence(self) -> LmdbEvidence:
         inputs, record = self.inputs, self.inputs.record
@@ -122,3 +132,7 @@ class _Measured(PhasedRun):
     @property
     def _pass(self) -> int:
         return self.inputs.record.spec.levels.integer("pass_number") or 1
+
+
+def _made_absent(found: Figure, reason: str) -> Figure:
+    return replace(found, value=None, status=Status.ABSENT, reason=reason)

@@ -149,6 +149,29 @@ def test_a_test_that_the_sync_mode_does_not_have_is_absent_with_the_reason(tmp_p
     )
 
 
+def test_what_fewer_tests_did_is_no_figure_of_the_run(tmp_path: Path) -> None:
+    def whole(found: RunFigures) -> dict[str, Figure]:
+        return {metric: row for (_, item, metric), row in rows(found).items() if not item}
+
+    complete = whole(made(tmp_path / "all", WRITE))
+    fewer = made(tmp_path / "fewer", replace(WRITE, left_out=("fillrandsync",)))
+    assert complete.keys() == whole(fewer).keys()
+    # The file system was made anew all the same, and the machine was the run's own or was not.
+    kept = {"mkfs_s", "steal_share", "watching_cpu_share", "others_cpu_share"}
+    assert kept == {metric for metric, row in whole(fewer).items() if row.status is Status.MEASURED}
+    for metric in (
+        "device_written_mib",
+        "device_flushes",
+        "server_cpu_s",
+        "device_busy_share",
+        "dirty_mib_max",
+    ):
+        assert complete[metric].value is not None
+        assert "fillrandsync was left out: sync = by-test" == whole(fewer)[metric].reason
+    # A test that all cells have keeps its own.
+    assert value(fewer, "device_flushes", "fillseq") > 0
+
+
 @pytest.mark.parametrize("text", [None, "", "{}", '{"format_version": 1'])
 def test_a_document_that_cannot_be_read_leaves_the_others(tmp_path: Path, text: str | None) -> None:
     found = made(tmp_path, replace(WRITE, documents={"fillseq": text}))
