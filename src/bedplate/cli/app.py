@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -316,24 +317,27 @@ def compare(
     chooses among several studies, and pairs them; they get a verdict where they are comparable.
 
     CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
-    with it: 0 it does not hold, 1 it holds of a comparison, 125 it cannot be told, 2 the call is wrong. `git bisect
-    run` takes 125 for a commit that cannot be tested, and 2 for a bad one: try the call by hand first.
+    with it: 0 it does not hold, 1 it holds of a comparison, 125 it cannot be told, as where a study is missing. `git
+    bisect run` takes 125 for a commit that cannot be tested. It takes 2, an option that there is not, for a bad one:
+    try the call by hand first.
     """
-    require_studies(studies)
+    from bedplate.cli.comparing import bisectable  # noqa: PLC0415
     from bedplate.cli.comparing import compare as hold_against  # noqa: PLC0415
 
-    return hold_against(
-        studies,
-        baseline=baseline,
-        contender=contender,
-        workload=workload,
-        metrics=metrics,
-        margin=margin,
-        factors=factors,
-        accepted=accepted,
-        fail_if=fail_if,
-        as_json=as_json,
-    )
+    with nullcontext() if fail_if is None else bisectable():
+        require_studies(studies)
+        return hold_against(
+            studies,
+            baseline=baseline,
+            contender=contender,
+            workload=workload,
+            metrics=metrics,
+            margin=margin,
+            factors=factors,
+            accepted=accepted,
+            fail_if=fail_if,
+            as_json=as_json,
+        )
 
 
 @program.command()

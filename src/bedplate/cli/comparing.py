@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import traceback
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bedplate.errors import EXIT_DONE
+from bedplate.errors import EXIT_DONE, BedplateError
+from bedplate.report.condition import EXIT_CANNOT_TELL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+
+class NothingTold(BedplateError):
+    """A comparison with a condition that came to no answer, whatever the reason."""
+
+    exit_code = EXIT_CANNOT_TELL
+
+
+@contextmanager
+def bisectable() -> Iterator[None]:
+    """NothingTold for every error, those of bedplate itself too: bisecting would take their codes for a bad commit."""
+    try:
+        yield
+    except BedplateError as error:
+        raise NothingTold(*error.reasons) from error
+    except OSError as error:
+        raise NothingTold(str(error)) from error
+    except Exception as error:
+        traceback.print_exc()
+        raise NothingTold("bedplate itself failed; what it was stands above") from error
 
 
 def compare(

@@ -16,7 +16,7 @@ Measuring needs root, as it formats and mounts, or a guest (`--executor qemu`). 
 `show`, `compare`, `effects`, `advise`, `claims`, `report` and `export` need neither. Exit codes: 0 done, 1 some runs failed, 2 the
 plan or the call is wrong, 3 a requirement is missing (a tool, a right, the kernel of the next visit), 130
 interrupted. `compare --fail-if` has those that `git bisect run` understands: 0 the condition does not hold, 1 it
-holds of some comparison, 125 it cannot be told; 2 stays a wrong call, which bisecting takes for a bad commit.
+holds of some comparison, 125 it cannot be told, whatever the reason. 2 is left for options that there are not.
 
 Environment: `BEDPLATE_CACHE` is where builds and the virtual environment are kept (default
 `/var/cache/bedplate` for root, `~/.cache/bedplate` else); `BEDPLATE_STATE` where ledgers, locks and mount

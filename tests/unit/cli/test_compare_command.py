@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.known_study import KNOWN, Place, known_study
 
+from bedplate.cli.comparing import NothingTold, bisectable
+
 SLOWER = 0.7
 FAST, UNCLEAR, SLOW = "type=xfs build.block_size=8k", "type=ext4", "type=btrfs"
 
@@ -99,9 +101,7 @@ def test_the_document_says_what_the_table_says(study: Path) -> None:
     ("more", "words"),
     [
         (("--margin", "5"), "'5' is no share"),
-        (("--fail-if", "slowish 5%"), "write one of slower"),
         (("--metric", "speed"), "metric 'speed' is not known"),
-        (("--metric", "tps_cv", "--fail-if", "slower"), "tps_cv is no speed"),
         (("--workload", "tpch"), "there are read-write"),
         (("--factor", "weather"), "weather"),
     ],
@@ -111,6 +111,42 @@ def test_a_wrong_call_ends_with_2_and_prints_no_table(study: Path, more: tuple[s
     assert (2, "") == (done.returncode, done.stdout)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--fail-if", "slowish 5%"), "write one of slower"),
+        (("--fail-if", "slower", "--metric", "tps_cv"), "tps_cv is no speed"),
+        (("--fail-if", "slower", "--metric", "speed"), "metric 'speed' is not known"),
+    ],
+)
+def test_with_a_condition_a_wrong_call_is_no_bad_commit(
+    study: Path, more: tuple[str, ...], words: str
+) -> None:
+    done = compare(study, "type=xfs", "btrfs nodatacow", *more)
+    assert (125, "") == (done.returncode, done.stdout)
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_with_a_condition_a_study_that_is_not_there_is_no_bad_commit(tmp_path: Path) -> None:
+    done = compare(tmp_path / "none", "type=xfs", "type=ext4", "--fail-if", "slower")
+    assert 125 == done.returncode
+    assert "none" in done.stderr
+    assert 2 == compare(tmp_path / "none", "type=xfs", "type=ext4").returncode
+
+
+def test_an_error_of_our_own_is_no_bad_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NothingTold, match="bedplate itself failed") as told, bisectable():
+        raise ZeroDivisionError
+    assert 125 == told.value.exit_code
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_an_interrupt_stays_one() -> None:
+    with pytest.raises(KeyboardInterrupt), bisectable():
+        raise KeyboardInterrupt
 
 
 def test_a_filter_that_selects_nothing_is_a_wrong_call(study: Path) -> None:
