@@ -290,6 +290,19 @@ def test_a_torn_page_is_the_engines_own_complaint_with_checksums(database: Datab
     assert any("invalid page in block 3" in problem for problem in answer.detected), answer
 
 
+def test_warnings_are_no_rows_of_an_answer(database: Database) -> None:
+    """A server that was told to go on with damaged pages warns, and psql prints that among what it answers."""
+    path = database.path_of("account")
+    target = database.copy()
+    with (target / "postgresql.auto.conf").open("a") as settings:
+        settings.write("ignore_checksum_failure = on\n")
+    # A letter of a row's filler, which nobody asks for.
+    scribble(target / path, (target / path).read_bytes().index(b"x" * 84, 5 * PAGE), b"y")
+    answer = database.examine(target)
+    assert answer.present == PROMISED
+    assert not any("WARNING" in words for words in (*answer.detected, *answer.silent))
+
+
 def test_a_changed_row_is_silent_without_checksums(database: Database) -> None:
     path = database.path_of("account", "unchecked")
     target = database.copy("unchecked")

@@ -37,7 +37,7 @@ _NOMETASYNC = "nometasync"
 _MAP_BYTES = 128 * MIB
 # The kernel writes back after seconds what nobody waits for; a recording is as short as that.
 _PRESSURE_MS = 30
-_CHECK_LIMIT_S = 60.0
+_CHECK_LIMIT_S = 300.0
 _PREPARATION_LIMIT_S = 600.0
 # What a check counts that nobody but it would find.
 _SILENT = {
