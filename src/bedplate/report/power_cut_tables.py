@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,17 @@ from bedplate.report.table_parts import Notes, block_words, plain_table
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from collections.abc import Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
 
     from bedplate.report.overview import CellFacts, Overview
     from bedplate.report.power_cut_view import CutRun
 
 _REFUSED = "refused"
+# More columns than any table has.
+_ENDLESS = 1000
 _WORDS = (
     "Volatile and protected cache: cuts after which something acknowledged was missing or damaged, of all cuts of that "
     "kind, and how many in a hundred such cuts that may be, at the most (exact 95 % interval of k of n; cuts of one "
@@ -36,15 +42,8 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     if not runs:
         return None
     notes = Notes()
-    table = plain_table()
-    table.add_column("cell", overflow="fold", min_width=14, max_width=26)
-    for head in ("volatile\ncache", "protected\ncache"):
-        table.add_column(head, overflow="fold", max_width=17)
-    table.add_column("lost", justify="right", no_wrap=True)
-    table.add_column("back\nafter, s", justify="right", no_wrap=True)
-    table.add_column("after a\npower cut", overflow="fold", max_width=12)
-    for cell, run in runs:
-        table.add_row(*_row(cell, run, notes))
+    # Made here, both, as the notes below are numbered by what stands in the rows.
+    table = _Fitting(*(_table(runs, notes, narrow=narrow) for narrow in (False, True)))
     windows = {run.verdict.window_bytes for _, run in runs}
     sizes = ", ".join(format_size(size) for size in sorted(windows))
     words = Text(f"{_WORDS} At risk are the last {sizes} of writes.", style="dim")
@@ -56,7 +55,34 @@ def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
     return [_document(run) for run in cell.cuts]
 
 
-def _row(cell: CellFacts, run: CutRun, notes: Notes) -> list[RenderableType]:
+@dataclass(frozen=True)
+class _Fitting:
+    """The wide table where the terminal holds it with no cell broken, else the narrow one."""
+
+    wide: Table
+    narrow: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = console.measure(self.wide, options=options.update(width=_ENDLESS)).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
+
+
+def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> Table:
+    """Narrow tallies have the bound on a line of its own, which leaves the cell's settings the room they need."""
+    table = plain_table()
+    table.add_column("cell", overflow="fold", min_width=14, max_width=26)
+    for head in ("volatile\ncache", "protected\ncache"):
+        table.add_column(head, overflow="fold", max_width=12 if narrow else 17)
+    table.add_column("lost", justify="right", no_wrap=True)
+    table.add_column("back\nafter, s", justify="right", no_wrap=True)
+    head = "after\na power\ncut" if narrow else "after a\npower cut"
+    table.add_column(head, overflow="fold", max_width=8 if narrow else 12)
+    for cell, run in runs:
+        table.add_row(*_row(cell, run, notes, narrow=narrow))
+    return table
+
+
+def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[RenderableType]:
     name = Text(cell.label.panel)
     aside = [block_words(cell), *told_apart(run, cell.cuts)]
     name.append("".join(f"\n{words}" for words in aside), style="dim")
@@ -64,18 +90,20 @@ def _row(cell: CellFacts, run: CutRun, notes: Notes) -> list[RenderableType]:
     again = run.recovery_s
     return [
         name,
-        _tally(run.verdict.volatile),
-        _tally(run.verdict.protected),
+        _tally(run.verdict.volatile, narrow=narrow),
+        _tally(run.verdict.protected, narrow=narrow),
         Text("–" if lost is None else f"{lost:,}"),
         Text(f"{median(again):.2f}" if again else "–"),
         _class(cell, run, notes),
     ]
 
 
-def _tally(tally: Tally) -> Text:
+def _tally(tally: Tally, *, narrow: bool) -> Text:
     if not tally.cuts:
         return Text("–")
-    text = Text(bound_words(tally), style="red" if tally.bad else "green")
+    words = bound_words(tally)
+    # Left to the terminal the line would break between the sign and its figure.
+    text = Text(words.replace(", <", ",\n<") if narrow else words, style="red" if tally.bad else "green")
     for name in reversed(FINDINGS):
         if name != OK and tally.of(name):
             style = "dim" if name in GOOD else ""
