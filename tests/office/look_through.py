@@ -3,7 +3,8 @@
 `python3 look_through.py SOFFICE FILE PROFILE [STEP...]`: each step is `choose TEXT` for the cell with the list,
 or `sort` for the sheet Results by its median, downwards. One JSON document on standard output: the names of
 the sheets, what the list offers, what the chart draws at the end, and after the opening and after each step the
-cells of `Look`, each a number, a text, or {"error": code}.
+cells of `Look`, each a number, a text, or {"error": code}, and of its second column the width beside the one
+that fits its texts.
 """
 
 from __future__ import annotations
@@ -71,13 +72,14 @@ def _desktop(office: subprocess.Popen[bytes], pipe: str) -> Any:
 
 def _look_through(document: Any, steps: tuple[str, ...]) -> dict[str, Any]:
     look = document.Sheets.getByName("Look")
-    seen = [_cells(look)]
+    seen, widths = [_cells(look)], [_width(look)]
     for step in steps:
         if step == "sort":
             _sort(document.Sheets.getByName("Results"))
         else:
             look.getCellByPosition(*_CHOSEN).String = step.removeprefix("choose ")
         seen.append(_cells(look))
+        widths.append(_width(look))
     validation = look.getCellByPosition(*_CHOSEN).Validation
     return {
         "sheets": list(document.Sheets.ElementNames),
@@ -89,6 +91,7 @@ def _look_through(document: Any, steps: tuple[str, ...]) -> dict[str, Any]:
         "choices": [row[0] for row in _cells(document.Sheets.getByName("Choices"))[1:]],
         "bars": [_bars(look.Charts.getByIndex(place)) for place in range(look.Charts.Count)],
         "errors": _errors(document),
+        "widths": widths,
         "seen": seen,
     }
 
@@ -101,6 +104,16 @@ def _cells(sheet: Any) -> list[list[Any]]:
         [_cell(sheet.getCellByPosition(column, row)) for column in range(end.EndColumn + 1)]
         for row in range(end.EndRow + 1)
     ]
+
+
+def _width(sheet: Any) -> list[int]:
+    """Of what survives a power cut: the column's width and the one that fits all its texts, in 1/100 mm."""
+    column = sheet.Columns.getByIndex(1)
+    width = column.Width
+    column.OptimalWidth = True
+    found = [width, column.Width]
+    column.Width = width
+    return found
 
 
 def _cell(cell: Any) -> Any:

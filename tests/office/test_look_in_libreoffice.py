@@ -38,6 +38,7 @@ class Seen:
     validation: dict[str, Any]
     bars: list[dict[str, Any]]
     errors: list[str]
+    widths: list[list[int]]
     looks: list[list[list[Any]]] = field(repr=False)
 
     def rows(self, step: int, cells: int) -> list[list[Any]]:
@@ -175,8 +176,17 @@ def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(tmp_path:
         if choice.metric.name == "lmdb_operations_per_s" and not choice.run[1].startswith("read-warm")
     }
     tests = ("fillseqsync", "readseq", "fillseq")
-    seen = _look_through(file, [f"choose {choices[test]}" for test in tests])
-    shown = [{row[1] for row in seen.rows(step, len(found.cells))} for step in (1, 2, 3)]
+    whole = next(choice.label for choice in choices_of(found) if choice.metric.name == "lmdb_tests_s")
+    steps = [whole, *(choices[test] for test in tests)]
+    seen = _look_through(file, [f"choose {label}" for label in steps])
+    assert "write · fillrandsync: lmdb_operations_per_s, 1/s" == seen.looks[0][1][0]
+    assert {"durable; without sync unsafe / bounded loss"} == {
+        row[1] for row in seen.rows(1, len(found.cells))
+    }
+    # Nothing of it is hidden by the column behind.
+    assert [] == [(width, needed) for width, needed in seen.widths if width < needed]
+    assert len({needed for _, needed in seen.widths}) > 1
+    shown = [{row[1] for row in seen.rows(step, len(found.cells))} for step in (2, 3, 4)]
     assert [{"durable"}, {"reads only"}, {"unsafe / bounded loss"}] == shown
     (bars,) = seen.bars
     assert ["durable with a volatile cache", "unsafe with a volatile cache", "reads only"] == bars["colours"]

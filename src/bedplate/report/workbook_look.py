@@ -8,6 +8,7 @@ expressions for patterns, and both programs ignore case in it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
@@ -25,6 +26,7 @@ from bedplate.report.workbook import (
     cell_value,
     cells,
 )
+from bedplate.report.workbook_results import promise_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +48,7 @@ _COLOURS = {
     ONLY_READS: "#7fb3d5",
 }
 _VOLATILE = "with a volatile cache"
+_PROMISE = "after a power cut"
 _CHOICE_COLUMNS = (
     Column("choice", 44),
     Column("workload", 10),
@@ -71,7 +74,7 @@ _RESULT_COLUMNS = (
     Column("better", 9),
     Column("cell", 44),
     Column("cell id", 30),
-    Column("after a power cut", 18),
+    Column(_PROMISE, 18),
     Column(_VOLATILE, 18),
     Column("median"),
     Column("low"),
@@ -95,9 +98,11 @@ _AT = {column.head: place for place, column in enumerate(_RESULT_COLUMNS)}
 _CHOICE_AT = {column.head: place for place, column in enumerate(_CHOICE_COLUMNS)}
 # In `Look`, below its title: the drop-down list, then what was chosen.
 _CHOSEN_ROW = 1
+# The smallest and the largest width of the column of names.
+_NAME_WIDTHS = (50.0, 80.0)
 # Columns of `Look` that show one column of `Results` each, behind the name of the cell.
-_SHOWN = ("after a power cut", "median", "low", "high", "n", "unit", "remarks")
-_WIDTHS = {"after a power cut": 23.0, "n": 5.0, "unit": 9.0, "remarks": 40.0}
+_SHOWN = (_PROMISE, "median", "low", "high", "n", "unit", "remarks")
+_WIDTHS = {"n": 5.0, "unit": 9.0, "remarks": 40.0}
 
 
 def choices_sheet(choices: Sequence[Choice]) -> Sheet:
@@ -117,7 +122,11 @@ def results_sheet(choices: Sequence[Choice], results: Sequence[Result]) -> Sheet
         _result_row(result, _key(numbers[result.choice.label], place % count))
         for place, result in enumerate(results)
     )
-    return Sheet(RESULTS, _RESULT_COLUMNS, rows, filtered=True)
+    width = promise_width(map(_durability, results))
+    columns = tuple(
+        replace(column, width=width) if column.head == _PROMISE else column for column in _RESULT_COLUMNS
+    )
+    return Sheet(RESULTS, columns, rows, filtered=True)
 
 
 def _of_choice(choice: Choice) -> tuple[str, ...]:
@@ -203,6 +212,10 @@ class _Look:
         self.labels = self._of_choices("choice")
         # A cell has another class in another choice: each test of LMDB has its own.
         held = {durability_class(_durability(result)) for result in results}
+        longest = max(len(result.name) for result in results[:count])
+        self._name_width = min(max(_NAME_WIDTHS[0], longest + 1.0), _NAME_WIDTHS[1])
+        # Wide enough for whatever is chosen.
+        self._widths = {**_WIDTHS, _PROMISE: promise_width(map(_durability, results))}
         self._classes = [known for known in _COLOURS if known in held]
 
     def chosen(self) -> tuple[Value, ...]:
@@ -231,8 +244,8 @@ class _Look:
     def columns(self) -> tuple[Column, ...]:
         """The name, what is shown of the results, and what only formulas and the chart need."""
         return (
-            Column("cell", 50),
-            *(Column(head, _WIDTHS.get(head, 12.0)) for head in _SHOWN),
+            Column("cell", self._name_width),
+            *(Column(head, self._widths.get(head, 12.0)) for head in _SHOWN),
             Column("row in Results", 16, hidden=True),
             Column("bar", 9, hidden=True),
             *(

@@ -8,26 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.lmdb import TESTS
+from bedplate.model.lmdb import WORKLOAD as LMDB
 from bedplate.model.metrics import METRICS
+from bedplate.report.lmdb_view import SPEED
 from bedplate.report.overview import Trouble
 from bedplate.report.page_parts import page_parts, ranked
 from bedplate.report.parts import WHOLE
 from bedplate.report.run_heads import run_head
 from bedplate.report.table_parts import reasons_of
-from bedplate.report.wording import counted
+from bedplate.report.wording import counted, durability_words
 from bedplate.report.workbook import short_name, unique
 from bedplate.statistics.summary import SUSPECT, Summary, SummaryKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Metric
+    from bedplate.model.visit import Durability
     from bedplate.report.labels import CellLabel
     from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.report.page_parts import PagePart
 
 Run = tuple[str, str]
+
+_PROMISE_WIDTH_MIN = 18.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class Result:
 def choices_of(found: Overview) -> tuple[Choice, ...]:
     """Every choice that any cell has something to say of: run by run, its own two figures first, the whole before its parts.
 
-    Those without a value in any cell stand behind all others.
+    Of a run of LMDB the speed of each test stands before all others: its tests are looked at one at a time. Those without a value in any cell stand behind all others.
     """
     keys = {_place(key) for key in found.summaries}
     known = {_place(key) for key, summary in found.summaries.items() if summary.n or summary.censored}
@@ -82,10 +88,11 @@ def choices_of(found: Overview) -> tuple[Choice, ...]:
             here += f" on {short_name(run[0])}"
         head = run_head(found, run)
         metrics = dict.fromkeys((head.first, head.second, *METRICS))
+        of_run: list[Choice] = []
         for part in parts:
             whole = (part.phase, part.item) == (WHOLE, "")
             within = "" if whole else f"{short_name(part.label)}: "
-            made += [
+            of_run += [
                 Choice(
                     f"{here} · {within}{name}, {METRICS[name].unit}",
                     spec,
@@ -97,11 +104,16 @@ def choices_of(found: Overview) -> tuple[Choice, ...]:
                 for name in metrics
                 if (*run, part.phase, part.item, name) in keys
             ]
+        made += sorted(of_run, key=lambda choice: not _is_speed_of_a_test(choice))
     made.sort(
         key=lambda choice: (*choice.run, choice.part.phase, choice.part.item, choice.metric.name) not in known
     )
     labels = unique(choice.label for choice in made)
     return tuple(replace(choice, label=label) for label, choice in zip(labels, made, strict=True))
+
+
+def _is_speed_of_a_test(choice: Choice) -> bool:
+    return (choice.workload, choice.part.phase, choice.metric.name) == (LMDB, TESTS, SPEED)
 
 
 def _place(key: SummaryKey) -> tuple[str, str, str, str, str]:
@@ -165,3 +177,8 @@ def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> I
         yield f"{summary.censored} stopped at the limit of {limit:g}"
     elif not summary.n:
         yield absence or counted(summary)
+
+
+def promise_width(promises: Iterable[Durability | None]) -> float:
+    """So wide, in characters, that what survives a power cut is not cut off by the column behind it."""
+    return max((_PROMISE_WIDTH_MIN, *(len(durability_words(promise)) + 1.0 for promise in promises)))

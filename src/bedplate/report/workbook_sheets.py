@@ -15,7 +15,7 @@ from bedplate.report.labels import stands_on_image
 from bedplate.report.wording import durability_words, repetitions_sentence
 from bedplate.report.workbook import COLUMNS_MAX, Column, Sheet, cells, sheet_names
 from bedplate.report.workbook_look import CHOICES, LOOK, RESULTS
-from bedplate.report.workbook_results import cell_names, cell_remarks, label_name
+from bedplate.report.workbook_results import cell_names, cell_remarks, label_name, promise_width
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CELLS, EFFECTIVE, RUNS, ABOUT = "Cells", "Asked and effective", "Runs", "About"
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, ABOUT, CHOICES)
-_WIDE_HEADS = (Column("cell", 44), Column("after a power cut", 18), Column("validity", 11))
+_WIDE_HEADS = ("cell", "after a power cut", "validity")
 _STATISTICS = ("median", "low", "high", "n")
 _CHOICES_MAX = (COLUMNS_MAX - len(_WIDE_HEADS)) // len(_STATISTICS)
 _CELL_HEADS = (
@@ -67,9 +67,9 @@ def wide_sheets(choices: Sequence[Choice], results: Sequence[Result]) -> Iterato
     place_of = {choice.label: place * count for place, choice in enumerate(choices)}
     for name, (_, shown) in zip(names, pages, strict=True):
         columns = [results[place_of[choice.label] : place_of[choice.label] + count] for choice in shown]
-        yield Sheet(
-            name, (*_WIDE_HEADS, *_wide_columns(shown)), tuple(map(_wide_row, zip(*columns, strict=True)))
-        )
+        widths = (44, promise_width(result.cell.durability for result in columns[0]), 11)
+        heads = map(Column, _WIDE_HEADS, widths)
+        yield Sheet(name, (*heads, *_wide_columns(shown)), tuple(map(_wide_row, zip(*columns, strict=True))))
 
 
 def _wide_columns(shown: Sequence[Choice]) -> Iterator[Column]:

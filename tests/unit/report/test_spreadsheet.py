@@ -21,6 +21,7 @@ from bedplate.report.overview import Overview, overview
 from bedplate.report.page_parts import ranked
 from bedplate.report.spreadsheet import workbook_of, write_spreadsheet
 from bedplate.report.workbook import COLUMNS_MAX
+from bedplate.report.workbook_results import choices_of
 from bedplate.statistics.summary import SUSPECT, SummaryKey
 
 if TYPE_CHECKING:
@@ -320,3 +321,30 @@ def test_each_test_of_lmdb_has_its_own_class_beside_its_speed_and_its_own_colour
     assert colours == heads[-3:], "a colour for every class of any choice, not of the first alone"
     whole = {row["with a volatile cache"] for row in _rows(sheets["Results"]) if not row["item"]}
     assert {"unsafe"} == whole, "of all commits of a run together holds what the worst of them promise"
+
+
+def test_a_study_of_lmdb_opens_on_the_speed_of_its_first_test(tmp_path: Path) -> None:
+    found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
+    sheets = _read(found, tmp_path / "x.ods")
+    assert Read("write · fillrandsync: lmdb_operations_per_s, 1/s") == sheets["Look"][1][0]
+    choices = [choice for choice in choices_of(found) if choice.run[1] == "write"]
+    tests = [choice.part.item for choice in choices if choice.metric.name == "lmdb_operations_per_s"]
+    assert tests == [choice.part.item for choice in choices[: len(tests)]]
+    assert ("measure", "", "lmdb_tests_s") == (
+        choices[len(tests)].part.phase,
+        choices[len(tests)].part.item,
+        choices[len(tests)].metric.name,
+    )
+
+
+def test_what_survives_a_power_cut_has_a_column_as_wide_as_its_words(tmp_path: Path) -> None:
+    found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
+    told = "durable; without sync unsafe / bounded loss"
+    widths = {
+        sheet.name: column.width
+        for sheet in workbook_of(found).sheets
+        for column in sheet.columns
+        if column.head == "after a power cut"
+    }
+    assert {"Look", "Results", "lmdb write"} <= widths.keys()
+    assert all(width > len(told) for width in widths.values())
