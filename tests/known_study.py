@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,8 @@ from tests.synthetic_study import Recipe, write_study
 
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures, Status
-from bedplate.model.visit import VisitRecord
+from bedplate.model.metrics import figure
+from bedplate.model.visit import Validity, VisitRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,6 +54,24 @@ def known_study(directory: Path, tps: Callable[[Place], float | None], recipe: R
             for each in run.figures
         )
         write(path, replace(run, figures=figures))
+    return study
+
+
+def load_study(
+    directory: Path, tps: Callable[[Place], float | None], *, doubted: tuple[str, ...] = ()
+) -> Path:
+    """Two runs a visit, each of which tells how long the load took: 10 s on XFS, 20 s elsewhere. Runs in `doubted` are suspect."""
+    study = known_study(directory, tps, replace(KNOWN, runs=("read-only", "read-write")))
+    for path, place in _runs(study):
+        noise = random.Random(f"{place.cell.id} {place.repetition}").gauss(0, 0.01)
+        load = figure(
+            "load_s", (10 if place.cell.filesystem.type == "xfs" else 20) * math.exp(noise), phase="load"
+        )
+        run = read(RunFigures, path)
+        run = replace(run, figures=(*(each for each in run.figures if each.metric != "load_s"), load))
+        if place.run in doubted:
+            run = replace(run, validity=Validity.SUSPECT, validity_reasons=("the client was saturated",))
+        write(path, run)
     return study
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
+from tests.known_study import load_study
 from tests.synthetic_study import Recipe, write_study
 
 from bedplate.report.build import build_report
@@ -230,4 +231,33 @@ def test_the_popovers_fit_a_phone(browser: Browser, report: Path, *, dark: bool)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390
             page.keyboard.press("Escape")
             expect(page.locator(f"#{name}-panel")).to_be_hidden()
+        assert [] == found.complaints
+
+
+def test_a_figure_of_the_visit_is_that_of_python_whatever_run_is_chosen(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Both runs of a visit tell how long the load took, one of them is in doubt."""
+    study = load_study(tmp_path / "study", lambda _: 1000.0, doubted=("read-only",))
+    build_report([study], tmp_path / "report.html")
+    question = Question("filesystem.type=ext4", "filesystem.type=xfs", metrics=("load_s",))
+    expected = {
+        (each.pair.baseline.cell, each.pair.contender.cell): each.comparison
+        for each in answer([overview(study)], question).compared
+    }
+    with opened(browser, tmp_path / "report.html") as found:
+        for run in (0, 1):
+            change = f"""bedplate.choice.change({{ run: {run}, metric: bedplate.data.metricOf.get("load_s"),
+                baseline: {{ factor: "filesystem.type", level: "ext4" }}, contender: {{ factor: "filesystem.type", level: "xfs" }} }})"""
+            found.page.evaluate(change)
+            judged = found.page.evaluate(COMPARED)
+            made = {(one[0], one[1]): one for one in judged if (one[0], one[1]) in expected}
+            assert made.keys() == expected.keys()
+            assert len(judged) == len(expected)
+            for pair, comparison in expected.items():
+                _, _, verdict, estimate, low, high, n = made[pair]
+                assert (comparison.verdict.value, comparison.n) == (verdict, n)
+                assert [comparison.estimate, comparison.low, comparison.high] == pytest.approx(
+                    [estimate, low, high], rel=1e-3
+                )
         assert [] == found.complaints

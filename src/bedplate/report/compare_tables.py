@@ -173,7 +173,7 @@ def _table(found: Answer, rows: Sequence[Compared]) -> RenderableType:
             ),
             _verdict(each, notes),
         )
-    title = Text(f"\n{rows[0].asked.run[1]}: {metric.name}", style="bold")
+    title = Text(f"\n{rows[0].asked.source}: {metric.name}", style="bold")
     direction = ", ".join(filter(None, (f"{metric.name}: {metric.definition}", _DIRECTIONS[metric.better])))
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
     legend = f"Below each {'ratio' if metric.scale is Scale.RATIO else 'difference'} its interval.{ends}\n{direction}."
@@ -299,7 +299,8 @@ def _compared_document(found: Answer, each: Compared, condition: Condition | Non
         "baseline": _side_document(found, each.pair.baseline),
         "contender": _side_document(found, each.pair.contender),
         "dataset": asked.run[0],
-        "run": asked.run[1],
+        # A visit's own figure is of none of its runs.
+        "run": None if asked.of_visit else asked.run[1],
         "metric": asked.metric,
         "unit": comparison.metric.unit,
         "phase": asked.phase,

@@ -21,7 +21,8 @@ from bedplate.report.default_metric import default_metric
 from bedplate.report.factors import DEFAULT, TYPE, factor_levels
 from bedplate.report.fleet import nodes_of_repetitions
 from bedplate.report.matching import Matched, matched
-from bedplate.report.parts import WHOLE
+from bedplate.report.observed import measurements_with, observed
+from bedplate.report.parts import VISIT_FIGURES, WHOLE
 from bedplate.report.selection import STUDY, Candidate, Selection, select
 from bedplate.report.surroundings import Surroundings
 from bedplate.report.tpch_view import SCORES
@@ -29,6 +30,7 @@ from bedplate.report.wording import durability_words
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Kind, Verdict, compare
 from bedplate.statistics.false_discovery import judged_together
+from bedplate.statistics.summary import summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -73,6 +75,16 @@ class Asked:
         """The part's name, empty for the whole run."""
         whole = (self.phase, self.item) == (WHOLE, "")
         return "" if whole else f"{self.phase} {self.item}".strip()
+
+    @property
+    def of_visit(self) -> bool:
+        """Whether the figure is the visit's own; `run` is then the first one that it stands with."""
+        return self.metric in VISIT_FIGURES
+
+    @property
+    def source(self) -> str:
+        """What the figure is one of: the run's name, the dataset's where it is the visit's own."""
+        return self.run[0] if self.of_visit else self.run[1]
 
 
 @dataclass(frozen=True)
@@ -126,13 +138,16 @@ def answer(overviews: Sequence[Overview], question: Question) -> Answer:
     found = matched(baseline, contender)
     if not found.pairs:
         raise PlanError(_no_pair(baseline, contender, found))
-    asked = asked_of(overviews, question.workload, question.metrics)
+    asked = _once(asked_of(overviews, question.workload, question.metrics))
     surroundings = Surroundings(overviews, question.factors)
     compared = [
         _compared(overviews, pair, each, surroundings=surroundings, margin=question.margin)
         for each in asked
         for pair in found.pairs
-        if all(overviews[side.study].of(side.cell, each.run) for side in (pair.baseline, pair.contender))
+        if all(
+            measurements_with(overviews[side.study], side.cell, each.run, each.metric)
+            for side in (pair.baseline, pair.contender)
+        )
     ]
     if not compared:
         raise PlanError("no run was due in both cells of any pair; these studies have no workload in common")
@@ -241,6 +256,15 @@ def _default(found: Overview, run: Run, having: Mapping[str, object]) -> tuple[s
     return () if name is None else (name,)
 
 
+def _once(asked: Iterable[Asked]) -> tuple[Asked, ...]:
+    """A visit's own figure stands with each run on its dataset, and is one question."""
+    found: dict[tuple[Run | str, str, str, str], Asked] = {}
+    for each in asked:
+        whose = each.run[0] if each.of_visit else each.run
+        found.setdefault((whose, each.metric, each.phase, each.item), each)
+    return tuple(found.values())
+
+
 def _places(places: Mapping[tuple[str, str], None]) -> Iterable[tuple[str, str]]:
     """Parts repeat what the whole run says."""
     return ((WHOLE, ""),) if (WHOLE, "") in places else places
@@ -252,10 +276,14 @@ def _compared(
     sides = (pair.baseline, pair.contender)
     facts = [overviews[side.study].cells[side.cell] for side in sides]
     identical = pair.is_within_a_study and pair.contender.cell in facts[0].identical_to
-    incomparable = surroundings.of_pair(pair, asked.run)
+    # How a run was asked for changes nothing of what the visit did before it.
+    incomparable = (
+        surroundings.of_cells(sides, asked.run) if asked.of_visit else surroundings.of_pair(pair, asked.run)
+    )
+    seen = [_observations(overviews, side, asked) for side in sides]
     found = compare(
-        _observations(overviews, pair.baseline, asked),
-        _observations(overviews, pair.contender, asked),
+        seen[0],
+        seen[1],
         METRICS[asked.metric],
         margin=margin,
         shares_repetitions=pair.is_within_a_study,
@@ -265,10 +293,7 @@ def _compared(
         found = replace(
             found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None, more_repetitions=None
         )
-    medians = [
-        overviews[side.study].summary(side.cell, asked.run, asked.metric, asked.phase, asked.item).median
-        for side in sides
-    ]
+    medians = [summarise(side.values(), METRICS[asked.metric].scale).median for side in seen]
     notes = [note for fact in facts for note in fact.notes if "not comparable" not in note]
     notes += _words_about_nodes(overviews, pair, asked, found)
     promises = [durability_words(fact.durability) for fact in facts]
@@ -317,10 +342,7 @@ def _words_about_nodes(
 
 
 def _observations(overviews: Sequence[Overview], side: Candidate, asked: Asked) -> Mapping[int, Observation]:
-    return {
-        m.repetition: m.observation(asked.metric, asked.phase, asked.item)
-        for m in overviews[side.study].of(side.cell, asked.run)
-    }
+    return observed(overviews[side.study], side.cell, asked.run, asked.metric, (asked.phase, asked.item))
 
 
 def _no_pair(baseline: Selection, contender: Selection, found: Matched) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
-from tests.known_study import KNOWN, Place, change_records, known_study, with_provenance
+from tests.known_study import KNOWN, Place, change_records, known_study, load_study, with_provenance
 from tests.synthetic_study import HOSTILE, Recipe, cells_of
 
 from bedplate.errors import PlanError
@@ -66,6 +66,32 @@ def printed(found: Answer, condition: str | None = None) -> str:
     for table in compare_tables(found, parse_condition(condition, margin=0.05) if condition else None):
         console.print(table)
     return text.getvalue()
+
+
+def test_a_figure_of_the_visit_counts_once_whatever_its_runs(tmp_path: Path) -> None:
+    study = load_study(tmp_path / "study", speed)
+    found = ask(study, contender="type=xfs", metrics=("load_s",))
+    pairs = len(found.matched.pairs)
+    assert (pairs, pairs) == (len(found.compared), len(found.judged))
+    assert {Verdict.FASTER} == {each.comparison.verdict for each in found.compared}
+    # So it is beside the runs' own figures, and for one run alone.
+    both = ask(study, contender="type=xfs", metrics=("tps", "load_s"))
+    assert 3 * pairs == len(both.compared)
+    alone = ask(study, contender="type=xfs", metrics=("load_s",), workload="read-write")
+    assert [each.comparison for each in alone.compared] == [each.comparison for each in found.compared]
+    document = compare_document(found)
+    assert {None} == {each["run"] for each in document["comparisons"]}
+    assert f"{found.compared[0].asked.run[0]}: load_s" in printed(found)
+
+
+def test_a_doubt_about_a_run_is_none_about_the_load(tmp_path: Path) -> None:
+    study = load_study(tmp_path / "study", speed, doubted=("read-only",))
+    for each in ask(study, contender="type=xfs", metrics=("load_s",)).compared:
+        assert (0, 5) == (each.comparison.suspect, each.comparison.n)
+    # With both in doubt the visit may be as well.
+    study = load_study(tmp_path / "all", speed, doubted=("read-only", "read-write"))
+    for each in ask(study, contender="type=xfs", metrics=("load_s",)).compared:
+        assert (10, 0) == (each.comparison.suspect, each.comparison.n)
 
 
 def test_verdicts_are_those_of_the_truth(study: Path) -> None:

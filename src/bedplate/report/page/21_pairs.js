@@ -11,6 +11,8 @@ bedplate.pairs = (() => {
   const around = page.surroundings;
   // What `same` means, in per cent: what a reader calls no difference.
   const MARGINS = ["1", "2", "5", "10", "20"];
+  // Made once for a visit, and told with each of its runs (report/parts.py).
+  const OF_VISIT = new Set(["mkfs_s", "cluster_s", "load_s"]);
   choice.own("compare.margin", { values: () => MARGINS });
   const margin = () => (choice.state["compare.margin"] ? Number(choice.state["compare.margin"]) / 100 : verdicts.MARGIN);
 
@@ -79,7 +81,7 @@ bedplate.pairs = (() => {
   };
 
   // Why two cells stand side by side in a run, without a verdict; empty where they may be compared.
-  const incomparable = ({ baseline, contender }, run) => {
+  const incomparable = ({ baseline, contender }, run, metric) => {
     const cells = [baseline, contender];
     const allowed = explained(cells);
     const lived = cells.flatMap((cell) => around.kinds[around.of[cell][page.runs[run].dataset]] ?? []);
@@ -92,7 +94,8 @@ bedplate.pairs = (() => {
       const values = [...new Set(kinds.flatMap((kind) => kind[key] ?? []))].sort();
       if (!allowed.has(key) && values.length > 1) said.push(`${name}: ${values.join(", ")}`);
     }
-    const asked = around.asked ? cells.map((cell) => around.asked[page.cells[cell].study][run] ?? {}) : [{}, {}];
+    // How a run was asked for changes nothing of what the visit did before it.
+    const asked = around.asked && !ofVisit(metric) ? cells.map((cell) => around.asked[page.cells[cell].study][run] ?? {}) : [{}, {}];
     for (const name of [...new Set(asked.flatMap(Object.keys))].sort()) {
       const levels = asked.map((one) => one[name] ?? "default");
       if (levels[0] !== levels[1]) said.push(`${name} of the run ${page.runs[run].run}: ${levels.join(", ")}`);
@@ -111,17 +114,31 @@ bedplate.pairs = (() => {
 
   const figure = (row, metric, part) => (part ? within.get(`${part}/${metric}`)?.get(row) ?? [null, null] : [m.figures[metric][row], limits.get(`${row}/${metric}`) ?? null]);
 
-  const observations = (cell, run, metric, part) => new Map(bedplate.data.measurements(cell, run).map((row) => {
-    const [value, limit] = figure(row, metric, part);
-    const status = limit !== null ? "censored" : value === null ? "absent" : "measured";
-    return [m.repetition[row], { value, limit, status, outcome: m.outcome[row], validity: m.validity[row] }];
-  }));
+  const ofVisit = (metric) => OF_VISIT.has(page.metrics[metric].name);
+  // A visit's own figure stands with all runs on its dataset.
+  const rowsWith = (cell, run, metric) => (ofVisit(metric)
+    ? page.runs.flatMap((one, place) => (one.dataset === page.runs[run].dataset ? bedplate.data.measurements(cell, place) : []))
+    : bedplate.data.measurements(cell, run));
+
+  // Of several the one that there is least doubt about, as report/observed.py takes it.
+  const doubt = (one) => [one.outcome !== "completed", one.value === null, one.validity === "suspect"].reduce((sum, is) => 2 * sum + is, 0);
+  const observations = (cell, run, metric, part) => {
+    const found = new Map();
+    for (const row of rowsWith(cell, run, metric)) {
+      const [value, limit] = figure(row, metric, part);
+      const status = limit !== null ? "censored" : value === null ? "absent" : "measured";
+      const one = { value, limit, status, outcome: m.outcome[row], validity: m.validity[row] };
+      const before = found.get(m.repetition[row]);
+      if (!before || doubt(one) < doubt(before)) found.set(m.repetition[row], one);
+    }
+    return found;
+  };
 
   const compared = (pair, { run, metric, part }) => {
     const { baseline, contender } = pair;
     const together = page.cells[baseline].study === page.cells[contender].study;
     const same = together && (identical.get(baseline) ?? []).includes(contender);
-    const apart = incomparable(pair, run);
+    const apart = incomparable(pair, run, metric);
     const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { margin: margin(), sharesRepetitions: together });
     const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? []))];
     const promises = [baseline, contender].map((cell) => page.cells[cell].durability.replace(/, measured$/, ""));
@@ -137,7 +154,7 @@ bedplate.pairs = (() => {
   // All pairs of a choice in every run and metric that is asked for, as one question whose verdicts hold together.
   const judged = async (pairs, asked) => {
     if (asked.some(({ part }) => part)) await open();
-    const all = asked.flatMap((one) => pairs.filter((pair) => [pair.baseline, pair.contender].every((cell) => bedplate.data.measurements(cell, one.run).length)).map((pair) => compared(pair, one)));
+    const all = asked.flatMap((one) => pairs.filter((pair) => [pair.baseline, pair.contender].every((cell) => rowsWith(cell, one.run, one.metric).length)).map((pair) => compared(pair, one)));
     const together = verdicts.judgedTogether(all.map(({ found }) => found));
     return all.map((one, place) => ({ ...one, found: together[place] }));
   };
