@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ class RawLmdb:
     left_out: tuple[str, ...] = ()
     kernel_messages: tuple[str, ...] = ()
     repetition: int = 1
+    dataset: Dataset = DATASET
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -182,9 +184,9 @@ def write_visit(directory: Path, raws: tuple[RawLmdb, ...], *, order: int = 0) -
         directory / "visit.json",
         VisitRecord(
             format_version=FORMAT_VERSION,
-            key=VisitKey(first.cell.id, DATASET.id, first.repetition, 1),
+            key=VisitKey(first.cell.id, first.dataset.id, first.repetition, 1),
             cell=first.cell,
-            dataset=DATASET,
+            dataset=first.dataset,
             outcome=Outcome.COMPLETED,
             reasons=(),
             failed_step=None,
@@ -203,13 +205,19 @@ def write_visit(directory: Path, raws: tuple[RawLmdb, ...], *, order: int = 0) -
     return directory
 
 
-def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3, cells: tuple[Cell, ...] = CELLS) -> Path:
+def synthetic_lmdb_study(
+    directory: Path,
+    *,
+    repetitions: int = 3,
+    cells: tuple[Cell, ...] = CELLS,
+    datasets: tuple[Dataset, ...] = (DATASET,),
+) -> Path:
     """A study of some cells with every run and all figures; each cell is half as fast as the one before."""
     specs = lmdb_runs(LMDB_TESTS, ("cold", "warm"), batch=1000, threads=2)
     visits = tuple(
-        ScheduledVisit(number, cell.id, DATASET.id, repetition)
-        for number, (repetition, cell) in enumerate(
-            (repetition, cell) for repetition in range(1, repetitions + 1) for cell in cells
+        ScheduledVisit(number, cell.id, dataset.id, repetition)
+        for number, (repetition, cell, dataset) in enumerate(
+            product(range(1, repetitions + 1), cells, datasets)
         )
     )
     directory.mkdir(parents=True)
@@ -221,8 +229,8 @@ def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3, cells: tuple[
         seed=1,
         repetitions=repetitions,
         cells={cell.id: cell for cell in cells},
-        datasets={DATASET.id: DATASET},
-        runs={DATASET.id: specs},
+        datasets={dataset.id: dataset for dataset in datasets},
+        runs={dataset.id: specs for dataset in datasets},
         pruned=(),
         visits=visits,
     )
@@ -230,9 +238,13 @@ def synthetic_lmdb_study(directory: Path, *, repetitions: int = 3, cells: tuple[
     for visit in visits:
         place = next(i for i, cell in enumerate(cells) if cell.id == visit.cell_id)
         raw = RawLmdb(
-            specs[0], cells[place], 2.0**place * (1 + visit.repetition / 100), repetition=visit.repetition
+            specs[0],
+            cells[place],
+            2.0**place * (1 + visit.repetition / 100),
+            repetition=visit.repetition,
+            dataset=next(dataset for dataset in datasets if dataset.id == visit.dataset_id),
         )
-        folder = directory / "visits" / visit.cell_id / DATASET.id / f"{visit.repetition}.1"
+        folder = directory / "visits" / visit.cell_id / visit.dataset_id / f"{visit.repetition}.1"
         write_visit(folder, tuple(replace(raw, spec=spec) for spec in specs), order=visit.index)
         for run in sorted((folder / "runs").iterdir()):
             make_figures(folder, run)

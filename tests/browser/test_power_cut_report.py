@@ -66,7 +66,7 @@ def test_every_picture_has_its_table_and_can_be_taken_along(browser: Browser, re
 def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        page.select_option("#choose-run", label="read-only (pgbench-scale-30-c44e0d50)")
+        page.select_option("#choose-run", label="read-only (pgbench scale 30)")
         expect(page.locator("#cut-speed-note")).to_contain_text("tps, read-only")
         # Power cuts have no speed: the first run that has one stands for it.
         page.evaluate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class Labels:
         levels = _all_levels(cell)
         parts = [cell.variant, *(_level(name, levels.get(name)) for name in self._varied[cell.build.engine])]
         if self._several_loads:
-            told = (_dataset_level(name, level) for name, level in load.dataset.levels.items())
-            parts.append(" ".join([load.dataset.workload, *(words for words in told if words)]))
+            parts.append(load.dataset.words)
         return " · ".join([*parts, f"repetition {visit.repetition}"])
 
 
@@ -75,13 +75,4 @@ def _level(name: str, value: Scalar | None) -> str:
     short = _SIZES.get(name) or _WORDS.get(name) or name.rpartition(".")[2]
     if value is None:
         return f"default {short}"
-    return f"{short} {format_size(int(value)) if name in _SIZES else value}"
-
-
-def _dataset_level(name: str, value: Scalar) -> str:
-    """`file 2 GiB`; nothing of what was asked for where what it came to stands beside it."""
-    if name.endswith("_asked"):
-        return ""
-    if name.endswith("_bytes"):
-        return f"{name.removesuffix('_bytes')} {format_size(int(value))}"
-    return name if value is True else f"{name} {value}"
+    return f"{short} {format_size(int(value)) if name in _SIZES else as_in_a_plan(value)}"

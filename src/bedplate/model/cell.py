@@ -14,7 +14,7 @@ from typing import Any
 
 from bedplate.model.codec import to_json
 from bedplate.model.engines import LMDB, POSTGRESQL
-from bedplate.model.levels import Levels, Scalar
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.units import format_size
 
 # The table of defaults that identities are made under. A new factor gets a None default and
@@ -210,6 +210,12 @@ class Dataset:
         content = {"version": IDENTITY_VERSION, "workload": self.workload, "levels": dict(self.levels)}
         return f"{_fit_for_file_name(words)}-{_hash(content)}"
 
+    @property
+    def words(self) -> str:
+        """What a person would call it: `lmdb entries 1000000 map 1 GiB value 100 B`; two may have the same words."""
+        told = (_in_words(name, value) for name, value in self.levels.items())
+        return " ".join([self.workload, *(words for words in told if words)])
+
 
 @dataclass(frozen=True)
 class RunSpec:
@@ -229,6 +235,15 @@ def digest(value: Any, *, length: int = 16) -> str:
     """A short SHA-256 of a record's canonical JSON."""
     canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def _in_words(name: str, value: Scalar) -> str:
+    """`file 2 GiB`; nothing of what was asked for where what it came to stands beside it."""
+    if name.endswith("_asked"):
+        return ""
+    if name.endswith("_bytes") and not isinstance(value, str):
+        return f"{name.removesuffix('_bytes')} {format_size(value)}"
+    return name if value is True else f"{name} {as_in_a_plan(value)}"
 
 
 def _feature(name: str, value: Scalar, equals: str) -> str:

@@ -14,6 +14,11 @@ Scalar: TypeAlias = str | int | float | bool
 Typed = TypeVar("Typed", str, int, float, bool)
 
 
+def as_in_a_plan(level: Scalar) -> str:
+    """A level as a plan file has it: `true` and `false`, else its text without quotes."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
 class Levels(Mapping[str, Scalar]):
     """An immutable mapping from a factor's name to its level; absent means not asked for."""
 

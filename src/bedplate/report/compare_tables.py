@@ -125,6 +125,16 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _source(found: Answer, each: Compared) -> str:
+    """What the figure is one of: the run, and its dataset where others have such a run; of the visit's own the dataset."""
+    owner, asked = found.overviews[each.pair.contender.study], each.asked
+    words = owner.dataset_words(asked.run[0])
+    if asked.of_visit:
+        return words
+    several = sum(name == asked.run[1] for _, name in owner.runs) > 1
+    return f"{asked.run[1]} ({words})" if several else asked.run[1]
+
+
 def condition_sentence(found: Answer, condition: Condition) -> str:
     """Of how many comparisons the condition holds, and the exit code that follows."""
     truths = [truth(condition, each) for each in found.compared]
@@ -173,7 +183,7 @@ def _table(found: Answer, rows: Sequence[Compared]) -> RenderableType:
             ),
             _verdict(each, notes),
         )
-    title = Text(f"\n{rows[0].asked.source}: {metric.name}", style="bold")
+    title = Text(f"\n{_source(found, rows[0])}: {metric.name}", style="bold")
     direction = ", ".join(filter(None, (f"{metric.name}: {metric.definition}", _DIRECTIONS[metric.better])))
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
     legend = f"Below each {'ratio' if metric.scale is Scale.RATIO else 'difference'} its interval.{ends}\n{direction}."

@@ -81,11 +81,6 @@ class Asked:
         """Whether the figure is the visit's own; `run` is then the first one that it stands with."""
         return self.metric in VISIT_FIGURES
 
-    @property
-    def source(self) -> str:
-        """What the figure is one of: the run's name, the dataset's where it is the visit's own."""
-        return self.run[0] if self.of_visit else self.run[1]
-
 
 @dataclass(frozen=True)
 class Compared:

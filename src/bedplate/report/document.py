@@ -108,6 +108,7 @@ def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[
     owner = next(found for found in overviews if run in found.runs)
     return {
         "dataset": run[0],
+        "dataset_words": owner.dataset_words(run[0]),
         "run": run[1],
         "kind": run_kind(owner, run),
         "first": metrics.index(run_head(owner, run).first),

@@ -48,7 +48,10 @@ def lmdb_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
             for test in run_tests(found, run)
         }
         several = sum(name == run[1] for _, name in found.runs) > 1
-        title = Text(f"{run[1]}{f' ({run[0]})' if several else ''}: operations a second", style="bold")
+        title = Text(
+            f"{run[1]}{f' ({found.dataset_words(run[0])})' if several else ''}: operations a second",
+            style="bold",
+        )
         shown.append(
             Group(Text(), title, *entry_tables(found, rows, head="test", higher=True), *_doubts(found, run))
         )

@@ -202,6 +202,12 @@ class Overview:
             found.setdefault((key.cell, key.dataset, key.run), []).append(key)
         return {run: tuple(keys) for run, keys in found.items()}
 
+    def dataset_words(self, dataset: str) -> str:
+        """What a dataset is called; its id where another has the same words, or the schedule does not know it."""
+        known = self.study.schedule.datasets
+        same = [one for one in known.values() if dataset in known and one.words == known[dataset].words]
+        return known[dataset].words if len(same) == 1 else dataset
+
     def spec(self, run: tuple[str, str]) -> RunSpec | None:
         """What the schedule says of a run; None for one that it does not know."""
         return _specs(self.study).get(run)

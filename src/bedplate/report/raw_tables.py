@@ -110,7 +110,7 @@ def _table(found: Overview, run: Run, asked: Sequence[_Column], words: str) -> R
         state = state_text([max(counts, default=0)], measurements, notes)
         table.add_row(cell_name(found, cell, notes), *texts, state)
     several = sum(name == run[1] for _, name in found.runs) > 1
-    title = Text(f"{run[1]}{f' ({run[0]})' if several else ''}: {words}", style="bold")
+    title = Text(f"{run[1]}{f' ({found.dataset_words(run[0])})' if several else ''}: {words}", style="bold")
     return Group(Text(), title, table, *notes.lines(), *_not_measurable(found, run, asked, columns))
 
 

@@ -179,9 +179,10 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
     table.add_column("cell", overflow="fold", min_width=14, max_width=36)
     table.add_column("after a\npower cut", overflow="fold", max_width=12)
     for dataset, run in runs:
-        title = f"{run} ({dataset})" if several else run
+        # Whole, on lines of its own: two datasets may differ in their last number alone.
+        where = f"\n({found.dataset_words(dataset)})" if several else ""
         unit = METRICS[metric].unit
-        head = Text(f"{shortened(title)}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
+        head = Text(f"{shortened(run)}{where}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
         table.add_column(head, justify="right", overflow="fold", min_width=13)

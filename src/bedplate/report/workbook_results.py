@@ -85,7 +85,7 @@ def choices_of(found: Overview) -> tuple[Choice, ...]:
         spec = found.spec(run)
         here = short_name(run[1])
         if names.count(run[1]) > 1:
-            here += f" on {short_name(run[0])}"
+            here += f" on {short_name(found.dataset_words(run[0]))}"
         head = run_head(found, run)
         metrics = dict.fromkeys((head.first, head.second, *METRICS))
         of_run: list[Choice] = []

@@ -288,6 +288,14 @@ def test_a_label_names_what_differs_and_the_repetition(tmp_path: Path) -> None:
     assert 10 == len(labels)
 
 
+def test_a_visit_names_a_switch_as_the_plan_has_it(tmp_path: Path) -> None:
+    text = PLAN.replace('version = "18"', 'version = "18"\ndata_checksums = { vary = [true, false] }')
+    lab = Laboratory(tmp_path, text)
+    lab.run(Pretender())
+    labels = {label.partition(" ")[2] for label in lab.watcher.labels}
+    assert {f"ext4 nobarrier · data_checksums {word} · repetition 2" for word in ("true", "false")} <= labels
+
+
 def test_every_repetition_has_its_own_load_and_every_cell_of_it_the_same(lab: Laboratory) -> None:
     executor = Pretender()
     lab.run(executor)

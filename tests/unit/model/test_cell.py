@@ -63,3 +63,13 @@ def test_any_name_gives_a_file_name_that_needs_no_quoting(name: str) -> None:
 def test_two_long_names_that_are_cut_alike_stay_apart() -> None:
     first, second = (Dataset("pgbench", Levels(note="x" * 200 + end)) for end in "ab")
     assert first.id != second.id
+
+
+def test_a_dataset_is_told_in_words_and_a_switch_as_a_plan_has_it() -> None:
+    assert "fio" == Dataset("fio").words
+    levels = Levels(entries=1_000_000, map_bytes=2**30, value_bytes=100)
+    assert "lmdb entries 1000000 map 1 GiB value 100 B" == Dataset("lmdb", levels).words
+    asked = Levels(file_bytes=2**31, file_size_asked="8x memory")
+    assert "bonnie file 2 GiB" == Dataset("bonnie", asked).words
+    assert "tpch foreign_keys" == Dataset("tpch", Levels(foreign_keys=True)).words
+    assert "tpch foreign_keys false" == Dataset("tpch", Levels(foreign_keys=False)).words

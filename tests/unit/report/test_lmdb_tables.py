@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from tests.synthetic_lmdb import CELLS, synthetic_lmdb_study
 
-from bedplate.model.cell import ClusterLevels
+from bedplate.model.cell import ClusterLevels, Dataset
 from bedplate.model.levels import Levels
 from bedplate.model.lmdb import TESTS
 from bedplate.plan.lmdb_runs import LMDB_TESTS
@@ -51,6 +51,32 @@ def test_every_write_has_what_it_promises_behind_its_speed(study: Path) -> None:
     assert not rows["readseq"].endswith(("D", "U", "B"))
     assert "power cut" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_of_several_datasets_each_is_called_by_its_words(tmp_path: Path) -> None:
+    mapped = tuple(
+        Dataset("lmdb", Levels(entries=1_000_000, value_bytes=100, map_bytes=size)) for size in (2**30, 2**31)
+    )
+    study = synthetic_lmdb_study(tmp_path / "study", repetitions=1, cells=CELLS[:1], datasets=mapped)
+    words = [f"lmdb entries 1000000 map {size} GiB value 100 B" for size in (1, 2)]
+    plain = " ".join(printed(study, workload="write").split())
+    assert all(f"write ({one}): operations a second" in plain for one in words)
+    heads = " ".join(printed(study, workload="write", metric="lmdb_tests_s").split())
+    for found in (plain, heads):
+        assert not any(one.id[:20] in found for one in mapped)
+    runs = page_document([overview(study)])["runs"]
+    assert [*words] == [run["dataset_words"] for run in runs if run["run"] == "write"]
+    # What a page asks for by address, and what joins its records, stays the name on disk.
+    assert [one.id for one in mapped] == [run["dataset"] for run in runs if run["run"] == "write"]
+
+
+def test_datasets_of_the_same_words_keep_their_names_on_disk(tmp_path: Path) -> None:
+    alike = tuple(Dataset("lmdb", Levels(entries=3000, value_bytes=size)) for size in (2**30, 2**30 + 1))
+    study = synthetic_lmdb_study(tmp_path / "study", repetitions=1, cells=CELLS[:1], datasets=alike)
+    assert alike[0].words == alike[1].words
+    found = overview(study)
+    assert [one.id for one in alike] == [found.dataset_words(one.id) for one in alike]
+    assert "unknown" == found.dataset_words("unknown")
 
 
 def test_a_head_is_broken_behind_the_name_of_a_factor_and_never_within_a_word(tmp_path: Path) -> None:

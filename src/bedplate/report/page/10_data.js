@@ -79,7 +79,7 @@ bedplate.data = (() => {
       if (index < 0) return "canary";
       const run = page.runs[index];
       if (!run) return "no run";
-      return datasets ? `${run.run} (${run.dataset})` : run.run;
+      return datasets ? `${run.run} (${run.dataset_words})` : run.run;
     },
     // A run, or the part of it that is looked at.
     runAndPart: (run, part) => `${bedplate.data.runName(run)}${part ? `, ${page.parts[part][0]}` : ""}`,

@@ -84,7 +84,7 @@
     const away = state.courses.length > 0 && !state.courses.some((cell) => shown.some((one) => bedplate.data.measurements(cell, one.run).length));
     const cells = away ? bedplate.choice.usual(run) : state.courses;
     const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
-    byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : `The jobs of fio on ${page.runs[run].dataset}`}, medians over the repetitions.`
+    byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : `The jobs of fio on ${page.runs[run].dataset_words}`}, medians over the repetitions.`
       + bedplate.sampleSize(cells.flatMap(sizes), "bar")
       + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${away ? " None of the cells chosen under Courses has such a run: one of each variant is shown." : ""}${cells.length ? "" : " No cell is chosen."}`
       + defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
