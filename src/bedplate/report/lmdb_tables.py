@@ -10,6 +10,7 @@ from rich.text import Text
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.lmdb import TESTS
 from bedplate.model.metrics import METRICS
+from bedplate.report.alike_reasons import one_sentence, shape
 from bedplate.report.lmdb_view import ONLY_READS, SPEED, promise, run_tests
 from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import reasons_of
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 Run = tuple[str, str]
 
-# Reasons with numbers in them are hardly ever the same; the first ones tell what it is.
+# The first ones tell what it is.
 _DOUBTS_SHOWN = 3
+_CELLS_SHOWN = 5
 _LETTERS = {DURABLE: "D", BOUNDED_LOSS: "B", UNSAFE: "U", UNKNOWN: "?"}
 _STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
 _WORDS = (
@@ -74,11 +76,25 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> Entry | Non
 
 def _doubts(found: Overview, run: Run) -> list[Text]:
     """A line for each thing that is to be said of the runs, with the cells that it is said of; of many the first."""
-    cells: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
+    cells: dict[str, dict[str, None]] = {}
     for cell in found.cells.values():
         for reason in reasons_of(found.of(cell.id, run)):
-            cells.setdefault(reason, []).append(cell.label.full)
-    lines = [f"{reason} ({'; '.join(names)})" for reason, names in cells.items()]
-    if len(lines) > _DOUBTS_SHOWN:
-        lines[_DOUBTS_SHOWN:] = [f"… and {len(lines) - _DOUBTS_SHOWN} more; --json has them all"]
-    return [Text(line, style="yellow") for line in lines]
+            reasons.setdefault(shape(reason), []).append(reason)
+            cells.setdefault(shape(reason), {})[cell.label.full] = None
+    lines = [f"{one_sentence(alike)} ({_first(list(cells[key]))})" for key, alike in reasons.items()]
+    return [Text(line, style="yellow") for line in _first_lines(lines)]
+
+
+def _first(names: Sequence[str]) -> str:
+    shown = [
+        *names[:_CELLS_SHOWN],
+        *([f"{len(names) - _CELLS_SHOWN} more"] if len(names) > _CELLS_SHOWN else []),
+    ]
+    return "; ".join(shown)
+
+
+def _first_lines(lines: Sequence[str]) -> Sequence[str]:
+    if len(lines) <= _DOUBTS_SHOWN:
+        return lines
+    return [*lines[:_DOUBTS_SHOWN], f"… and {len(lines) - _DOUBTS_SHOWN} more; --json has them all"]

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from bedplate.report.alike_reasons import one_sentence, shape
 from bedplate.report.overview import Trouble
 from bedplate.report.wording import FAILED_MARK, MISSING_MARK, SUSPECT_MARK, VALID_MARK, mark
 from bedplate.units import format_size
@@ -28,16 +29,27 @@ class Notes:
     """Footnotes in the order in which they come up, each sentence once."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._sentences: dict[str, list[str]] = {}
 
     def number(self, sentence: str) -> str:
         """The superscript of a sentence."""
-        found = self._numbers.setdefault(sentence, len(self._numbers) + 1)
+        return self._number(sentence, sentence)
+
+    def of_reason(self, reason: str) -> str:
+        """The superscript of a reason; those of suspect runs that differ in numbers alone share it."""
+        return self._number(shape(reason), reason)
+
+    def _number(self, key: str, sentence: str) -> str:
+        self._sentences.setdefault(key, []).append(sentence)
+        found = list(self._sentences).index(key) + 1
         return str(found).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
     def lines(self) -> list[Text]:
         """The notes as they stand below the table."""
-        return [Text(f"{found} {sentence}", style="dim") for sentence, found in self._numbers.items()]
+        return [
+            Text(f"{number} {one_sentence(alike)}", style="dim")
+            for number, alike in enumerate(self._sentences.values(), start=1)
+        ]
 
 
 def bar(value: float | None, largest: float, *, cells: int = BAR_CELLS) -> str:
@@ -83,7 +95,7 @@ def state_text(counts: Iterable[int], measurements: Sequence[Measurement], notes
     state = Text("/".join(str(count) for count in dict.fromkeys(counts)))
     state.append(f" {sign}", style=_STYLES[sign])
     # A line of their own: rich would cut off what does not fit behind the mark.
-    numbers = [notes.number(reason) for reason in reasons_of(measurements)]
+    numbers = list(dict.fromkeys(notes.of_reason(reason) for reason in reasons_of(measurements)))
     lines = [numbers[i : i + _NUMBERS_IN_A_LINE] for i in range(0, len(numbers), _NUMBERS_IN_A_LINE)]
     state.append("".join(f"\n{','.join(line)}" for line in lines), style="dim")
     return state

@@ -166,3 +166,23 @@ def test_the_page_has_the_tests_and_their_promises(found: Overview) -> None:
 
 def test_repetitions_are_counted_by_the_runs(found: Overview) -> None:
     assert 3 == found.repetitions
+
+
+def test_doubts_that_differ_in_a_share_are_one_line_with_its_range(tmp_path: Path) -> None:
+    study = synthetic_lmdb_study(tmp_path / "study", repetitions=3)
+    paths = [
+        path
+        for path in sorted((study / "visits").rglob("run.json"))
+        if json.loads(path.read_text())["run"] == "write"
+    ]
+    assert 12 == len(paths)
+    for place, path in enumerate(paths):
+        reason = f"other programs used {11 + place}% of the processors' time or more (limit 10%)"
+        run = json.loads(path.read_text())
+        path.write_text(json.dumps({**run, "validity": "suspect", "validity_reasons": [reason]}))
+    text = " ".join(printed(study, workload="write").split())
+    assert 1 == text.count("other programs used")
+    assert "suspect (write): other programs used 11–22% of the processors' time or more (limit 10%) (" in text
+    assert "more; --json" not in text
+    (document,) = show_document([study], workload="write")["studies"]
+    assert "suspect (write): other programs used 12% of" in json.dumps(document)
