@@ -24,31 +24,35 @@ _NAMING = re.compile(
     r"error|errno|status|code|signal)[\s:#=]*$",
     re.IGNORECASE,
 )
-_PLACE = "\0"
 
 
-def shape(reason: str) -> str:
-    """The same text for all reasons that make one sentence; the reason itself where it is none of a suspect run."""
-    head, colon, rest = reason.partition(": ")
-    if not head.startswith(Trouble.SUSPECT.value) or _PLACE in reason:
-        return reason
-    return f"{head}{colon}{_AMOUNT.sub(lambda found: found[0] if _is_name(found) else _PLACE, rest)}"
+def shape(reason: str) -> tuple[str, ...]:
+    """The text between the amounts, the same for all reasons that make one sentence.
+
+    A reason that is none of a suspect run is its own shape.
+    """
+    return tuple(_parts(reason)[::2])
 
 
 def one_sentence(reasons: Iterable[str]) -> str:
     """Reasons of one shape: each amount that they differ in is a range, from the smallest to the largest."""
-    known = list(dict.fromkeys(reasons))
-    if len(known) == 1:
-        return known[0]
-    found = [[one[0] for one in _AMOUNT.finditer(_rest(reason)) if not _is_name(one)] for reason in known]
-    texts = iter([_range(amounts) for amounts in zip(*found, strict=True)])
-    return "".join(
-        next(texts) if part == _PLACE else part for part in re.split(f"({_PLACE})", shape(known[0]))
-    )
+    columns = zip(*map(_parts, dict.fromkeys(reasons)), strict=True)
+    return "".join(_range(found) if place % 2 else found[0] for place, found in enumerate(columns))
 
 
-def _rest(reason: str) -> str:
-    return reason.partition(": ")[2]
+def _parts(reason: str) -> list[str]:
+    """Text and amount by turns, a text at both ends."""
+    head, colon, rest = reason.partition(": ")
+    if not head.startswith(Trouble.SUSPECT.value):
+        return [reason]
+    parts, end = [f"{head}{colon}"], 0
+    for found in _AMOUNT.finditer(rest):
+        if not _is_name(found):
+            parts[-1] += rest[end : found.start()]
+            parts += [found[0], ""]
+            end = found.end()
+    parts[-1] += rest[end:]
+    return parts
 
 
 def _is_name(found: re.Match[str]) -> bool:

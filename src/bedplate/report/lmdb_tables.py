@@ -76,8 +76,8 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> Entry | Non
 
 def _doubts(found: Overview, run: Run) -> list[Text]:
     """A line for each thing that is to be said of the runs, with the cells that it is said of; of many the first."""
-    reasons: dict[str, list[str]] = {}
-    cells: dict[str, dict[str, None]] = {}
+    reasons: dict[tuple[str, ...], list[str]] = {}
+    cells: dict[tuple[str, ...], dict[str, None]] = {}
     for cell in found.cells.values():
         for reason in reasons_of(found.of(cell.id, run)):
             reasons.setdefault(shape(reason), []).append(reason)

@@ -29,17 +29,17 @@ class Notes:
     """Footnotes in the order in which they come up, each sentence once."""
 
     def __init__(self) -> None:
-        self._sentences: dict[str, list[str]] = {}
+        self._sentences: dict[tuple[str, ...], list[str]] = {}
 
     def number(self, sentence: str) -> str:
         """The superscript of a sentence."""
-        return self._number(sentence, sentence)
+        return self._number((sentence,), sentence)
 
     def of_reason(self, reason: str) -> str:
         """The superscript of a reason; those of suspect runs that differ in numbers alone share it."""
         return self._number(shape(reason), reason)
 
-    def _number(self, key: str, sentence: str) -> str:
+    def _number(self, key: tuple[str, ...], sentence: str) -> str:
         self._sentences.setdefault(key, []).append(sentence)
         found = list(self._sentences).index(key) + 1
         return str(found).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
