@@ -25,6 +25,7 @@ METRICS = {
     "latency": Metric("latency", "ms", Scale.RATIO, Better.LOWER, ""),
     "space": Metric("space", "MiB", Scale.RATIO, Better.LOWER, ""),
     "share": Metric("share", "share", Scale.SHARE, Better.HIGHER, ""),
+    "bad": Metric("bad", "share", Scale.PROPORTION, Better.LOWER, ""),
     "count": Metric("count", "1", Scale.COUNT, Better.LOWER, ""),
 }
 _FIELDS = ("kind", "verdict", "estimate", "low", "high", "confidence", "margin", "n", "paired")
@@ -32,10 +33,12 @@ _MORE_FIELDS = ("smallest", "largest", "more_repetitions", "suspect", "censored"
 
 
 def observed(side: list[list[Any]]) -> dict[int, Observation]:
-    """A side of a case: repetition, value, status, limit, outcome, validity."""
+    """A side of a case: repetition, value, status, limit, outcome, validity, and of k of n [k, n]."""
     return {
-        repetition: Observation(value, Status(status), Outcome(outcome), Validity(validity), limit)
-        for repetition, value, status, limit, outcome, validity in side
+        repetition: Observation(
+            value, Status(status), Outcome(outcome), Validity(validity), limit, tuple(of[0]) if of else None
+        )
+        for repetition, value, status, limit, outcome, validity, *of in side
     }
 
 
@@ -64,6 +67,7 @@ def said(found: Comparison) -> dict[str, Any]:
 def comparison_vectors(count: int = 240) -> dict[str, Any]:
     """Cases with their comparisons alone, and families of them with those together."""
     cases = [_drawn(random.Random(seed)) for seed in range(count)] + _corners()
+    cases += [_counted(random.Random(5000 + seed)) for seed in range(count // 4)]
     families = []
     for seed in range(30):
         chance = random.Random(1000 + seed)
@@ -113,7 +117,7 @@ def heat_map_vectors() -> list[dict[str, Any]]:
 
 
 def _drawn(chance: random.Random) -> dict[str, Any]:
-    metric = chance.choice(list(METRICS))
+    metric = chance.choice([name for name in METRICS if name != "bad"])
     n = chance.choice((1, 2, 3, 3, 5, 5, 8, 20))
     spread = chance.choice((0.002, 0.02, 0.2, 0.45))
     effect = chance.choice((0.0, 0.0, 0.03, 0.1, 0.7)) * chance.choice((1, -1))
@@ -192,6 +196,32 @@ def _corners() -> list[dict[str, Any]]:
         case("tps", plain([1e-300, 1e-300, 2e-300]), plain([1e300, 2e300, 1e300])),
         case("tps", [], plain([1.0, 2.0, 3.0])),
     ]
+
+
+def _counted(chance: random.Random) -> dict[str, Any]:
+    """k of n in one recording or several, from none to all, some that scatter by more than counting explains."""
+    n, cuts = chance.choice((1, 1, 2, 3, 5)), chance.choice((3, 12, 45, 150, 600))
+    scatter = chance.choice((0.0, 0.0, 0.3))
+
+    def side(share: float) -> list[list[Any]]:
+        rows: list[list[Any]] = []
+        for repetition in range(1, n + 1):
+            true = min(1.0, max(0.0, share + chance.uniform(-scatter, scatter)))
+            bad = sum(chance.random() < true for _ in range(cuts))
+            doubt = Validity.SUSPECT if chance.random() < 0.05 else Validity.VALID
+            known = (Status.MEASURED.value, None, Outcome.COMPLETED.value, doubt.value)
+            rows.append([repetition, bad / cuts, *known, [bad, cuts]])
+        return rows
+
+    shares = chance.choice(((0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.2, 0.3), (0.0, 0.1), (0.9, 0.3)))
+    return {
+        "metric": "bad",
+        "baseline": side(shares[0]),
+        "contender": side(shares[1]),
+        "margin": chance.choice((0.05, 0.05, 0.2, None)),
+        "confidence": chance.choice((0.95, 0.95, 0.99)),
+        "shares_repetitions": chance.random() > 0.3,
+    }
 
 
 def written(vectors: Any) -> str:

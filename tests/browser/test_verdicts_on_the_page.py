@@ -6,11 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.page_vectors import GOLDEN
+from tests.synthetic_power_cuts import power_cut_study
 from tests.synthetic_study import Recipe, write_study
 
 from bedplate.report.build import build_report
+from bedplate.report.compared import Question, answer
+from bedplate.report.counted_share import BAD_SHARE
+from bedplate.report.overview import overview
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +26,7 @@ pytestmark = pytest.mark.browser
 
 COMPARED = """vectors => {
   const { verdicts } = bedplate;
-  const side = rows => new Map(rows.map(([repetition, value, status, limit, outcome, validity]) => [repetition, { value, status, limit, outcome, validity }]));
+  const side = rows => new Map(rows.map(([repetition, value, status, limit, outcome, validity, of]) => [repetition, { value, status, limit, outcome, validity, of: of ?? null }]));
   const made = vectors.cases.map(one => verdicts.compare(side(one.baseline), side(one.contender), vectors.metrics[one.metric],
     { margin: one.margin, confidence: one.confidence, sharesRepetitions: one.shares_repetitions }));
   const says = (found, more) => ({ ...found, p_value: verdicts.pValue(found), more_repetitions: more ? verdicts.moreRepetitions(found) : undefined });
@@ -77,3 +82,36 @@ def test_the_page_averages_maps_as_python_does(browser: Browser, report: Path) -
         assert expected["ends"] == made["ends"]
         values = {f"{row}/{column}": value for row, column, value in expected["average"]}
         assert values == pytest.approx(dict(made["average"]), rel=1e-9)
+
+
+def test_shares_of_cuts_are_told_from_one_recording(browser: Browser, tmp_path: Path) -> None:
+    study = power_cut_study(tmp_path / "study", refused="xfs")
+    build_report([study], tmp_path / "report.html")
+    question = Question("type=ext4 barrier=yes", "type=ext4 barrier=no", metrics=(BAD_SHARE,))
+    (expected,) = answer([overview(study)], question).compared
+    cells = list(overview(study).cells)
+    sides = [cells.index(side.cell) for side in (expected.pair.baseline, expected.pair.contender)]
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        page.evaluate(
+            f"""bedplate.choice.change({{ run: bedplate.document.runs.findIndex((one) => one.kind === "power_cut"),
+                metric: bedplate.data.metricOf.get("{BAD_SHARE}"), baseline: {sides[0]}, contender: {sides[1]} }})"""
+        )
+        row = page.locator("#compare-table tbody tr")
+        expect(row).to_have_count(1)
+        expect(row.locator(".judged")).to_have_text(expected.comparison.verdict.value)
+        expect(row).to_contain_text("30 of 30 beside 0 of 30, the cuts of one recording")
+        expect(row.locator(".figure")).to_have_text("+1.000")
+        assert expected.comparison.low is not None
+        expect(row).to_contain_text(f"+{expected.comparison.low:.4f} to +1.000")
+        expect(page.locator("#compare-note")).to_contain_text("The figure is contender − baseline")
+        # A refused verdict is suspect: nothing is held against it.
+        page.evaluate(f"bedplate.choice.change({{ contender: {cells.index(_cell_of(study, 'xfs'))} }})")
+        expect(row.locator(".judged")).to_have_text("cannot tell")
+        expect(row).to_contain_text("1 suspect runs are left out")
+        assert [] == found.complaints
+
+
+def _cell_of(study: Path, filesystem: str) -> str:
+    cells = overview(study).study.schedule.cells
+    return next(name for name, cell in cells.items() if cell.filesystem.type == filesystem)

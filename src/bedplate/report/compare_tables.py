@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from bedplate.report.overview import CellFacts
     from bedplate.report.selection import Candidate
     from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.proportions import Counted
 
 _BAR_COLUMNS = 13
 _ALONE_SHOWN = 5
+_SHARES = (Scale.PROPORTION, Scale.SHARE)
 _STYLES = {
     Verdict.FASTER: "green",
     Verdict.SLOWER: "red",
@@ -104,8 +106,10 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
             f"+n: so many more repetitions would tell with a chance of {CHANCE:.0%}, were the ratio found the true "
             f"one; none is given beyond {REPETITIONS_MAX} in all."
         )
-    elif waiting:
+    elif any(c.pooled is None for c in waiting):
         sentences.append(f"No number of repetitions up to {REPETITIONS_MAX} promises to tell the others.")
+    if any(c.pooled is not None for c in waiting):
+        sentences.append("Of shares of cuts more cuts tell smaller differences: `points` in the plan.")
     suspect = sum(each.comparison.suspect for each in found.compared)
     if suspect:
         runs = "value of a suspect run is" if suspect == 1 else "values of suspect runs are"
@@ -139,7 +143,11 @@ def condition_sentence(found: Answer, condition: Condition) -> str:
     """Of how many comparisons the condition holds, and the exit code that follows."""
     truths = [truth(condition, each) for each in found.compared]
     counts = ", ".join(f"{word.value} {truths.count(word)}" for word in Truth if word in truths)
-    return f"{condition.word} {100 * condition.share:g} %: {counts} of {len(truths)}; exit code {exit_status(truths)}"
+    amount = f"{100 * condition.share:g} %"
+    if all(each.comparison.metric.scale in _SHARES for each in found.compared):
+        # Of a share the condition means points, as the margin does: it may be zero, and has no ratio.
+        amount = f"{100 * condition.share:g} points"
+    return f"{condition.word} {amount}: {counts} of {len(truths)}; exit code {exit_status(truths)}"
 
 
 def verdict_words(found: Compared) -> str:
@@ -254,11 +262,18 @@ def _verdict(each: Compared, notes: Notes) -> Text:
     text = Text(words, style="dim" if plain else _STYLES[comparison.verdict])
     numbers = [notes.number(sentence) for sentence in _footnotes(each)]
     text.append(",".join(numbers), style="dim")
-    counts = f"n {comparison.n}"
+    pooled = comparison.pooled
+    counts = (
+        f"n {comparison.n}" if pooled is None else "\n".join(map(_of, (pooled.contender, pooled.baseline)))
+    )
     if comparison.more_repetitions is not None:
         counts += f", +{comparison.more_repetitions}"
     text.append(f"\n{counts}", style="dim")
     return text
+
+
+def _of(counted: Counted) -> str:
+    return f"{counted[0]} of {counted[1]}"
 
 
 def _footnotes(each: Compared) -> list[str]:
@@ -328,6 +343,15 @@ def _compared_document(found: Answer, each: Compared, condition: Condition | Non
         "reasons": list(comparison.reasons),
         "notes": list(each.notes),
         "n": comparison.n,
+        "counted": None
+        if comparison.pooled is None
+        else {
+            side: {"bad": counts[0], "cuts": counts[1]}
+            for side, counts in (
+                ("baseline", comparison.pooled.baseline),
+                ("contender", comparison.pooled.contender),
+            )
+        },
         "paired": comparison.paired,
         "more_repetitions": comparison.more_repetitions,
         "suspect": comparison.suspect,

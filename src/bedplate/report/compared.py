@@ -290,7 +290,7 @@ def _compared(
         )
     medians = [summarise(side.values(), METRICS[asked.metric].scale).median for side in seen]
     notes = [note for fact in facts for note in fact.notes if "not comparable" not in note]
-    notes += _words_about_nodes(overviews, pair, asked, found)
+    notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
     promises = [durability_words(fact.durability) for fact in facts]
     if promises[0] != promises[1]:
         notes.append(
@@ -305,6 +305,18 @@ def _compared(
         incomparable=incomparable,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _words_about_counts(found: Comparison) -> Iterable[str]:
+    """Of what k of n speaks: cuts of one recording share what happened in it."""
+    if found.pooled is None:
+        return
+    if found.pooled.within is not None:
+        yield f"the cuts of {found.n} recordings each; the interval is the wider of that of the cuts and that of the recordings"
+    elif found.n == 1:
+        yield "the cuts of one recording; how recordings of the same cell differ is not in the interval"
+    else:
+        yield f"the cuts of {found.n} recordings each; how recordings differ is not in the interval"
 
 
 def _words_about_nodes(

@@ -12,6 +12,7 @@ from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.raw import FIO
 from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.report.counted_share import counted_share
 from bedplate.report.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
@@ -124,7 +125,8 @@ class Measurement:
         found = self.figure(metric, phase, item)
         status = found.status if found else Status.ABSENT
         limit = found.limit if found else None
-        return Observation(self.value(metric, phase, item), status, self.outcome, self.validity, limit)
+        of = counted_share(self, metric, phase, item)
+        return Observation(self.value(metric, phase, item), status, self.outcome, self.validity, limit, of)
 
 
 @dataclass(frozen=True)

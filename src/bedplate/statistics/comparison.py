@@ -2,7 +2,8 @@
 
 Positive figures (scale `ratio`) are compared as a ratio contender / baseline of geometric means, by
 logarithms; proportions, shares and counts as a difference of means, as they may be zero. Both are made
-within each repetition that the two have in common (see `estimation`).
+within each repetition that the two have in common (see `estimation`). What is k of n is pooled over these
+repetitions, and has an interval from the first one on (see `pooled_shares`).
 
 The verdict is read from the interval and from nothing else: `faster` or `slower` (`higher` or `lower`
 for what is no speed) where the interval leaves out equality, `same` where it lies within the margin,
@@ -32,11 +33,13 @@ from bedplate.statistics.estimation import (
     paired,
     unpaired,
 )
+from bedplate.statistics.pooled_shares import PooledShares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.statistics.estimation import FloatArray
+    from bedplate.statistics.proportions import Counted
     from bedplate.statistics.summary import Observation
 
 CONFIDENCE = 0.95
@@ -77,7 +80,7 @@ class Comparison:
     that are left out as such, `censored` those that count as their limit. `more_repetitions` would
     tell, with a chance of `CHANCE`, were the estimate true; None with a verdict, without an interval and
     beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
-    the scale of the arithmetic (natural logarithms for ratios). `open_side` is 1 where the true figure may
+    the scale of the arithmetic (natural logarithms for ratios), or the counts of two k of n. `open_side` is 1 where the true figure may
     lie any way above, -1 below, 0 otherwise.
     """
 
@@ -97,7 +100,7 @@ class Comparison:
     suspect: int = 0
     censored: int = 0
     reasons: tuple[str, ...] = ()
-    basis: Estimate | None = None
+    basis: Estimate | PooledShares | None = None
     open_side: int = 0
 
     @property
@@ -105,6 +108,11 @@ class Comparison:
         """True where the interval leaves out equality, whatever the verdict."""
         equal = 1.0 if self.kind is Kind.RATIO else 0.0
         return (self.low is not None and self.low > equal) or (self.high is not None and self.high < equal)
+
+    @property
+    def pooled(self) -> PooledShares | None:
+        """The counts behind it, where the figure is k of n."""
+        return self.basis if isinstance(self.basis, PooledShares) else None
 
     @property
     def p_value(self) -> float | None:
@@ -135,7 +143,7 @@ def compare(
     `shares_repetitions` is False for two studies, whose repetitions have nothing in common. `margin` is a
     share for ratios (0.05 is a factor of 1.05 either way), points for shares (0.05 is five points of a
     hundred), and not used for counts; None judges no sameness. With fewer than three repetitions there is a
-    description and no verdict. ValueError for a margin or confidence that is none.
+    description and no verdict, except of k of n. ValueError for a margin or confidence that is none.
     """
     if not 0 < confidence < 1 or (margin is not None and not 0 <= margin < math.inf):
         raise ValueError(f"confidence {confidence} must lie between 0 and 1, margin {margin} at or above 0")
@@ -204,7 +212,31 @@ def _is_suspect(observed: Observation) -> bool:
     return _has_value(observed) and observed.validity is Validity.SUSPECT
 
 
+def _pooled(found: Comparison, sides: Sequence[Sequence[Counted]]) -> Comparison:
+    """Two k of n, each given by repetition."""
+    totals = [(sum(k for k, _ in side), sum(n for _, n in side)) for side in sides]
+    first, second = (np.array([k / n for k, n in side], dtype=np.float64) for side in sides)
+    within = None
+    if found.n >= REPETITIONS_MIN:
+        within = paired(first, second) if found.paired else unpaired(first, second)
+    basis = PooledShares(totals[0], totals[1], within)
+    each = second - first if found.paired else None
+    return at_confidence(
+        replace(
+            found,
+            estimate=basis.mean,
+            smallest=None if each is None else float(each.min()),
+            largest=None if each is None else float(each.max()),
+            basis=basis,
+        ),
+        found.confidence,
+    )
+
+
 def _compared(found: Comparison, baseline: list[Observation], contender: list[Observation]) -> Comparison:
+    counts = [[o.of for o in side if o.of is not None] for side in (baseline, contender)]
+    if [len(side) for side in counts] == [len(baseline), len(contender)]:
+        return _pooled(found, counts)
     capped, reasons, open_side = _capped(baseline, contender)
     first, second = capped
     if found.kind is Kind.RATIO and min(*first, *second) <= 0:
@@ -283,7 +315,8 @@ def is_speed(metric: Metric) -> bool:
 def _more_repetitions(found: Comparison) -> int | None:
     """How many more would tell, if what was found is what is."""
     basis = found.basis
-    if basis is None or float(basis.error) <= 0:
+    # Of k of n more may be counted in one repetition as well, so that no number of them is named.
+    if not isinstance(basis, Estimate) or float(basis.error) <= 0:
         # Repetitions that all agree, and tell nothing: more of the same tell nothing either.
         return None
     counts = np.arange(basis.n + 1, REPETITIONS_MAX + 1, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Intervals for k of n and for counts, which have no logarithm at zero and no normal error near it.
+"""Intervals for k of n, which has no logarithm at zero and no normal error near it, and for two of them.
 
 Exact ones, that never cover less than they say, as n is small here (a dozen power cuts) and a promise
 of durability must not be better than its evidence.
@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from scipy.special import betaincinv, gammaincinv
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincinv
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    # k of n: how often it happened, and of how many.
+    Counted: TypeAlias = tuple[int, int]
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Interval:
-    """`estimate` between `low` and `high`; the upper bound is infinite where nothing bounds it."""
+    """`estimate` between `low` and `high`."""
 
     estimate: float
     low: float
@@ -33,22 +41,8 @@ def proportion(successes: int, trials: int, *, confidence: float = CONFIDENCE) -
     return Interval(successes / trials, low, high)
 
 
-def rate(events: int, exposure: float, *, confidence: float = CONFIDENCE) -> Interval:
-    """Events per unit of exposure, such as per hour (Garwood 1936, Biometrika 28; Poisson).
-
-    For rare events that come alone. Events that come in bursts scatter more than this says: compare those by
-    repetition. ValueError for a negative count and an exposure that is not positive.
-    """
-    if events < 0 or not 0 < exposure < math.inf:
-        raise ValueError(f"{events} events in {exposure} are no rate; a count is not negative, time passes")
-    tail = (1 - confidence) / 2
-    low = float(gammaincinv(events, tail)) if events else 0.0
-    high = float(gammaincinv(events + 1, 1 - tail))
-    return Interval(events / exposure, low / exposure, high / exposure)
-
-
 def proportion_difference(
-    baseline: tuple[int, int], contender: tuple[int, int], *, confidence: float = CONFIDENCE
+    baseline: Counted, contender: Counted, *, confidence: float = CONFIDENCE
 ) -> Interval:
     """Contender - baseline of two k of n, as shares.
 
@@ -61,24 +55,53 @@ def proportion_difference(
     return Interval(second.estimate - first.estimate, second.low - first.high, second.high - first.low)
 
 
-def rate_ratio(
-    baseline: tuple[int, float], contender: tuple[int, float], *, confidence: float = CONFIDENCE
-) -> Interval:
-    """Contender / baseline of two rates, each (events, exposure).
+def p_difference(baseline: Counted, contender: Counted) -> float:
+    """1 - the confidence at which the interval of the difference touches 0; 1 where the two shares are equal.
 
-    Given their sum, the contender's events are binomial (Przyborowski & Wilenski 1940, Biometrika 31), so
-    Clopper and Pearson's bounds apply. Without a single event the ratio may be anything: the estimate is
-    NaN, the interval from 0 to infinity.
+    Below 0.5 it is never less than the p-value of Fisher's exact test of the same table, which asks less: whether the
+    two differ, and not by how much.
     """
-    events, exposure = contender
-    before, time = baseline
-    if min(events, before) < 0 or not (0 < exposure < math.inf and 0 < time < math.inf):
-        raise ValueError(f"{baseline} and {contender} are no rates; a count is not negative, time passes")
-    if events + before == 0:
-        return Interval(math.nan, 0.0, math.inf)
-    share = proportion(events, events + before, confidence=confidence)
-    low, middle, high = (
-        math.inf if part >= 1 else part / (1 - part) * time / exposure
-        for part in (share.low, share.estimate, share.high)
-    )
-    return Interval(middle, low, high)
+    estimate = contender[0] / contender[1] - baseline[0] / baseline[1]
+    if estimate == 0:
+        return 1.0
+    upper, lower = (baseline, contender) if estimate > 0 else (contender, baseline)
+    return _p_below(upper, lower, 0.0)
+
+
+def p_same(baseline: Counted, contender: Counted, margin: float) -> float:
+    """1 - the confidence at which the interval of the difference begins to reach beyond ±margin."""
+    return max(_p_below(baseline, contender, margin), _p_below(contender, baseline, margin))
+
+
+def _p_below(upper: Counted, lower: Counted, shift: float) -> float:
+    """1 - the confidence up to which the upper bound of one share lies at most `shift` above the lower one of the other.
+
+    Both bounds leave the same tail t outside. The lower one is the share x under which so many or more are as likely
+    as t, the upper one is x + shift, under which so few or fewer are: one equation in x.
+    """
+    if shift >= 1:
+        return 0.0
+    # A bound that is 0 or 1 is so at any confidence.
+    if lower[0] == 0:
+        tail = 1.0 if upper[0] == upper[1] else _at_most(upper, shift)
+    elif upper[0] == upper[1]:
+        tail = _at_least(lower, 1 - shift)
+    else:
+
+        def miss(x: float) -> float:
+            return _at_least(lower, x) - _at_most(upper, x + shift)
+
+        tail = _at_least(lower, brentq(miss, 0.0, 1 - shift, xtol=1e-200, rtol=1e-15))
+    return 4 * tail * (1 - tail) if tail < 0.5 else 1.0
+
+
+def _at_least(counted: Counted, share: float) -> float:
+    """The chance of k or more of n; k is 1 at least."""
+    k, n = counted
+    return float(betainc(k, n - k + 1, share))
+
+
+def _at_most(counted: Counted, share: float) -> float:
+    """The chance of k or fewer of n; k is below n."""
+    k, n = counted
+    return float(betainc(n - k, k + 1, 1 - share))

@@ -49,7 +49,8 @@ class SummaryKey(NamedTuple):
 class Observation:
     """One metric of one run as it was found. `value` is None unless it was measured.
 
-    `limit` is where a censored value was cut off, in the metric's unit.
+    `limit` is where a censored value was cut off, in the metric's unit. `of` is (k, n) where the value is k of n that
+    were counted one by one.
     """
 
     value: float | None
@@ -57,6 +58,7 @@ class Observation:
     outcome: Outcome = Outcome.COMPLETED
     validity: Validity = Validity.VALID
     limit: float | None = None
+    of: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

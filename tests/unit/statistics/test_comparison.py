@@ -15,7 +15,8 @@ from scipy import stats
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.comparison import CHANCE, Comparison, Kind, Verdict, at_confidence, compare
-from bedplate.statistics.estimation import of_differences, paired, unpaired
+from bedplate.statistics.estimation import Estimate, of_differences, paired, unpaired
+from bedplate.statistics.proportions import p_difference, proportion_difference
 from bedplate.statistics.summary import Observation
 
 TPS = Metric("tps", "1/s", Scale.RATIO, Better.HIGHER, "transactions per second")
@@ -23,6 +24,7 @@ TIME = Metric("query_s", "s", Scale.RATIO, Better.LOWER, "time of a query")
 SIZE = Metric("size_mib", "MiB", Scale.RATIO, Better.LOWER, "size on disk")
 HITS = Metric("hit_ratio", "share", Scale.PROPORTION, Better.HIGHER, "blocks found")
 FAILURES = Metric("transactions_failed", "1", Scale.COUNT, Better.LOWER, "failed transactions")
+BAD = Metric("power_cut_bad_share", "share", Scale.PROPORTION, Better.LOWER, "bad cuts / cuts")
 POSITIVE = st.floats(min_value=1e-3, max_value=1e6)
 
 
@@ -184,6 +186,66 @@ def test_proportions_are_compared_as_a_difference_and_may_be_one() -> None:
     assert found.estimate == pytest.approx(-0.2)
 
 
+def counted(*found: tuple[int, int], validity: Validity = Validity.VALID) -> dict[int, Observation]:
+    return {
+        repetition: Observation(k / n, validity=validity, of=(k, n))
+        for repetition, (k, n) in enumerate(found, 1)
+    }
+
+
+def test_k_of_n_is_told_from_a_single_recording() -> None:
+    found = compare(counted((0, 45)), counted((12, 45)), BAD)
+    assert (Kind.DIFFERENCE, Verdict.HIGHER, 1) == (found.kind, found.verdict, found.n)
+    assert found.estimate == pytest.approx(12 / 45)
+    assert found.p_value == p_difference((0, 45), (12, 45))
+    assert Verdict.LOWER is compare(counted((12, 45)), counted((0, 45)), BAD).verdict
+    few = compare(counted((8, 45)), counted((12, 45)), BAD)
+    assert (Verdict.CANNOT_TELL, 1, True) == seen(few)
+    assert few.more_repetitions is None
+    assert Verdict.SAME is compare(counted((0, 112)), counted((0, 112)), BAD).verdict
+
+
+def test_k_of_n_is_pooled_over_the_repetitions_that_both_have() -> None:
+    found = compare(counted((1, 20), (3, 30)), counted((9, 20), (20, 30), (30, 30)), BAD)
+    assert found.pooled is not None
+    assert ((4, 50), (29, 50), None) == (
+        found.pooled.baseline,
+        found.pooled.contender,
+        found.pooled.within,
+    )
+    apart = compare(counted((1, 20)), counted((9, 20), (20, 30)), BAD, shares_repetitions=False)
+    assert apart.pooled is not None
+    assert ((1, 20), (29, 50)) == (apart.pooled.baseline, apart.pooled.contender)
+    doubted = compare(counted((1, 20)), counted((9, 20), validity=Validity.SUSPECT), BAD)
+    assert (None, 1, None) == (doubted.estimate, doubted.suspect, doubted.p_value)
+
+
+def test_of_three_recordings_the_wider_interval_counts() -> None:
+    steady = compare(counted(*[(0, 30)] * 3), counted(*[(30, 30)] * 3), BAD)
+    exact = proportion_difference((0, 90), (90, 90))
+    assert (steady.low, steady.high) == (exact.low, exact.high)
+    first, second = ((1, 30), (2, 30), (0, 30)), ((30, 30), (1, 30), (9, 30))
+    scattered = compare(counted(*first), counted(*second), BAD)
+    assert p_difference((3, 90), (40, 90)) < 1e-5
+    assert (Verdict.CANNOT_TELL, 3, True) == seen(scattered)
+    shares = [np.array([k / n for k, n in side]) for side in (first, second)]
+    assert scattered.p_value == pytest.approx(stats.ttest_rel(shares[1], shares[0]).pvalue)
+
+
+def test_recordings_that_differ_by_more_than_counting_explains_make_no_false_verdicts() -> None:
+    generator = np.random.default_rng(11)
+    wrong = naive = 0
+    for _ in range(400):
+        shares = generator.beta(0.9, 2.1, (2, 3))
+        first, second = ([(int(k), 40) for k in generator.binomial(40, side)] for side in shares)
+        found = compare(counted(*first), counted(*second), BAD, margin=None)
+        wrong += found.verdict is not Verdict.CANNOT_TELL
+        totals = [(sum(k for k, _ in side), 120) for side in (first, second)]
+        naive += p_difference(totals[0], totals[1]) <= 0.05
+    assert wrong <= 0.05 * 400
+    assert naive > 0.3 * 400
+
+
 def test_counts_may_be_zero_and_are_never_same_by_a_margin() -> None:
     nothing = compare(by_repetition(0, 0, 0), by_repetition(0, 0, 0), FAILURES)
     assert (Verdict.CANNOT_TELL, 0.0, None) == (nothing.verdict, nothing.estimate, nothing.margin)
@@ -199,7 +261,7 @@ def test_how_many_more_would_tell_is_what_the_simulation_says() -> None:
     found = compare(by_repetition(*first), by_repetition(112, 105, 116), TPS)
     assert Verdict.CANNOT_TELL is found.verdict
     assert found.more_repetitions is not None
-    assert found.basis is not None
+    assert isinstance(found.basis, Estimate)
     deviation = float(found.basis.error) * math.sqrt(3)
 
     def told(n: int) -> float:
@@ -261,7 +323,7 @@ def test_the_unit_is_of_no_account(pairs: list[tuple[float, float]], factor: flo
     scaled = sides([(a * factor, b * factor) for a, b in pairs])
     found, again = compare(first, second, TPS), compare(*scaled, TPS)
     # Where all differences are equal to rounding, its last digits are all the scatter there is.
-    assume(found.basis is not None and float(found.basis.error) > 1e-6)
+    assume(isinstance(found.basis, Estimate) and float(found.basis.error) > 1e-6)
     assert found.estimate == pytest.approx(again.estimate)
     assert found.low == pytest.approx(again.low, rel=1e-4)
 

@@ -29,6 +29,8 @@ def test_every_verdict_is_among_them() -> None:
     stored = json.loads((GOLDEN / "comparisons.json").read_text(encoding="utf-8"))
     verdicts = {case["expected"]["verdict"] for case in stored["cases"]}
     assert {"faster", "slower", "higher", "lower", "same", "cannot tell"} == verdicts
+    counted = {case["expected"]["verdict"] for case in stored["cases"] if case["metric"] == "bad"}
+    assert {"higher", "lower", "same", "cannot tell"} == counted
     assert any(case["expected"]["open_side"] for case in stored["cases"])
     assert any(case["expected"]["more_repetitions"] for case in stored["cases"])
 

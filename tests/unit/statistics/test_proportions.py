@@ -1,8 +1,6 @@
-"""k of n and counts: exact bounds against scipy's and against every outcome there is."""
+"""k of n: exact bounds against scipy's and against every outcome there is."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bedplate.statistics.proportions import proportion, proportion_difference, rate, rate_ratio
+from bedplate.statistics.proportions import p_difference, p_same, proportion, proportion_difference
 
 
 @settings(deadline=None)
@@ -58,39 +56,56 @@ def test_all_against_none_differs_and_three_do_not_suffice() -> None:
     assert proportion_difference((0, 3), (2, 3)).low < 0
 
 
-@pytest.mark.parametrize("events", [0, 1, 7, 250])
-def test_a_rate_has_the_bounds_of_the_poisson_distribution(events: int) -> None:
-    interval = rate(events, 2.0)
-    low, high = interval.low * 2, interval.high * 2
-    assert stats.poisson.cdf(events, high) == pytest.approx(0.025)
-    if events:
-        assert stats.poisson.sf(events - 1, low) == pytest.approx(0.025)
-    else:
-        assert 0.0 == low
-
-
-def test_a_ratio_of_rates_counts_the_exposure() -> None:
-    assert rate_ratio((10, 1.0), (10, 2.0)).estimate == pytest.approx(0.5)
-    interval = rate_ratio((0, 1.0), (8, 1.0))
-    assert math.inf == interval.estimate == interval.high
-    assert interval.low > 1
-    nothing = rate_ratio((0, 1.0), (0, 1.0))
-    assert math.isnan(nothing.estimate)
-    assert (0.0, math.inf) == (nothing.low, nothing.high)
+_TABLES = st.tuples(st.integers(1, 40), st.integers(1, 40)).flatmap(
+    lambda sizes: st.tuples(
+        st.tuples(st.integers(0, sizes[0]), st.just(sizes[0])),
+        st.tuples(st.integers(0, sizes[1]), st.just(sizes[1])),
+    )
+)
+Counted = tuple[int, int]
 
 
 @settings(deadline=None)
-@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.1, 10), st.floats(0.1, 10))
-def test_a_ratio_of_rates_turned_round_is_its_reciprocal(a: int, b: int, s: float, t: float) -> None:
-    forth, back = rate_ratio((a, s), (b, t)), rate_ratio((b, t), (a, s))
-    if forth.low > 0:
-        assert back.high == pytest.approx(1 / forth.low, rel=1e-6)
-    else:
-        assert math.inf == back.high
+@given(_TABLES)
+def test_a_p_value_is_where_the_interval_touches_zero(table: tuple[Counted, Counted]) -> None:
+    found = p_difference(*table)
+    assert found == pytest.approx(p_difference(table[1], table[0]), rel=1e-9)
+    if 1e-10 < found < 1:
+        for chance, told in ((found * 1.001, True), (found * 0.999, False)):
+            interval = proportion_difference(*table, confidence=1 - min(chance, 0.999999))
+            assert told == (interval.low > 0 or interval.high < 0)
 
 
-def test_what_is_no_rate_is_refused() -> None:
-    with pytest.raises(ValueError, match="are no rate"):
-        rate(1, 0.0)
-    with pytest.raises(ValueError, match="are no rates"):
-        rate_ratio((-1, 1.0), (1, 1.0))
+@settings(deadline=None)
+@given(_TABLES, st.sampled_from((0.01, 0.05, 0.3)))
+def test_a_p_value_is_where_the_interval_reaches_the_margin(
+    table: tuple[Counted, Counted], margin: float
+) -> None:
+    found = p_same(*table, margin)
+    assert found == pytest.approx(p_same(table[1], table[0], margin), rel=1e-9)
+    if 1e-10 < found < 0.999:
+        for chance, same in ((found * 1.001, True), (found * 0.999, False)):
+            interval = proportion_difference(*table, confidence=1 - chance)
+            assert same == (interval.low >= -margin and interval.high <= margin)
+
+
+@settings(deadline=None)
+@given(_TABLES)
+def test_what_differs_differs_by_fishers_exact_test_as_well(table: tuple[Counted, Counted]) -> None:
+    found = p_difference(*table)
+    (a, m), (b, n) = table
+    fisher = float(stats.fisher_exact([[a, m - a], [b, n - b]]).pvalue)
+    assert found >= min(fisher, 0.5) - 1e-12
+
+
+def test_ten_bad_cuts_beside_none_are_told_of_thirty_as_of_two_hundred() -> None:
+    for cuts in (30, 45, 112, 200):
+        assert p_difference((0, cuts), (10, cuts)) <= 0.05 < p_difference((0, cuts), (9, cuts))
+    # Every cut bad beside none, so many that a chance computed as 1 - x would be 0.
+    assert 0 < p_difference((0, 112), (112, 112)) < 1e-30
+
+
+def test_none_beside_none_is_the_same_only_of_many() -> None:
+    assert p_same((0, 45), (0, 45), 0.05) > 0.05 > p_same((0, 112), (0, 112), 0.05)
+    assert 1.0 == p_same((0, 45), (45, 45), 0.05)
+    assert 0.0 == p_same((0, 45), (45, 45), 1.0)

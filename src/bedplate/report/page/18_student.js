@@ -1,5 +1,6 @@
 "use strict";
 // The distributions that verdicts stand on: Student's t, the normal one, and the inverse of the incomplete gamma.
+// The binomial one is the incomplete beta function.
 // Pure arithmetic, for whole degrees of freedom from 1 on; a test holds it together with SciPy.
 //
 // Continued fractions (DLMF 8.17.22, 8.9.2) are evaluated from the front by Lentz's method (Thompson & Barnett
@@ -117,5 +118,5 @@ bedplate.student = (() => {
     return x < 0 ? 0.5 - half : 0.5 + half;
   };
 
-  return { beyond, quantile, gammaQuantile, normal };
+  return { beta, beyond, quantile, gammaQuantile, normal };
 })();

@@ -3,10 +3,11 @@
 // Pure; the vectors of tests/golden/statistics hold the two together.
 //
 // A side is a map from repetition to {value, limit, status, outcome, validity}. The verdict is read from the interval
-// and from nothing else; suspect runs are left out, fewer than three repetitions are described and not judged.
+// and from nothing else; suspect runs are left out, fewer than three repetitions are described and not judged, except of
+// what is k of n (`of`), which is pooled over the repetitions.
 
 bedplate.verdicts = (() => {
-  const { student } = bedplate;
+  const { shares, student } = bedplate;
   const MARGIN = 0.05;
   const CONFIDENCE = 0.95;
   const RATE = 0.05;
@@ -51,10 +52,21 @@ bedplate.verdicts = (() => {
     return larger === (metric.better === "higher") ? "faster" : "slower";
   };
 
+  const students = ({ mean: middle, error, degrees }, confidence) => {
+    const half = student.quantile(degrees, 1 - confidence) * error;
+    return [middle - half, middle + half];
+  };
+  // Of pooled counts from the lower one of both lower ends to the upper one of both upper ends.
+  const intervalOf = (basis, confidence) => {
+    if (!basis.pooled) return students(basis, confidence);
+    const exact = shares.exact(...basis.pooled, confidence);
+    const within = basis.within ? students(basis.within, confidence) : exact;
+    return [Math.min(exact[0], within[0]), Math.max(exact[1], within[1])];
+  };
+
   const atConfidence = (found, confidence) => {
     if (!found.basis) return { ...found, confidence };
-    const half = student.quantile(found.basis.degrees, 1 - confidence) * found.basis.error;
-    const ends = [found.basis.mean - half, found.basis.mean + half].map((end) => takenBack(found.kind, end));
+    const ends = intervalOf(found.basis, confidence).map((end) => takenBack(found.kind, end));
     const judged = { ...found, confidence, low: found.open_side < 0 ? null : ends[0], high: found.open_side > 0 ? null : ends[1] };
     return { ...judged, verdict: verdict(judged) };
   };
@@ -79,7 +91,21 @@ bedplate.verdicts = (() => {
     return { mean: mean(second) - mean(first), error, degrees: n - 1, n };
   };
 
+  // Two k of n, each by repetition.
+  const pooled = (found, sides) => {
+    const totals = sides.map((side) => [0, 1].map((place) => sum(side.map(({ of }) => of[place]))));
+    const [first, second] = sides.map((side) => side.map(({ of }) => shares.of(of)));
+    const each = found.paired ? second.map((value, i) => value - first[i]) : null;
+    const within = found.n >= REPETITIONS_MIN ? estimated(first, second, found.paired) : null;
+    const difference = shares.of(totals[1]) - shares.of(totals[0]);
+    return atConfidence({
+      ...found, estimate: difference, smallest: each ? Math.min(...each) : null, largest: each ? Math.max(...each) : null,
+      basis: { pooled: totals, within, mean: difference },
+    }, found.confidence);
+  };
+
   const compared = (found, sides) => {
+    if (sides.flat().every((one) => one.of)) return pooled(found, sides);
     const { values, reasons, open } = capped(sides);
     if (isRatio(found) && Math.min(...values.flat()) <= 0) return { ...found, reasons: ["a value is not positive, and has no logarithm to compare"] };
     const [first, second] = isRatio(found) ? values.map((side) => side.map(Math.log)) : values;
@@ -118,15 +144,25 @@ bedplate.verdicts = (() => {
   // Distance / error, infinite where there is no error, 0 where there is neither.
   const standardised = (distance, error) => (distance === 0 ? 0 : distance / error);
 
+  const pDifference = (basis) => {
+    if (!basis.pooled) return student.beyond(basis.degrees, Math.abs(standardised(basis.mean, basis.error)));
+    const exact = shares.pDifference(...basis.pooled);
+    if (!basis.within) return exact;
+    return basis.mean * basis.within.mean <= 0 ? 1 : Math.max(exact, pDifference(basis.within));
+  };
+  const pSame = (basis, margin) => {
+    if (basis.pooled) return Math.max(shares.pSame(...basis.pooled, margin), basis.within ? pSame(basis.within, margin) : 0);
+    const room = standardised(margin - Math.abs(basis.mean), basis.error);
+    return room > 0 ? student.beyond(basis.degrees, room) : 1;
+  };
+
   // 1 - the confidence from which on there is a verdict; null without an interval.
   const pValue = (found) => {
     if (!found.basis) return null;
-    const { mean: middle, error, degrees } = found.basis;
-    const different = student.beyond(degrees, Math.abs(standardised(middle, error)));
-    if (found.open_side) return middle * found.open_side > 0 ? different : 1;
+    const different = pDifference(found.basis);
+    if (found.open_side) return found.basis.mean * found.open_side > 0 ? different : 1;
     if (found.margin === null) return different;
-    const room = standardised(marginOnScale(found.kind, found.margin) - Math.abs(middle), error);
-    return Math.min(different, room > 0 ? student.beyond(degrees, room) : 1);
+    return Math.min(different, pSame(found.basis, marginOnScale(found.kind, found.margin)));
   };
 
   // The comparisons of one question, with intervals and verdicts that hold together.
@@ -160,7 +196,7 @@ bedplate.verdicts = (() => {
   // It takes a while: ask for it where it is read.
   const moreRepetitions = (found) => {
     // Repetitions that all agree, and tell nothing: more of the same tell nothing either.
-    if (!found.basis || found.basis.error <= 0 || found.open_side || found.verdict !== CANNOT_TELL) return null;
+    if (!found.basis || found.basis.pooled || found.basis.error <= 0 || found.open_side || found.verdict !== CANNOT_TELL) return null;
     const margin = found.margin === null ? 0 : marginOnScale(found.kind, found.margin);
     for (let n = found.basis.n + 1; n <= REPETITIONS_MAX; n += 1) {
       if (chance(found.basis.mean, found.basis.error * Math.sqrt(found.basis.n), n, found.confidence, margin) >= CHANCE) return n - found.basis.n;

@@ -104,6 +104,7 @@ bedplate.pairs = (() => {
   };
 
   const limits = new Map(page.observations.limits.map(([row, metric, limit]) => [`${row}/${metric}`, limit]));
+  const counted = new Map(page.observations.counted.map(([row, metric, part, k, n]) => [`${row}/${metric}/${part}`, [k, n]]));
   let within = null;
   // Figures of parts are unpacked when the first verdict over a part is asked for.
   const open = async () => {
@@ -127,11 +128,19 @@ bedplate.pairs = (() => {
     for (const row of rowsWith(cell, run, metric)) {
       const [value, limit] = figure(row, metric, part);
       const status = limit !== null ? "censored" : value === null ? "absent" : "measured";
-      const one = { value, limit, status, outcome: m.outcome[row], validity: m.validity[row] };
+      const one = { value, limit, status, outcome: m.outcome[row], validity: m.validity[row], of: counted.get(`${row}/${metric}/${part}`) ?? null };
       const before = found.get(m.repetition[row]);
       if (!before || doubt(one) < doubt(before)) found.set(m.repetition[row], one);
     }
     return found;
+  };
+
+  // Of what k of n speaks: cuts of one recording share what happened in it.
+  const wordsAboutCounts = ({ basis, n }) => {
+    if (!basis?.pooled) return [];
+    const [first, second] = basis.pooled.map(([bad, cuts]) => `${bad} of ${cuts}`);
+    if (basis.within) return [`${second} beside ${first}, the cuts of ${n} recordings each; the interval is the wider of that of the cuts and that of the recordings`];
+    return [`${second} beside ${first}, the cuts of ${n === 1 ? "one recording; how recordings of the same cell differ" : `${n} recordings each; how recordings differ`} is not in the interval`];
   };
 
   const compared = (pair, { run, metric, part }) => {
@@ -140,7 +149,7 @@ bedplate.pairs = (() => {
     const same = together && (identical.get(baseline) ?? []).includes(contender);
     const apart = incomparable(pair, run, metric);
     const found = verdicts.compare(observations(baseline, run, metric, part), observations(contender, run, metric, part), page.metrics[metric], { margin: margin(), sharesRepetitions: together });
-    const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? []))];
+    const said = [...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? [])), ...wordsAboutCounts(found)];
     const promises = [baseline, contender].map((cell) => page.cells[cell].durability.replace(/, measured$/, ""));
     if (promises[0] !== promises[1]) said.push(`what survives a power cut differs: ${promises.join(" beside ")}; the two are not ranked by speed alone`);
     return {
@@ -159,10 +168,13 @@ bedplate.pairs = (() => {
     return all.map((one, place) => ({ ...one, found: together[place] }));
   };
 
+  // A share may be zero and has no ratio: its margin is in points of a hundred.
+  const marginWords = ({ kind, margin: share }) => `${(share * 100).toPrecision(2).replace(/\.0$/, "")} ${kind === "ratio" ? "%" : "points"}`;
+
   const word = (one) => {
     if (one.identical) return "identical";
     if (one.incomparable.length) return "side by side";
-    return one.found.verdict === "same" ? `same within ${(one.found.margin * 100).toPrecision(2).replace(/\.0$/, "")} %` : one.found.verdict;
+    return one.found.verdict === "same" ? `same within ${marginWords(one.found)}` : one.found.verdict;
   };
 
   const estimate = (found, value, decimals = 3) => {

@@ -74,15 +74,16 @@
   const table = (all, isCurrent) => {
     const shown = all.slice(0, ROWS_MOST);
     const several = new Set(all.map((one) => `${one.run}/${one.metric}`)).size > 1;
+    const figure = all.every(isDifference) ? "Contender − baseline" : all.some(isDifference) ? "Beside the baseline" : "Contender / baseline";
     const reach = Math.max(Math.log(1.1), ...shown.flatMap(({ found }) => [found.low, found.high, found.estimate].filter((value) => found.kind === "ratio" && value > 0).map((value) => Math.abs(Math.log(value)))));
     const open = [];
     const made = bedplate.table(
-      ["Contender, beside its baseline", ...(several ? ["Run and metric"] : []), "Medians#", "Contender / baseline", "Verdict", "More repetitions#", "n#", "Beside it"],
+      ["Contender, beside its baseline", ...(several ? ["Run and metric"] : []), "Medians#", figure, "Verdict", "More repetitions#", "n#", "Beside it"],
       shown.map((one) => {
         const { found } = one;
         const unit = bedplate.unit(page.metrics[one.metric]);
         const more = h("span", {}, "–");
-        if (found.basis && found.verdict === "cannot tell" && !found.open_side) { more.textContent = "…"; open.push([one, more]); }
+        if (found.basis && !found.basis.pooled && found.verdict === "cannot tell" && !found.open_side) { more.textContent = "…"; open.push([one, more]); }
         return [
           h("div", {}, h("b", {}, bedplate.data.cellName(one.contender)), h("span", { class: "small" }, bedplate.data.cellName(one.baseline))),
           ...(several ? [h("div", {}, bedplate.data.runName(one.run), h("span", { class: "small" }, page.metrics[one.metric].name))] : []),
@@ -93,6 +94,16 @@
       }));
     fillMore(open, isCurrent);
     return made;
+  };
+
+  const isDifference = ({ found }) => found.kind !== "ratio";
+
+  // What the figure is, and what same means of it.
+  const meaning = (all) => {
+    const ratio = `The figure is contender / baseline, of the geometric means within each repetition. A difference of less than ${percent(pairs.margin())} counts as none: that is what same means.`;
+    const counts = "Shares of cuts are of all recordings together.";
+    const difference = `${all.every(isDifference) ? "The figure" : "Of shares and counts it"} is contender − baseline, as they may be zero.${all.some(({ found }) => found.basis?.pooled) ? ` ${counts}` : ""} Of a share a difference of less than ${Math.round(pairs.margin() * 100)} points counts as none.`;
+    return [...(all.length && all.every(isDifference) ? [] : [ratio]), ...(all.some(isDifference) ? [difference] : [])].join(" ");
   };
 
   const sentence = (all) => {
@@ -127,7 +138,7 @@
     const metrics = [...new Set(all.map(({ metric }) => metric))].slice(0, 1).map((metric) => page.metrics[metric]);
     const defined = new Set(all.map(({ metric }) => metric)).size === 1 && metrics.length ? ` ${metrics[0].name}: ${metrics[0].definition}; ${metrics[0].better === "neither" ? "neither way is better" : `${metrics[0].better} is better`}.` : "";
     byId("compare-verdict").textContent = sentence(all);
-    byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} The figure is contender / baseline, of the geometric means within each repetition. A difference of less than ${percent(pairs.margin())} counts as none: that is what same means.`;
+    byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} ${meaning(all)}`;
     byId("compare-table").replaceChildren(all.length ? table(all, isCurrent) : h("p", {}, "No run was due in both cells of any pair."));
     saveable(all.length > 0);
   };
