@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.raw_sequential_run import sequential_study
 from tests.synthetic_lmdb import synthetic_lmdb_study
+from tests.synthetic_power_cuts import power_cut_study
 from tests.synthetic_study import Recipe, cells_of, write_study
 from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -200,4 +201,25 @@ def test_names_of_ten_thousand_letters_stay_within_the_answer(
         )
         assert within
         assert page.locator("#answer .said li").count() > 0
+        assert [] == found.complaints
+
+
+def test_a_run_without_parts_offers_none_to_take_along(browser: Browser, tmp_path: Path) -> None:
+    """Cuts have parts, transactions beside them have none."""
+    build_report([power_cut_study(tmp_path / "study")], tmp_path / "report.html")
+    kind = "bedplate.document.runs.findIndex((one) => (one.kind === 'power_cut') === {})"
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        save = page.locator("#items").get_by_role("group", name="Save Queries and phases")
+        page.evaluate(f"bedplate.choice.change({{ run: {kind.format('true')} }})")
+        page.evaluate("bedplate.sight.drawn()")
+        expect(save).to_be_visible()
+        page.evaluate(f"bedplate.choice.change({{ run: {kind.format('false')} }})")
+        expect(page.locator("#items-note")).to_contain_text("has no parts")
+        expect(save).to_be_hidden()
+        page.evaluate(f"bedplate.choice.change({{ run: {kind.format('true')}, courses: [] }})")
+        expect(page.locator("#items-note")).to_contain_text("No cell is chosen")
+        expect(save).to_be_hidden()
+        page.evaluate("bedplate.choice.change({ courses: [1] })")
+        expect(save).to_be_visible()
         assert [] == found.complaints

@@ -221,6 +221,12 @@ bedplate.save = (() => {
       said));
   };
 
+  // What is not there cannot be saved: the buttons of a figure that stands empty are not shown.
+  const offer = (id, is) => {
+    const buttons = document.querySelector(`#${id} + .save`);
+    if (buttons) buttons.hidden = !is;
+  };
+
   // The rows of a table that is filled when it is opened: made anew, whether it is open or not.
   const rowsBehind = (id) => async () => {
     const found = await bedplate.lazyTable.made(id);
@@ -228,5 +234,5 @@ bedplate.save = (() => {
     return rowsOf(h("div", {}, found));
   };
 
-  return { attach, csv, download, rowsBehind, rowsOf, slug };
+  return { attach, csv, download, offer, rowsBehind, rowsOf, slug };
 })();

@@ -117,14 +117,11 @@
     return `${told} of ${judged.length} comparison${judged.length === 1 ? "" : "s"} with an interval can tell${said ? `: ${said}` : ""}. They are one question: of the verdicts given together 5 % are wrong on average, for which every interval has a confidence of ${confidence} %.`;
   };
 
-  // What is not there cannot be saved.
-  const saveable = (is) => { const buttons = document.querySelector("#compare-table + .save"); if (buttons) buttons.hidden = !is; };
-
   const nothing = (why_) => {
     byId("compare-note").textContent = why_;
     byId("compare-verdict").textContent = "";
     byId("compare-table").replaceChildren();
-    saveable(false);
+    bedplate.save.offer("compare-table", false);
   };
 
   const draw = async (state, isCurrent) => {
@@ -140,7 +137,7 @@
     byId("compare-verdict").textContent = sentence(all);
     byId("compare-note").textContent = `${found.length} pair${found.length === 1 ? "" : "s"} of cells${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.${defined} ${meaning(all)}`;
     byId("compare-table").replaceChildren(all.length ? table(all, isCurrent) : h("p", {}, "No run was due in both cells of any pair."));
-    saveable(all.length > 0);
+    bedplate.save.offer("compare-table", all.length > 0);
   };
 
   byId("compare-over").addEventListener("change", (event) => bedplate.choice.change({ "compare.over": event.target.value === "metric" ? null : event.target.value }));

@@ -102,6 +102,7 @@
     for (const id of ["choose-group", "choose-item-metric"]) byId(id).replaceChildren();
     charts.clear("items-plot");
     bedplate.lazyTable("items-table", () => h("p", {}, "Nothing to list."));
+    bedplate.save.offer("items-plot", false);
   };
 
   const draw = (state) => {
@@ -131,6 +132,7 @@
       xaxis: charts.axis({ type: "category", tickmode: "array", tickvals: ticks, ticktext: ticks.map(charts.plain), title: { text: charts.plain(title), font: { size: 12 } }, showgrid: false }),
       yaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }) }));
     bedplate.lazyTable("items-table", () => table(state.courses, parts, metric));
+    bedplate.save.offer("items-plot", state.courses.length > 0);
   };
 
   if (byId("items")) {

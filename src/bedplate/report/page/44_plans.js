@@ -113,8 +113,7 @@
   const hasPlans = (is) => {
     byId("choose-query").closest(".ramp").hidden = !is;
     byId("plans-table").hidden = !is;
-    const buttons = document.querySelector("#plans-trees + .save");
-    if (buttons) buttons.hidden = !is;
+    bedplate.save.offer("plans-trees", is);
   };
 
   const nothing = (why) => {
