@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from bedplate.model.codec import to_json
+from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def label(levels: FilesystemLevels) -> str:
     parts = [levels.type]
     if levels.block_size_bytes is not None:
         parts.append(f"{format_size(levels.block_size_bytes)} blocks")
-    parts += [f"{name}={value}" for name, value in levels.features.items()]
+    parts += [f"{name}={as_in_a_plan(value)}" for name, value in levels.features.items()]
     if levels.barrier is not None:
         parts.append("barrier" if levels.barrier else "nobarrier")
     if levels.journal is not None:

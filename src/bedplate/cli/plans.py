@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.cli.planning import Prospect, prospect
+from bedplate.model.levels import as_in_a_plan
 from bedplate.units import KIB, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _print_cells(found: Prospect) -> None:
     print()
     loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
     for load in loads:
-        levels = ", ".join(f"{name} {value}" for name, value in load.dataset.levels.items())
+        levels = ", ".join(f"{name} {as_in_a_plan(value)}" for name, value in load.dataset.levels.items())
         print(
             f"each visit: {load.dataset.workload}{levels and f' ({levels})'}: {', then '.join(run.name for run in load.runs)}"
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
 BARRIER_BY_MOUNT_OPTION = "mount option"
@@ -267,8 +268,9 @@ def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
     for name, level in levels.features.items():
         allowed = traits.features.get(name, ())
         if level not in allowed:
-            known = ", ".join(str(item) for item in allowed) or "no such choice"
-            reasons.append(f"{traits.type} has no {name} = {level!r}; it has {known}")
+            known = ", ".join(map(as_in_a_plan, allowed)) or "no such choice"
+            shown = as_in_a_plan(level) if isinstance(level, bool) else repr(level)
+            reasons.append(f"{traits.type} has no {name} = {shown}; it has {known}")
     if levels.barrier and levels.features.get("sync") == "disabled":
         reasons.append("sync = 'disabled' flushes nothing for fsync: barrier = true cannot hold")
     if levels.journal == "none" and "data" in levels.features:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from bedplate.model.cell import RunSpec
-from bedplate.model.levels import Levels
+from bedplate.model.levels import Levels, as_in_a_plan
 from bedplate.model.plan import Plan, Workload
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
@@ -142,7 +142,7 @@ def _by_dataset(plan: Plan) -> dict[str, Workload]:
         for scale in workload.scales
     }
     by_levels = {
-        f"{workload.type} at {', '.join(f'{name} {level}' for name, level in levels.items())}{_where(workload)}": workload
+        f"{workload.type} at {', '.join(f'{name} {as_in_a_plan(level)}' for name, level in levels.items())}{_where(workload)}": workload
         for workload in plan.workloads
         for levels in workload.datasets
     }

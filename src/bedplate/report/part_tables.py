@@ -63,7 +63,9 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
     if not rows:
         return None
     known = METRICS[metric]
-    title = Text(f"{run[1]}: {metric}, {known.unit}", style="bold")
+    several = sum(name == run[1] for _, name in found.runs) > 1
+    where = f" ({found.dataset_words(run[0])})" if several else ""
+    title = Text(f"{run[1]}{where}: {metric}, {known.unit}", style="bold")
     words = f"Medians over the repetitions. {_MARKS}\n{metric}: {known.definition}."
     tables = entry_tables(found, rows, head="part", higher=known.better is Better.HIGHER)
     return Group(Text(), title, *tables, Text(words, style="dim"))

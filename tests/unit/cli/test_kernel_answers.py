@@ -31,6 +31,7 @@ OLD_XFS = replace(XFS, block_size_bytes=512)
         (LARGE, "ext4 8 KiB blocks"),
         (OLD_XFS, "xfs 512 B blocks"),
         (replace(PLAIN, features=Levels(data="journal")), "ext4 data=journal"),
+        (FilesystemLevels("btrfs", features=Levels(nodatacow=True)), "btrfs nodatacow=true"),
         (replace(PLAIN, barrier=False), "ext4 nobarrier"),
         (replace(PLAIN, barrier=True), "ext4 barrier"),
         (replace(PLAIN, journal="none"), "ext4 journal=none"),

@@ -78,7 +78,7 @@ MakeMachine = Callable[..., Machine]
         (a_cell("ext2", mount_options=("xip",)), {}, "refuses it"),
         (a_cell("xfs", journal="none"), {}, "xfs has no journal = 'none'"),
         (a_cell("btrfs", journal="none"), {}, "it has no choice"),
-        (a_cell("xfs", nodatacow=True), {}, "xfs has no nodatacow = True"),
+        (a_cell("xfs", nodatacow=True), {}, "xfs has no nodatacow = true"),
         (a_cell("btrfs", nodatacow=True, mount_options=("compress=zstd:3",)), {}, "switch each other off"),
         (a_cell("btrfs", mount_options=("nodatacow", "compress-force")), {}, "switch each other off"),
         (a_cell("btrfs", nodatacow=False, mount_options=("nodatacow",)), {}, "contradict each other"),

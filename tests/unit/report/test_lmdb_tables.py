@@ -62,7 +62,9 @@ def test_of_several_datasets_each_is_called_by_its_words(tmp_path: Path) -> None
     plain = " ".join(printed(study, workload="write").split())
     assert all(f"write ({one}): operations a second" in plain for one in words)
     heads = " ".join(printed(study, workload="write", metric="lmdb_tests_s").split())
-    for found in (plain, heads):
+    parts = " ".join(printed(study, workload="write", metric="lmdb_us_per_operation").split())
+    assert all(f"write ({one}): lmdb_us_per_operation, us" in parts for one in words)
+    for found in (plain, heads, parts):
         assert not any(one.id[:20] in found for one in mapped)
     runs = page_document([overview(study)])["runs"]
     assert [*words] == [run["dataset_words"] for run in runs if run["run"] == "write"]
