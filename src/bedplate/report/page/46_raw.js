@@ -17,6 +17,8 @@
   const stagePart = (name) => page.parts.findIndex(([label, group], index) => index > 0 && label === name && group === "phases");
   const isRaw = (run) => ["bonnie", "fio"].includes(page.runs[run]?.kind);
 
+  // A dataset without levels has no other words than the name of the tool.
+  const jobsOn = ({ kind, dataset_words: words }) => `The jobs of fio${words === kind ? "" : ` on ${words}`}`;
   // The places on the axis: stages of one run of bonnie++, or all jobs of fio on one dataset.
   const places = (run) => {
     if (page.runs[run].kind === "bonnie") {
@@ -84,7 +86,7 @@
     const away = state.courses.length > 0 && !state.courses.some((cell) => shown.some((one) => bedplate.data.measurements(cell, one.run).length));
     const cells = away ? bedplate.choice.usual(run) : state.courses;
     const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
-    byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : `The jobs of fio on ${page.runs[run].dataset_words}`}, medians over the repetitions.`
+    byId("raw-note").textContent = `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.`
       + bedplate.sampleSize(cells.flatMap(sizes), "bar")
       + `${run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`}${away ? " None of the cells chosen under Courses has such a run: one of each variant is shown." : ""}${cells.length ? "" : " No cell is chosen."}`
       + defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
