@@ -102,7 +102,7 @@
   const meaning = (all) => {
     const ratio = `The figure is contender / baseline, of the geometric means within each repetition. A difference of less than ${percent(pairs.margin())} counts as none: that is what same means.`;
     const counts = "Shares of cuts are of all recordings together.";
-    const difference = `${all.every(isDifference) ? "The figure" : "Of shares and counts it"} is contender − baseline, as they may be zero.${all.some(({ found }) => found.basis?.pooled) ? ` ${counts}` : ""} Of a share a difference of less than ${Math.round(pairs.margin() * 100)} points counts as none.`;
+    const difference = `${all.every(isDifference) ? "The figure" : "Of shares and counts it"} is contender − baseline, as what is a share or a count may be zero.${all.some(({ found }) => found.basis?.pooled) ? ` ${counts}` : ""} Of a share a difference of less than ${Math.round(pairs.margin() * 100)} points counts as none.`;
     return [...(all.length && all.every(isDifference) ? [] : [ratio]), ...(all.some(isDifference) ? [difference] : [])].join(" ");
   };
 
