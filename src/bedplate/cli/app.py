@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -321,23 +320,20 @@ def compare(
     bisect run` takes 125 for a commit that cannot be tested. It takes 2, an option that there is not, for a bad one:
     try the call by hand first.
     """
-    from bedplate.cli.comparing import bisectable  # noqa: PLC0415
     from bedplate.cli.comparing import compare as hold_against  # noqa: PLC0415
 
-    with nullcontext() if fail_if is None else bisectable():
-        require_studies(studies)
-        return hold_against(
-            studies,
-            baseline=baseline,
-            contender=contender,
-            workload=workload,
-            metrics=metrics,
-            margin=margin,
-            factors=factors,
-            accepted=accepted,
-            fail_if=fail_if,
-            as_json=as_json,
-        )
+    return hold_against(
+        studies,
+        baseline=baseline,
+        contender=contender,
+        workload=workload,
+        metrics=metrics,
+        margin=margin,
+        factors=factors,
+        accepted=accepted,
+        fail_if=fail_if,
+        as_json=as_json,
+    )
 
 
 @program.command()

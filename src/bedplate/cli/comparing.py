@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE, BedplateError
 from bedplate.report.condition import EXIT_CANNOT_TELL
 
@@ -50,27 +51,31 @@ def compare(
     """Print the comparisons; the exit code is that of the condition `fail_if`, 0 without one.
 
     PlanError for a filter, a metric, a margin or a condition that is not understood: before a study is read
-    where that can be told.
+    where that can be told. With a condition, NothingTold for that and for every other error.
     """
-    from bedplate.report.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
+    with nullcontext() if fail_if is None else bisectable():
+        from bedplate.report.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
 
-    share = parse_share(margin)
-    condition = None if fail_if is None else parse_condition(fail_if, margin=share)
+        require_studies(studies)
+        share = parse_share(margin)
+        condition = None if fail_if is None else parse_condition(fail_if, margin=share)
 
-    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
-    from bedplate.report.compare_tables import compare_document, compare_tables  # noqa: PLC0415
-    from bedplate.report.compared import Question, answer  # noqa: PLC0415
-    from bedplate.report.overview import overview  # noqa: PLC0415
+        from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+        from bedplate.report.compare_tables import compare_document, compare_tables  # noqa: PLC0415
+        from bedplate.report.compared import Question, answer  # noqa: PLC0415
+        from bedplate.report.overview import overview  # noqa: PLC0415
 
-    question = Question(baseline, contender, workload, tuple(metrics), share, tuple(factors), tuple(accepted))
-    found = answer([overview(path) for path in studies], question)
-    if as_json:
-        print_json(compare_document(found, condition))
-    else:
-        print_tables(compare_tables(found, condition))
-    if condition is None:
-        return EXIT_DONE
-    return exit_status(truth(condition, each) for each in found.compared)
+        question = Question(
+            baseline, contender, workload, tuple(metrics), share, tuple(factors), tuple(accepted)
+        )
+        found = answer([overview(path) for path in studies], question)
+        if as_json:
+            print_json(compare_document(found, condition))
+        else:
+            print_tables(compare_tables(found, condition))
+        if condition is None:
+            return EXIT_DONE
+        return exit_status(truth(condition, each) for each in found.compared)
 
 
 def effects(study: Path, *, workload: str | None, metrics: Sequence[str], as_json: bool) -> None:
