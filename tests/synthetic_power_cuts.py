@@ -199,14 +199,14 @@ def raw_of(cell: Cell) -> RawCuts:
     return good
 
 
-def power_cut_study(directory: Path, *, refused: str | None = None) -> Path:
-    """Four cells, each with speeds in three repetitions and one visit of power cuts.
+def power_cut_study(directory: Path, *, refused: str | None = None, recipe: Recipe = RECIPE) -> Path:
+    """Four cells or those of another recipe, each with speeds in its repetitions and one visit of power cuts.
 
     `refused` names a type of file system whose controls all pass, so that its verdict is refused.
     """
-    write_study(directory, RECIPE)
+    write_study(directory, recipe)
     schedule = codec.read(StudySchedule, directory / "schedule.json")
-    cells = cells_of(RECIPE)
+    cells = cells_of(recipe)
     first = len(schedule.visits)
     visits = tuple(ScheduledVisit(first + n, cell.id, DATASET.id, 1) for n, cell in enumerate(cells))
     codec.write(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_power_cuts import power_cut_study
+from tests.synthetic_power_cuts import RECIPE, power_cut_study
 
 from bedplate.report.build import build_report
 
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
+
+# The words of the keys above the marks, and the pairs of them that touch.
+KEYS = """() => {
+  const all = [...document.querySelectorAll("#cut-speed-plot .annotation-text")];
+  const boxes = all.map((one) => one.getBoundingClientRect());
+  const touch = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const torn = all.filter((_, i) => boxes.some((other, j) => i !== j && touch(boxes[i], other)));
+  return [all.map((one) => one.textContent), torn.map((one) => one.textContent)];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -77,4 +87,55 @@ def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Brow
         expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(2)
         expect(page.locator("#cut-lost-note")).to_contain_text("No cut")
         expect(page.locator("#cut-speed-legend")).to_contain_text("unknown, or verdict refused")
+        assert [] == found.complaints
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_marks_have_names_where_they_have_room_and_none_hides_another(
+    browser: Browser, report: Path, width: int
+) -> None:
+    with opened(browser, report, width=width) as found:
+        texts, touching = found.page.evaluate(KEYS)
+        assert ["btrfs nodatacow", "xfs", "ext4 barrier", "ext4 nobarrier"] == [
+            text.removesuffix("unsafe / durable").removesuffix("verdict refused").removesuffix("durable")
+            for text in texts
+        ]
+        assert [] == touching
+        # A ring around a smaller diamond, as both stand at the same share in two of the cells.
+        marks = found.page.evaluate(
+            "document.getElementById('cut-speed-plot').data.map(({ marker }) => [marker.symbol, marker.size])"
+        )
+        assert ["circle-open", "diamond"] == [symbol for symbol, _ in marks]
+        assert marks[0][1] > 1.5 * marks[1][1]
+        assert [] == found.complaints
+
+
+def test_many_marks_have_numbers_that_the_legend_explains(browser: Browser, tmp_path: Path) -> None:
+    recipe = replace(
+        RECIPE,
+        filesystem_blocks=(1024, 4096),
+        database_blocks=(4096, 8192, 16384),
+        repetitions=1,
+        course_s=10,
+    )
+    build_report([power_cut_study(tmp_path / "study", recipe=recipe)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html", fresh=True) as found:
+        page = found.page
+        texts, touching = page.evaluate(KEYS)
+        assert [str(number) for number in range(1, 22)] == texts
+        assert [] == touching
+        explained = page.locator("#cut-speed-legend li:has(b)")
+        expect(explained).to_have_count(21)
+        expect(explained.first).to_contain_text("btrfs nodatacow")
+        expect(explained.first).to_contain_text("unsafe / durable")
+        # On paper, and where few are looked at, keys are set anew.
+        page.evaluate("Plotly.relayout('cut-speed-plot', { width: 680 })")
+        texts, touching = page.evaluate(KEYS)
+        assert [] == touching
+        page.evaluate("Plotly.relayout('cut-speed-plot', { width: 1000, 'xaxis.range': [2100, 2500] })")
+        expect(explained).to_have_count(0)
+        texts, touching = page.evaluate(KEYS)
+        assert 2 == len(texts)
+        assert all("unsafe / durable" in text for text in texts)
+        assert [] == touching
         assert [] == found.complaints

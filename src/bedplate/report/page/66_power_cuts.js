@@ -6,10 +6,15 @@
   const page = bedplate.document;
   const all = page.power_cuts ?? [];
   const KIND = "power_cut";
-  // A colour for each class; the words stand at the mark too.
+  // A colour for each class; its words stand in the key of the mark too.
   const COLOURS = { durable: "--good", bounded: "--warn", unsafe: "--bad" };
-  const CACHES = [["volatile", "volatile cache", "circle"], ["protected", "protected cache", "diamond"]];
+  // A wide ring around a small diamond: both are seen where they have the same share, and so are the ends of their intervals.
+  const CACHES = [
+    ["volatile", "volatile cache", { symbol: "circle-open", size: 17, opacity: 1, line: { width: 2.5 } }, 9],
+    ["protected", "protected cache", { symbol: "diamond", size: 8, opacity: 1 }, 4],
+  ];
   const MOST_ROWS = 40;
+  const [LEAST_SHARE, MOST_SHARE] = [-5, 105];
 
   const tint = (cut, side) => charts.colour(COLOURS[(cut.classes[side] ?? "").split(" ")[0]] ?? "--series-8");
   const verdict = (cut, side) => (cut.refused.length ? "verdict refused" : cut.classes[side] ?? "not cut");
@@ -25,21 +30,47 @@
     return run < 0 ? null : [run, bedplate.data.first(run)];
   };
 
-  const speeds = (cuts, run, metric) => CACHES.map(([side, words, symbol], place) => {
+  const speeds = (cuts, run, metric) => CACHES.map(([side, words, marker, ends], place) => {
     const here = cuts.filter((cut) => cut[side] && (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
     const share = (cut) => cut[side][0] / cut[side][1];
     const entry = (cut) => bedplate.data.summary(cut.cell, run, metric);
     return {
-      type: "scatter", mode: "markers", name: words, x: here.map((cut) => entry(cut).median), y: here.map((cut) => 100 * share(cut)),
-      marker: { size: 11, symbol, color: here.map((cut) => tint(cut, place)), opacity: 0.9, line: { width: 1, color: charts.colour("--ink") } },
-      error_y: { type: "data", symmetric: false, thickness: 1, width: 3, color: charts.colour("--muted"),
+      type: "scatter", mode: "markers", cliponaxis: false, name: words, x: here.map((cut) => entry(cut).median), y: here.map((cut) => 100 * share(cut)),
+      marker: { ...marker, color: here.map((cut) => tint(cut, place)) },
+      error_y: { type: "data", symmetric: false, thickness: 1, width: ends, color: charts.colour("--muted"),
         array: here.map((cut) => 100 * (cut[side][3] - share(cut))), arrayminus: here.map((cut) => 100 * (share(cut) - cut[side][2])) },
       customdata: here.map((cut) => charts.plain(`${name(cut)}: ${number(entry(cut).median)}${bedplate.unit(page.metrics[metric])}; ${words}: ${shareWords(cut[side])}; ${verdict(cut, place)}`)),
       hovertemplate: "%{customdata}<extra></extra>",
     };
   });
 
-  const drawSpeed = (state, cuts) => {
+  // What stands at the marks of each cell: its name, and the classes in words, as colours are not told apart by everyone.
+  const marksOf = (cuts, run, metric) => {
+    const speed = (cell) => bedplate.data.summary(cell, run, metric)?.median ?? null;
+    const cells = [...new Set(cuts.map((cut) => cut.cell))].filter((cell) => speed(cell) !== null).sort((one, other) => speed(one) - speed(other));
+    const short = cells.map((cell) => bedplate.data.panelName(page.cells[cell]));
+    const names = new Set(short).size === short.length ? short : cells.map(bedplate.data.cellName);
+    return cells.map((cell, place) => {
+      const here = cuts.filter((cut) => cut.cell === cell);
+      const shares = here.flatMap((cut) => CACHES.filter(([side]) => cut[side]).map(([side]) => (100 * cut[side][0]) / cut[side][1]));
+      const classes = here.map((cut) => [...new Set([0, 1].map((side) => verdict(cut, side)))].join(" / "));
+      return { x: speed(cell), lowest: Math.min(...shares), number: place + 1, lines: [names[place], [...new Set(classes)].join("; ")] };
+    });
+  };
+
+  // The cells by their numbers, in the order of their speed; nothing where their names stand in the picture.
+  const keyWords = (marks, kind) => {
+    if (kind === "names") return [];
+    if (kind === "none") return [h("li", { width: "100%" }, `There is no room for the keys of ${marks.length} cells: choose fewer, zoom in, or read the table.`)];
+    return [h("li", { width: "100%" }, "Cells by their numbers in the picture, and their class after a power cut:"), ...marks.map(({ number: key, lines }) => h("li", {}, h("b", {}, String(key)), lines.join(": ")))];
+  };
+
+  const legend = (marks, kind) => document.getElementById("cut-speed-legend").replaceChildren(
+    h("li", {}, "◯ volatile cache, wide ends"), h("li", {}, "◆ protected cache, narrow ends"),
+    ...Object.entries(COLOURS).map(([word, variable]) => h("li", {}, h("span", { class: "swatch", colour: `var(${variable})` }), word === "bounded" ? "bounded loss" : word)),
+    h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "unknown, or verdict refused"), ...keyWords(marks, kind));
+
+  const drawSpeed = (state, cuts, isCurrent) => {
     const chosen = speedOf(state, cuts);
     const note = document.getElementById("cut-speed-note");
     // It stays in the page, as what is seen of it decides when it is drawn, and takes no room without a speed.
@@ -49,20 +80,20 @@
       charts.clear("cut-speed-plot");
       document.getElementById("cut-speed-legend").replaceChildren();
       bedplate.lazyTable("cut-speed-table", () => h("p", {}, "Nothing to list."));
-      return;
+      return null;
     }
     const [run, metric] = chosen;
     const unit = bedplate.unit(page.metrics[metric]);
     const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) === null);
     note.textContent = `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, medians, against the share of cuts that were bad; lines are exact 95 % intervals.${without.length ? ` ${without.length} recordings of cells without this figure are left out.` : ""}`;
-    charts.draw("cut-speed-plot", speeds(cuts, run, metric), charts.layout({ height: 380, hovermode: "closest", margin: { l: 62, r: 18, t: 12, b: 48 },
+    const marks = marksOf(cuts, run, metric);
+    const drawn = charts.draw("cut-speed-plot", speeds(cuts, run, metric), charts.layout({ height: 420, hovermode: "closest", margin: { l: 62, r: 18, t: bedplate.markKeys.ROOM_PX, b: 48 },
+      shapes: bedplate.markKeys.stems(marks, MOST_SHARE),
       xaxis: charts.axis({ title: { text: charts.plain(`${page.metrics[metric].name}${unit ? `,${unit}` : ""}`), font: { size: 12 } }, rangemode: "tozero" }),
-      yaxis: charts.axis({ title: { text: "bad cuts, %", font: { size: 12 } }, range: [-4, 104] }) }));
-    document.getElementById("cut-speed-legend").replaceChildren(h("li", {}, "○ volatile cache"), h("li", {}, "◇ protected cache"),
-      ...Object.entries(COLOURS).map(([word, variable]) => h("li", {}, h("span", { class: "swatch", colour: `var(${variable})` }), word === "bounded" ? "bounded loss" : word)),
-      h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "unknown, or verdict refused"));
+      yaxis: charts.axis({ title: { text: "bad cuts, %", font: { size: 12 } }, range: [LEAST_SHARE, MOST_SHARE] }) }));
     bedplate.lazyTable("cut-speed-table", () => bedplate.table(["Cell", `${page.metrics[metric].name}${unit}#`, "Volatile cache", "Verdict", "Protected cache", "Verdict"],
       cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
+    return drawn.then(() => (isCurrent() ? bedplate.markKeys.put("cut-speed-plot", marks, (kind) => legend(marks, kind)) : null));
   };
 
   // Of sorted values, between the two nearest.
@@ -95,16 +126,17 @@
 
   const counted = (here) => `${here.length} recording${here.length === 1 ? "" : "s"}`;
 
-  const draw = (state) => {
+  const draw = (state, isCurrent) => {
     const shown = new Set(bedplate.choice.shown());
     const cuts = all.filter((cut) => shown.has(cut.cell));
-    drawSpeed(state, cuts);
+    const speed = drawSpeed(state, cuts, isCurrent);
     drawSpread("cut-lost", cuts, (cut) => cut.lost, {
       note: (here) => (here.length ? `Acknowledged transactions that each cut lost, of ${counted(here)} that lost some; cuts that lost none are not drawn.` : "No cut of the cells that are shown lost an acknowledged transaction that could be counted."),
       title: "transactions lost at one cut", unit: "", logarithmic: true });
     drawSpread("cut-recovery", cuts, (cut) => cut.recovery_s, {
       note: (here) => (here.length ? `Seconds of mounting, fsck where it was needed, and starting the engine, of each cut after which it answered. In memory: no device's time.` : "After no cut of the cells that are shown did the engine answer."),
       title: "seconds until the engine answered", unit: ", s", logarithmic: false });
+    return speed;
   };
 
   bedplate.view({ name: "power cuts", keys: ["run", "metric", "part", "shown"], place: "cut-speed-plot", draw });
