@@ -17,6 +17,8 @@ EXIT_DONE = 0
 EXIT_SOME_RUNS_FAILED = 1
 EXIT_PLAN_OR_CALL_WRONG = 2
 EXIT_REQUIREMENT_MISSING = 3
+# `git bisect run` takes it for: this commit cannot be tested (git-bisect(1)).
+EXIT_CANNOT_TELL = 125
 EXIT_INTERRUPTED = 130
 
 

@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from bedplate.workload.power_cut.log import DISCARD, FLUSH, Log, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, Self
 
 _SIZES = RecorderSizes(disk_bytes=320 * MIB, log_limit_bytes=96 * MIB, journal_bytes=64 * MIB)
 _TYPES = ("ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
@@ -135,20 +135,68 @@ def _under_pressure(driver: Path) -> dict[str, Any]:
         # What the kernel keeps free for itself would be room for all of it: a distribution's keeps 66 MiB.
         Path("/proc/sys/vm/min_free_kbytes").write_text("4096")
         size, before, block = 40 * MIB, _reclaimed_pages(), os.urandom(MIB)
-        with mmap.mmap(-1, _available_bytes()) as held, (target / "file").open("wb") as file:
-            taken = 0
+        noose = undo.enter_context(_Noose(_available_bytes()))
+        with (target / "file").open("wb") as file:
             for to_come in range(size, 0, -MIB):
                 # Each byte is in the log and on the disk. What is left beside that is too little to cache it all.
-                for _ in range(0, _available_bytes() - 2 * to_come - 32 * MIB, mmap.PAGESIZE):
-                    held[taken] = 1
-                    taken += mmap.PAGESIZE
+                noose.draw(_available_bytes() - 2 * to_come - 32 * MIB)
                 file.write(block)
             os.fsync(file.fileno())
-            return {
-                "written": recorder.status().devices[0].write_bytes >= size,
-                "reclaimed_pages": _reclaimed_pages() - before,
-                "available_bytes": _available_bytes(),
-            }
+        return {
+            "written": recorder.status().devices[0].write_bytes >= size,
+            "reclaimed_pages": _reclaimed_pages() - before,
+            "available_bytes": _available_bytes(),
+        }
+
+
+class _Noose:
+    """Memory that is held by a process of its own, which the kernel kills first where it finds none for others.
+
+    On a slow machine it may lose patience with what is being written.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        asked, self._ask = os.pipe()
+        self._answered, answer = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._ask)
+            os.close(self._answered)
+            try:
+                _hold(asked, answer, limit_bytes)
+            finally:
+                os._exit(0)
+        os.close(asked)
+        os.close(answer)
+        self._is_there = True
+
+    def draw(self, more_bytes: int) -> None:
+        """Hold so much more, unless the kernel needed it all back."""
+        if more_bytes > 0 and self._is_there:
+            with suppress(BrokenPipeError):
+                os.write(self._ask, more_bytes.to_bytes(8, "little"))
+            self._is_there = os.read(self._answered, 1) != b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ask)
+        os.waitpid(self._pid, 0)
+        os.close(self._answered)
+
+
+def _hold(asked: int, answer: int, limit_bytes: int) -> None:
+    """Until nobody asks any more."""
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    taken = 0
+    with mmap.mmap(-1, limit_bytes) as held:
+        while more := os.read(asked, 8):
+            end = min(taken + int.from_bytes(more, "little"), limit_bytes)
+            for at in range(taken, end, mmap.PAGESIZE):
+                held[at] = 1
+            taken = end
+            os.write(answer, b".")
 
 
 def _available_bytes() -> int:

@@ -23,7 +23,7 @@ from bedplate.errors import BedplateError, DeviceRefused
 from bedplate.executor.preparation import prepare_drivers
 from bedplate.executor.qemu.command_line import KVM, TCG
 from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.guest import Deadlines, Guest, GuestFailed
+from bedplate.executor.qemu.guest import Guest, GuestFailed
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import unmount
@@ -218,8 +218,10 @@ def test_a_panic_is_named_and_the_next_visit_gets_a_new_guest(lab: GuestLab, sha
     assert (before / "visit.json").exists()
 
 
-def test_a_guest_that_hangs_is_killed(lab: GuestLab, shared: QemuExecutor) -> None:
-    shared._deadlines = replace(shared._deadlines, silence_s=4)
+def test_a_guest_that_hangs_is_killed(
+    lab: GuestLab, shared: QemuExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=4))
 
     def stop(event: Any) -> None:
         if event.get("step") == "chatters":
@@ -231,12 +233,13 @@ def test_a_guest_that_hangs_is_killed(lab: GuestLab, shared: QemuExecutor) -> No
     assert [] == lab.guests()
 
 
-def test_a_visit_that_never_ends_is_given_up(lab: GuestLab, shared: QemuExecutor) -> None:
-    shared._deadlines = replace(shared._deadlines, silence_s=60, visit_s=3)
+def test_a_visit_that_never_ends_is_given_up(
+    lab: GuestLab, shared: QemuExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=60, visit_s=3))
     with pytest.raises(GuestFailed, match="did not end its visit within 3 s"):
         lab.live(shared, lab.deed("chatter"))
     assert [] == lab.guests()
-    shared._deadlines = Deadlines(boot_s=240, silence_s=120)
 
 
 @pytest.mark.parametrize("seed", range(3))

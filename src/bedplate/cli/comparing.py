@@ -7,8 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from bedplate.cli.studies import require_studies
-from bedplate.errors import EXIT_DONE, BedplateError
-from bedplate.report.condition import EXIT_CANNOT_TELL
+from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, BedplateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,9 +53,9 @@ def compare(
     where that can be told. With a condition, NothingTold for that and for every other error.
     """
     with nullcontext() if fail_if is None else bisectable():
+        require_studies(studies)
         from bedplate.report.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
 
-        require_studies(studies)
         share = parse_share(margin)
         condition = None if fail_if is None else parse_condition(fail_if, margin=share)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from bedplate.errors import PlanError
+from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.model.figure import Better, Scale
 from bedplate.statistics.comparison import Kind, is_speed
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from bedplate.statistics.comparison import Comparison
 
 EXIT_HOLDS = 1
-# `git bisect run` takes it for: this commit cannot be tested.
-EXIT_CANNOT_TELL = 125
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 _CONDITION = re.compile(r"\s*([a-z]+)\s*(.*)", re.DOTALL)
 _WORDS = ("slower", "faster", "worse", "better", "lower", "higher")

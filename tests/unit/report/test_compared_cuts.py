@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 from tests.synthetic_power_cuts import power_cut_study
 
-from bedplate.errors import PlanError
+from bedplate.errors import EXIT_CANNOT_TELL, PlanError
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
 from bedplate.report.compare_tables import compare_document, compare_tables, condition_sentence
 from bedplate.report.compared import Answer, Compared, Question, answer
-from bedplate.report.condition import EXIT_CANNOT_TELL, EXIT_HOLDS, exit_status, parse_condition, truth
+from bedplate.report.condition import EXIT_HOLDS, exit_status, parse_condition, truth
 from bedplate.report.counted_share import BAD_SHARE
 from bedplate.report.overview import overview
 from bedplate.statistics.comparison import Verdict

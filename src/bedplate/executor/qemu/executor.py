@@ -22,7 +22,7 @@ from bedplate.errors import EXIT_DONE, BedplateError, RequirementMissing
 from bedplate.executor.qemu.accelerator import find_accelerator
 from bedplate.executor.qemu.command_line import GuestSpec, qemu_version
 from bedplate.executor.qemu.disks import disks_of, inside, kind_of, renew
-from bedplate.executor.qemu.guest import BootPanicked, Deadlines, Guest
+from bedplate.executor.qemu.guest import BootCrashed, Deadlines, Guest
 from bedplate.executor.qemu.guest_tools import find_modprobe
 from bedplate.executor.qemu.initramfs import make_initramfs
 from bedplate.executor.qemu.kernels import find_kernel
@@ -312,17 +312,17 @@ class QemuExecutor:
         directory: Path,
         on_event: Callable[[Mapping[str, Scalar]], None],
     ) -> Guest:
-        """A guest that is ready; a kernel that panics on its way there is booted again.
+        """A guest that is ready; one whose kernel or emulator crashes on its way there is booted again.
 
         On a loaded host an emulated kernel now and then dies of an interrupt that comes before its
-        handler stands. No visit has begun then, so nothing is measured twice or hidden: the console of
+        handler stands, and QEMU of SIGSEGV. No visit has begun then, so nothing is measured twice or hidden: the console of
         a boot that failed is kept with the visit.
         """
         assert self._directory is not None  # noqa: S101 -- made by _open
         for attempt in range(1, _BOOT_ATTEMPTS):
             try:
                 return self._start(spec, kernel, ledger)
-            except BootPanicked:
+            except BootCrashed:
                 _keep_console(self._directory, directory, name=f"console-boot-{attempt}.log")
                 on_event({"event": "step", "step": "boot again"})
         return self._start(spec, kernel, ledger)

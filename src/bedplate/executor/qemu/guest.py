@@ -7,6 +7,7 @@ bedplate (PR_SET_PDEATHSIG), and stands in the ledger for the instant in which i
 from __future__ import annotations
 
 import re
+import signal
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ _SHOWN_CONSOLE_BYTES = 16384
 _SHOWN_LINES_SAID = 200
 _BOOTING = "while it booted"
 _PANIC = re.compile(r"Kernel panic - ")
+# What a fault of QEMU's own ends it with, as its emulator has now and then on a loaded host.
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL})
 _FATAL = re.compile(r"Kernel panic - .*|Out of memory: .*|BUG: .*|bedplate: .*")
 # Escape sequences and carriage returns: SeaBIOS and the kernel write to a terminal.
 _TERMINAL = re.compile(r"\x1b(?:\[[0-9;?=]*[A-Za-z]|c)|[\r\x00-\x08\x0b-\x1f]")
@@ -44,8 +47,8 @@ class GuestFailed(BedplateError):
     """The guest did not boot, died, or hung; it is gone."""
 
 
-class BootPanicked(GuestFailed):
-    """The guest's kernel panicked before the guest was ready: nothing had been asked of it yet."""
+class BootCrashed(GuestFailed):
+    """The guest's kernel panicked, or QEMU crashed, before the guest was ready: nothing had been asked of it yet."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class Guest:
     ) -> Guest:
         """Start QEMU and wait until the agent is ready, `boot_s` at most.
 
-        GuestFailed with the console's last lines, BootPanicked where its kernel ended it.
+        GuestFailed with the console's last lines, BootCrashed where its kernel or a fault of QEMU ended it.
         """
         visits, their_visits = line_pair()
         control, their_control = line_pair()
@@ -248,8 +251,8 @@ class Guest:
         status = self._process.wait()
         how = f"killed by signal {-status}" if status < 0 else f"QEMU ended with status {status}"
         failure = self._failure(f"died {during} ({how})")
-        if during == _BOOTING and _PANIC.search(read_console(self.console)):
-            return BootPanicked(*failure.reasons)
+        if during == _BOOTING and (-status in _CRASHES or _PANIC.search(read_console(self.console))):
+            return BootCrashed(*failure.reasons)
         return failure
 
     def _failure(self, what: str) -> GuestFailed:

@@ -16,7 +16,7 @@ from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused, Requireme
 from bedplate.executor.qemu import executor as module
 from bedplate.executor.qemu.command_line import TCG, GuestDisk, GuestSpec
 from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.guest import BootPanicked, Ended, Guest, GuestFailed
+from bedplate.executor.qemu.guest import BootCrashed, Ended, Guest, GuestFailed
 from bedplate.executor.qemu.kernels import GuestKernel
 from bedplate.host.lock import device_lock
 from bedplate.model import codec
@@ -107,7 +107,7 @@ class Stage:
         if self.panics:
             self.panics -= 1
             console.write_text(f"a panic, {self.panics} to come")
-            raise BootPanicked("the guest died while it booted: Kernel panic - not syncing")
+            raise BootCrashed("the guest died while it booted: Kernel panic - not syncing")
         self.guests.append(Pretender(spec, self))
         return self.guests[-1]
 
@@ -236,7 +236,7 @@ def test_a_kernel_that_panics_at_its_boot_is_booted_again(stage: Stage, request_
 
 def test_a_kernel_that_panics_at_every_boot_fails_its_visit(stage: Stage, request_of: Any) -> None:
     stage.panics = 3
-    with pytest.raises(BootPanicked, match="while it booted"):
+    with pytest.raises(BootCrashed, match="while it booted"):
         stage.visit(request_of())
     assert "a panic, 0 to come" == (stage.base / "visit-1/logs/console.log").read_text()
     assert not list((stage.base / "place").glob("*/share-*")), "the shares of failed boots are gone"

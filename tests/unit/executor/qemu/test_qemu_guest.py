@@ -12,7 +12,7 @@ from bedplate.executor.qemu.channel import Channel, GuestGone, Message
 from bedplate.executor.qemu.command_line import TCG, GuestSpec
 from bedplate.executor.qemu.control import Control
 from bedplate.executor.qemu.guest import (
-    BootPanicked,
+    BootCrashed,
     Deadlines,
     Ended,
     Guest,
@@ -139,17 +139,35 @@ def test_a_boot_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("console", "kind"),
     [
-        (b"[ 1.5] Kernel panic - not syncing: Fatal exception in interrupt\r\n", BootPanicked),
+        (b"[ 1.5] Kernel panic - not syncing: Fatal exception in interrupt\r\n", BootCrashed),
         (b"bedplate: no share was found\r\n", GuestFailed),
         (b"", GuestFailed),
     ],
 )
-def test_only_a_panic_is_a_reason_to_boot_again(tmp_path: Path, console: bytes, kind: type) -> None:
+def test_a_panic_is_a_reason_to_boot_again_and_silence_is_none(
+    tmp_path: Path, console: bytes, kind: type
+) -> None:
     stage = Stage(tmp_path, (5, DIES))
     stage.console.write_bytes(console)
     with pytest.raises(GuestFailed, match="died while it booted") as caught:
         stage.guest._wait_until_ready(60)
     assert kind is caught.type
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(-11, BootCrashed), (-6, BootCrashed), (-9, GuestFailed), (1, GuestFailed)]
+)
+def test_a_crash_of_qemu_is_a_reason_to_boot_again_and_its_end_by_others_is_none(
+    tmp_path: Path, status: int, kind: type
+) -> None:
+    stage = Stage(tmp_path, (5, DIES), status=status)
+    with pytest.raises(GuestFailed, match="died while it booted") as caught:
+        stage.guest._wait_until_ready(60)
+    assert kind is caught.type
+    stage = Stage(tmp_path, (5, DIES), status=status)
+    with pytest.raises(GuestFailed, match="died during the visit") as caught:
+        stage.live()
+    assert GuestFailed is caught.type
 
 
 def test_a_silent_guest_hangs_and_is_killed(tmp_path: Path) -> None:
