@@ -221,6 +221,24 @@ def test_names_that_are_no_more_are_dropped_and_said(browser: Browser, report: P
         assert [] == found.complaints
 
 
+def test_a_link_holds_though_an_earlier_choice_is_written_before_it_is_read(
+    browser: Browser, report: Path
+) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        # As the writing of a choice does, between the change of the address and the event that tells of it.
+        page.evaluate(
+            """() => {
+              location.hash = "filesystem.type=ext4&no.such=1";
+              history.replaceState(null, "", location.pathname);
+            }"""
+        )
+        expect(page.locator("#choice-note")).to_contain_text("no.such")
+        expect(page.locator("#filters > summary")).to_have_text("8 of 14 cells: file system ext4")
+        expect(page).to_have_url(re.compile(r"#filesystem\.type=ext4$"))
+        assert [] == found.complaints
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_popovers_fit_a_phone(browser: Browser, report: Path, *, dark: bool) -> None:
     with opened(browser, report, width=390, dark=dark) as found:

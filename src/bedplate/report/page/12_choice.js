@@ -204,9 +204,9 @@ bedplate.choice = (() => {
     apply({ ...wanted, ...partial });
   };
 
-  const openLink = () => {
+  const openLink = (text) => {
     const dropped = [];
-    const { anchor, found } = parsed(location.hash.slice(1), (what) => dropped.push(what));
+    const { anchor, found } = parsed(text, (what) => dropped.push(what));
     section = anchor;
     return { found, dropped };
   };
@@ -215,12 +215,13 @@ bedplate.choice = (() => {
 
   // Once, when the data are there: the choice that the address holds.
   const open = () => {
-    const { found, dropped } = openLink();
+    const { found, dropped } = openLink(location.hash.slice(1));
     apply(found);
     tell(dropped);
-    window.addEventListener("hashchange", () => {
-      const text = location.hash.slice(1);
-      const { found: chosen, dropped: gone } = openLink();
+    window.addEventListener("hashchange", ({ newURL }) => {
+      // Not the address as it is now: a choice that was made just before may have been written into it meanwhile.
+      const text = new URL(newURL).hash.slice(1);
+      const { found: chosen, dropped: gone } = openLink(text);
       // A link to a section within the page keeps the choice, and takes it into the address.
       if (text && !text.includes("=") && !gone.length) { writeLink(); return; }
       apply(chosen);
