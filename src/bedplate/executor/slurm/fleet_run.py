@@ -31,6 +31,7 @@ from bedplate.executor.slurm.job_folder import (
 )
 from bedplate.executor.slurm.judgement import FILE_GRACE_S, LISTING_GRACE_S, Fate, Judge, Verdict
 from bedplate.executor.slurm.layout import FleetLayout, job_script, launcher
+from bedplate.executor.slurm.patience import Patience
 from bedplate.executor.study_run import Tally
 from bedplate.model.visit import Outcome
 from bedplate.plan.estimate import visit_seconds
@@ -133,7 +134,12 @@ class FleetRun:
         self._left: list[str] = []
         self._completed = self._failed = 0
         self._total = 0
-        self._silent_since: float | None = None
+        self._patience = Patience(
+            slurm,
+            deadline_s=self._fleet.controller_deadline_s,
+            note=display.note,
+            meanwhile="; nothing is lost: jobs go on, and the same command collects what they bring",
+        )
         self._is_full = False
 
     def run(self, due: Sequence[ScheduledVisit]) -> Tally:
@@ -200,7 +206,7 @@ class FleetRun:
         if self._layout.cancelled.exists() and any(self._waiting.values()):
             self._display.note("cancelled: no further job is submitted")
             self._waiting.clear()
-        listing = self._listing() if self._live or self._silent_since is not None else {}
+        listing = self._patience.listing() if self._live or self._patience.is_tried else {}
         for live in tuple(self._live):
             self._collect(live)
             self._look(live, None if listing is None else listing.get(live.order.name))
@@ -215,7 +221,7 @@ class FleetRun:
         """As many jobs as nodes may have, while the controller answers and takes them."""
         for node, blocks in self._waiting.items():
             while blocks and sum(live.order.node == node for live in self._live) < JOBS_PER_NODE:
-                if self._is_full or self._silent_since is not None or self._layout.cancelled.exists():
+                if self._is_full or self._patience.is_tried or self._layout.cancelled.exists():
                     return
                 if not self._submit(blocks.popleft()):
                     blocks.clear()
@@ -233,28 +239,6 @@ class FleetRun:
 
     def _kept(self, live: _Live) -> int:
         return sum(self._collector.is_kept(visit.key) for visit in live.order.visits)
-
-    def _listing(self) -> Mapping[str, JobState] | None:
-        """Slurm's word; None while the controller is silent, which ends at the study's own deadline."""
-        try:
-            found = self._slurm.jobs()
-        except ControllerSilent as error:
-            now = time.monotonic()
-            if self._silent_since is None:
-                self._silent_since = now
-                self._display.note(
-                    f"the controller does not answer, it is waited for: {error.reasons[0]:.160}"
-                )
-            if now - self._silent_since > self._fleet.controller_deadline_s:
-                raise RequirementMissing(
-                    f"the controller has not answered for {format_duration(now - self._silent_since)}; nothing is "
-                    "lost: jobs go on, and the same command collects what they bring"
-                ) from error
-            return None
-        if self._silent_since is not None:
-            self._display.note("the controller answers again")
-        self._silent_since = None
-        return found
 
     def _submit(self, block: Block) -> bool:
         """Lay a job out and submit it; False where Slurm refuses it, as it would the node's others."""
@@ -301,7 +285,7 @@ class FleetRun:
             # There may be a job: it is looked for by its name, and its claim decides.
             self._display.note(f"not known whether a job was submitted: {error.reasons[0]:.160}")
             self._live.append(self._watched(folder, order))
-            self._silent_since = time.monotonic()
+            self._patience.begin()
             return True
         except NoRoom as error:
             return self._put_off(folder, block, error)

@@ -28,10 +28,10 @@ from bedplate.executor.slurm.job_folder import (
 from bedplate.executor.slurm.judgement import Fate, Judge
 from bedplate.executor.slurm.layout import job_script
 from bedplate.executor.slurm.on_node import FactsRequest
+from bedplate.executor.slurm.patience import Patience
 from bedplate.executor.slurm.payload import FAILURE, ONLY
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
-from bedplate.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -104,14 +104,19 @@ class _Look:
         self._found: dict[str, NodeFacts] = {}
         self._problems: list[str] = []
         self._told: dict[str, str] = {}
-        self._silent_since: float | None = None
+        self._patience = Patience(
+            slurm,
+            deadline_s=self._fleet.controller_deadline_s,
+            note=display.note,
+            meanwhile=", so that nobody knows what the nodes are; give the same command again when it does",
+        )
         self._wrong_since: float | None = None
         self._is_full = False
 
     def run(self, sleep: Callable[[float], None]) -> tuple[dict[str, NodeFacts], list[str]]:
         """What was found, in the order of the plan, and sentences about what could not be; leaves no job behind."""
         pause_s = min(self._manner.pause_s, 1.0)
-        while (listing := self._listing()) is None:
+        while (listing := self._patience.listing()) is None:
             sleep(pause_s)
         self._end_former(listing)
         try:
@@ -129,9 +134,9 @@ class _Look:
 
     def _step(self) -> bool:
         """Submit, look, judge once; False when every node was looked at, or need not be any more."""
-        while self._due and not self._is_full and self._silent_since is None:
+        while self._due and not self._is_full and not self._patience.is_tried:
             self._submit(self._due.popleft())
-        listing = self._listing()
+        listing = self._patience.listing()
         if listing is None:
             return True
         for node in tuple(self._judges):
@@ -144,28 +149,6 @@ class _Look:
         ):
             self._give_up(listing)
         return bool(self._judges or self._due)
-
-    def _listing(self) -> Mapping[str, JobState] | None:
-        """Slurm's word; None while the controller is silent, which ends at the plan's own deadline."""
-        try:
-            found = self._slurm.jobs()
-        except ControllerSilent as error:
-            now = time.monotonic()
-            if self._silent_since is None:
-                self._silent_since = now
-                self._display.note(
-                    f"the controller does not answer, it is waited for: {error.reasons[0]:.160}"
-                )
-            if now - self._silent_since > self._fleet.controller_deadline_s:
-                raise RequirementMissing(
-                    f"the controller has not answered for {format_duration(now - self._silent_since)}, so that "
-                    "nobody knows what the nodes are; give the same command again when it does"
-                ) from error
-            return None
-        if self._silent_since is not None:
-            self._display.note("the controller answers again")
-        self._silent_since = None
-        return found
 
     def _end_former(self, listing: Mapping[str, JobState]) -> None:
         """Jobs and folders of a look that was killed."""
@@ -185,7 +168,7 @@ class _Look:
         except ControllerSilent as error:
             # There may be a job: it is looked for by its name, and its claim decides.
             self._display.note(f"{node}: not known whether a job was submitted: {error.reasons[0]:.160}")
-            self._silent_since = time.monotonic()
+            self._patience.begin()
         except NoRoom as error:
             folder.take(Claim(WITHDRAWN))
             if self._judges:
