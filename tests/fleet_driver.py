@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.synthetic_study import MACHINE
+from tests.fleet_start import pretended_store
 
 from bedplate.executor.display import LineDisplay
 from bedplate.executor.keeping import Grounds
@@ -21,8 +21,6 @@ from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import Platform
-from bedplate.study.layout import is_study
-from bedplate.study.store import StudyStore
 
 PLAN = """
 title = "Pretended"
@@ -70,20 +68,7 @@ def main(study: Path, behaviour: Path, repetitions: str = "2", time: str = "10 m
         file_grace_s=1.0,
         listing_grace_s=3.0,
     )
-    store = (
-        StudyStore.open(study)
-        if is_study(study)
-        else StudyStore.create(
-            study,
-            plan=plan,
-            plan_text=text,
-            plan_files={},
-            machine=MACHINE,
-            expansion=expansion,
-            schedule=schedule,
-            executor="slurm",
-        )
-    )
+    store = pretended_store(study, plan, text, expansion, schedule)
     with store:
         grounds = Grounds(plan, expansion, builds, {}, (), erase_foreign=False)
         run = FleetRun(store, grounds, Slurm(), LineDisplay(), manner=manner)

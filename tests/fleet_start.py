@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.pretended_fleet import PretendedSlurm, Silent
 from tests.synthetic_study import MACHINE
@@ -23,6 +23,9 @@ from bedplate.plan.order import order
 from bedplate.plan.platforms import Platform
 from bedplate.study.layout import is_study
 from bedplate.study.store import StudyStore
+
+if TYPE_CHECKING:
+    from bedplate.model.plan import Expansion, Plan, Schedule
 
 PLAN = """
 title = "Pretended"
@@ -49,26 +52,31 @@ class Killed(BaseException):
     """As SIGKILL: nothing after it is done."""
 
 
+def pretended_store(
+    study: Path, plan: Plan, text: str, expansion: Expansion, schedule: Schedule
+) -> StudyStore:
+    """The study's store, made on the first start."""
+    if is_study(study):
+        return StudyStore.open(study)
+    return StudyStore.create(
+        study,
+        plan=plan,
+        plan_text=text,
+        plan_files={},
+        machine=MACHINE,
+        expansion=expansion,
+        schedule=schedule,
+        executor="slurm",
+    )
+
+
 def start(directory: Path, slurm: Slurm, *, grace_s: float = 0.0, **changes: Any) -> Tally:
     plan = load_plan(PLAN, source="plan.toml", directory=directory)
     expansion = expand(plan, None, platform=Platform("slurm"))
     schedule = order(plan, expansion, executor="slurm")
     study = directory / "study"
     builds = {b: EngineBuild("/p", b.version, 8192, 8192, "", "", "", (), "d") for b in plan.builds}
-    store = (
-        StudyStore.open(study)
-        if is_study(study)
-        else StudyStore.create(
-            study,
-            plan=plan,
-            plan_text=PLAN,
-            plan_files={},
-            machine=MACHINE,
-            expansion=expansion,
-            schedule=schedule,
-            executor="slurm",
-        )
-    )
+    store = pretended_store(study, plan, PLAN, expansion, schedule)
     display: Any = Silent()
     manner = Manner(("true",), pause_s=0.0, file_grace_s=grace_s, listing_grace_s=0.0)
     with store:

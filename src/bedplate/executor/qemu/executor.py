@@ -315,8 +315,8 @@ class QemuExecutor:
         """A guest that is ready; one whose kernel or emulator crashes on its way there is booted again.
 
         On a loaded host an emulated kernel now and then dies of an interrupt that comes before its
-        handler stands, and QEMU of SIGSEGV. No visit has begun then, so nothing is measured twice or hidden: the console of
-        a boot that failed is kept with the visit.
+        handler stands, and QEMU was seen to die of SIGSEGV. No visit has begun then, so nothing is
+        measured twice or hidden: the console of a boot that failed is kept with the visit.
         """
         assert self._directory is not None  # noqa: S101 -- made by _open
         for attempt in range(1, _BOOT_ATTEMPTS):

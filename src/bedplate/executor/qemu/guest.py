@@ -36,7 +36,7 @@ _SHOWN_CONSOLE_BYTES = 16384
 _SHOWN_LINES_SAID = 200
 _BOOTING = "while it booted"
 _PANIC = re.compile(r"Kernel panic - ")
-# What a fault of QEMU's own ends it with, as its emulator has now and then on a loaded host.
+# What a fault of QEMU's own ends it with; SIGSEGV was seen once, on a loaded host.
 _CRASHES = frozenset({signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL})
 _FATAL = re.compile(r"Kernel panic - .*|Out of memory: .*|BUG: .*|bedplate: .*")
 # Escape sequences and carriage returns: SeaBIOS and the kernel write to a terminal.
