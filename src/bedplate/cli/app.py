@@ -492,8 +492,8 @@ def print_json(document: object) -> None:
 
 def print_tables(tables: Sequence[object]) -> None:
     """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
-    from rich.console import Console  # noqa: PLC0415
+    from bedplate.cli.console import PipedConsole  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = PipedConsole(highlight=False)
     for table in tables:
         console.print(table)

@@ -116,8 +116,9 @@ def _journal_device(journal: ScratchDevice) -> str:
 
 
 def _print_cells(found: Prospect) -> None:
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+
+    from bedplate.cli.console import PipedConsole  # noqa: PLC0415
 
     by_variant: dict[str, list[Cell]] = defaultdict(list)
     for planned in found.expansion.cells:
@@ -135,7 +136,7 @@ def _print_cells(found: Prospect) -> None:
             else "–",
             str(len(cells)),
         )
-    Console(highlight=False, markup=False).print(table)
+    PipedConsole(highlight=False, markup=False).print(table)
     print()
     loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
     for load in loads:

@@ -293,7 +293,9 @@ def test_a_plan_without_a_cell_to_run_says_why(plan: Path) -> None:
     assert "no cell of this plan can run here" in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error(plan: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_early_is_no_error(plan: Path, unbuffered: str) -> None:
+    # Unbuffered, the first line meets the closed pipe; buffered, the first table does, which rich prints.
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
@@ -301,7 +303,11 @@ def test_a_reader_that_leaves_early_is_no_error(plan: Path) -> None:
         stdout=theirs,
         stderr=subprocess.PIPE,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
+            "PYTHONUNBUFFERED": unbuffered,
+        },
     )
     os.close(theirs)
     assert (0, b"") == (done.returncode, done.stderr)
