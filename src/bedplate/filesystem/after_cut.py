@@ -39,7 +39,7 @@ class _Repair:
     attached_by: tuple[str, ...] = ()
 
 
-# As the manuals name them: e2fsck(8), xfs_repair(8), btrfs-check(8), jfs_fsck(8), reiserfsck(8), fsck.f2fs(8),
+# As the manuals name them: e2fsck(8), xfs_repair(8), btrfs-rescue(8), btrfs-check(8), jfs_fsck(8), reiserfsck(8), fsck.f2fs(8),
 # ntfsfix(8), bcachefs(8). In order, each only where the one before it did not help. What is not here has none.
 _E2FSCK = (_Repair(("e2fsck", "-f", "-y"), frozenset({0, 1, 2, 3}), ("-j", "{journal}")),)
 _NTFSFIX = (_Repair(("ntfsfix", "-d"), frozenset({0})),)
@@ -50,7 +50,12 @@ _REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
         # Throws the log away: what is left where it cannot be replayed.
         _Repair(("xfs_repair", "-L"), frozenset({0}), ("-l", "{journal}")),
     ),
-    "btrfs": (_Repair(("btrfs", "check", "--repair", "--force"), frozenset({0})),),
+    "btrfs": (
+        # A superblock that the cut tore is taken from a copy, if one is whole: status 2 says so, 0 that none was bad. An
+        # fsync writes the first copy alone, so that what it promised since the last full commit may be gone.
+        _Repair(("btrfs", "rescue", "super-recover", "-y"), frozenset({2})),
+        _Repair(("btrfs", "check", "--repair", "--force"), frozenset({0})),
+    ),
     # The kernel does not replay JFS's log, so after a cut all hangs on this tool. Debian's builds of jfsutils from 1.1.15-5
     # on (2020) replay none: they look for its records in another buffer than they were read into (docs/POWER_CUTS.md).
     "jfs": (

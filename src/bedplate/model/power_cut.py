@@ -104,7 +104,7 @@ class PointRecord:
     the cut, `lost_transactions` those of them that are missing, `lost_ms` how long before the cut the first of these was
     acknowledged. `consistent` is None where nothing could be asked. Times in seconds are None where that did not
     happen. `replay_failed` says that the type's repair could not replay the journal, in its own words, and went on without.
-    `problems` are the findings, the first the gravest.
+    `problems` are the findings, those of the file system and its repair before the engine's, each the gravest first.
     """
 
     point: CutPoint

@@ -59,6 +59,16 @@ def test_xfs_loses_its_log_only_as_the_last_resort() -> None:
     assert [("-L" in argv) for argv in commands.record] == [False, True]
 
 
+@pytest.mark.parametrize(("status", "is_done"), [(0, False), (1, False), (2, True), (3, False), (4, False)])
+def test_a_torn_superblock_of_btrfs_is_taken_from_a_copy_before_anything_else(
+    status: int, *, is_done: bool
+) -> None:
+    commands = ScriptedCommands(answers={"btrfs": lambda argv, _: completed(argv, status=status)})
+    found = repair(FilesystemLevels("btrfs"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    assert commands.record == [("btrfs", "rescue", "super-recover", "-y", "/dev/loop1")]
+    assert is_done == found.done
+
+
 @pytest.mark.parametrize(("said", "expected"), [("unreplayed", True), ("replayed", False)])
 def test_a_log_that_could_not_be_replayed_is_told_though_the_status_says_nothing(
     said: str, *, expected: bool

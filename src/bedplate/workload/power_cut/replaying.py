@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from bedplate.model.power_cut import PointOutcome, PointRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.model.power_cut import CutPoint
     from bedplate.workload.power_cut.acknowledged import Acknowledged
     from bedplate.workload.power_cut.window import Window
 
 # Enough for a person; a page of errors says no more.
-_PROBLEMS_KEPT = 6
+_PROBLEMS_KEPT = 8
+# Of these the file system's: the first says why it did not mount, the last which repair it was that let it.
+_MOUNTING_KEPT, _REPAIRING_KEPT = 2, 3
 _PROBLEM_LENGTH = 400
 
 
@@ -93,8 +95,16 @@ def judge(
         engine_start_s=None if answer is None else answer.start_s,
         oracle_s=None if answer is None else answer.oracle_s,
         replay_failed=recovered.replay_failed,
-        problems=tuple(_shortened(text) for text in (*found, *lost, *recovered.problems)[:_PROBLEMS_KEPT]),
+        problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
     )
+
+
+def _problems(of_filesystem: Sequence[str], of_engine: Sequence[str]) -> Sequence[str]:
+    """What the file system and its repair said comes first: what an engine misses then is what they took."""
+    kept = of_filesystem
+    if len(kept) > _MOUNTING_KEPT + _REPAIRING_KEPT:
+        kept = (*kept[:_MOUNTING_KEPT], *kept[-_REPAIRING_KEPT:])
+    return (*kept, *of_engine)[:_PROBLEMS_KEPT]
 
 
 def _outcome(recovered: Recovered, answer: Answer | None, *, lost: bool) -> PointOutcome:

@@ -105,8 +105,19 @@ def test_a_server_that_does_not_start_is_not_consistent(promised: Acknowledged) 
 
 def test_a_page_of_errors_is_cut_short(promised: Acknowledged) -> None:
     record = judged(promised, MOUNTED, Answer(None, detected=tuple(f"{n}\n" + "x" * 900 for n in range(50))))
-    assert len(record.problems) == 6
+    assert len(record.problems) == 8
     assert all(len(problem) <= 400 and "\n" not in problem for problem in record.problems)
+
+
+def test_the_words_of_a_repair_stand_before_those_of_the_engine_that_misses_what_it_took(
+    promised: Acknowledged,
+) -> None:
+    words = ("mount: bad magic", "kernel: CRC", *(f"a try {n}" for n in range(9)), "xfs_repair -L: gone")
+    recovered = Recovered(mounted=True, repaired=True, problems=words)
+    engine = tuple(f"the server does not start {n}" for n in range(9))
+    found = judged(promised, recovered, Answer(None, detected=engine)).problems
+    assert words[:2] == found[:2]
+    assert (words[-1], engine[0]) == found[4:6]
 
 
 @settings(deadline=None)
