@@ -16,7 +16,7 @@ from bedplate.host.requirement import look
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.visit import EngineBuild, Outcome, RunRecord
+from bedplate.model.visit import CheckOutcome, EngineBuild, Outcome, RunRecord
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_a_visit_records_what_was_asked_and_what_was_in_force(
     assert flushes == any(count.flushes for count in record.flush_counts)
     assert record.durability is not None
     assert ("durable" if flushes else "unsafe") == record.durability.volatile_cache
-    assert "clean" == record.filesystem_check
+    assert ("clean", CheckOutcome.CLEAN) == (record.filesystem_check, record.filesystem_check_outcome)
     assert [] == bench.left_behind()
     for name in record.runs:
         run = codec.read(RunRecord, bench.directory / "runs" / name / "record.json")

@@ -45,6 +45,20 @@ class Validity(StrEnum):
     UNKNOWN = "unknown"
 
 
+class CheckOutcome(StrEnum):
+    """What became of the file system's own check (fsck) at the end of a visit."""
+
+    CLEAN = "clean"
+    ERRORS = "errors"
+    # The device was busy, or the tool was missing: nothing is known of the file system.
+    COULD_NOT_RUN = "could not run"
+
+
+# Steps that single runs stop at, or the making of their figures: the rest of the visit went through.
+STEPS_OF_SINGLE_RUNS = ("runs", "figures")
+CHECK_STEP = "check"
+
+
 @dataclass(frozen=True)
 class ScratchDevice:
     """What will be erased: a device by its stable name, or an image file of bedplate's own."""
@@ -237,6 +251,7 @@ class VisitRecord:
     `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured; of a visit
     in a guest also `accelerator`, `qemu`, `kernel_digest`, `host_kernel` and `disk`. `seconds` is the visit's
     own life; `whole_seconds` has the hand-over, a boot and the making of figures too, None in older studies.
+    `filesystem_check_outcome` is None where the visit did not come to its check, and in older studies.
     """
 
     format_version: int
@@ -265,6 +280,14 @@ class VisitRecord:
     build_digest: str | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     whole_seconds: float | None = None
+    filesystem_check_outcome: CheckOutcome | None = None
+
+    @property
+    def found_errors(self) -> bool:
+        """True where the check of the unmounted file system found errors; older records say so by their step."""
+        if self.filesystem_check_outcome is not None:
+            return self.filesystem_check_outcome is CheckOutcome.ERRORS
+        return self.failed_step == CHECK_STEP and self.filesystem_check is not None
 
     @property
     def accelerator(self) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.model.levels import Levels
-from bedplate.model.visit import Comparison, Durability, FlushCount, Timing
+from bedplate.model.visit import CheckOutcome, Comparison, Durability, FlushCount, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +34,7 @@ class Findings:
     versions: dict[str, str] = field(default_factory=dict)
     tool_versions: dict[str, str] = field(default_factory=dict)
     filesystem_check: str | None = None
+    filesystem_check_outcome: CheckOutcome | None = None
     runs: list[str] = field(default_factory=list)
     run_problems: list[str] = field(default_factory=list)
 

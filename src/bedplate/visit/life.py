@@ -83,6 +83,7 @@ def live(
         },
         kernel_messages=without_other_loops(messages or (), findings.device_names),
         filesystem_check=findings.filesystem_check,
+        filesystem_check_outcome=findings.filesystem_check_outcome,
         commands=tuple(commands.record),
         runs=tuple(findings.runs),
         build_digest=None if request.build is None else request.build.digest,

@@ -27,7 +27,7 @@ from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
 from bedplate.model.lmdb import fills
 from bedplate.model.tpch import is_load
-from bedplate.model.visit import Comparison, Outcome, RunRecord
+from bedplate.model.visit import CHECK_STEP, CheckOutcome, Comparison, Outcome, RunRecord
 from bedplate.probe.kernel import (
     DeviceProbe,
     GroupProbe,
@@ -117,13 +117,20 @@ class Stand:
             self._measure_sizes()
         with self._steps.step("unmount"):
             self._unmount()
-        with self._steps.step("check"):
+        with self._steps.step(CHECK_STEP):
+            # Until it has an answer: an error of the call says nothing of the file system.
+            self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
             checked = self._filesystem.check(
                 self._levels, device.path, commands=self._commands, journal_path=self._journal_path
             )
             self._findings.filesystem_check = "clean" if checked.clean else checked.text
+            self._findings.filesystem_check_outcome = (
+                CheckOutcome.CLEAN if checked.clean else CheckOutcome.ERRORS
+            )
             if not checked.clean:
-                raise VisitFailed("check", f"fsck found errors after a clean unmount: {checked.text[-2000:]}")
+                raise VisitFailed(
+                    CHECK_STEP, f"fsck found errors after a clean unmount: {checked.text[-2000:]}"
+                )
 
     def leave(self) -> None:
         """Give back everything in reverse order; safe at any moment, and twice."""
