@@ -134,9 +134,10 @@ def _in_steps(values: Numbers, steps: int, *, logarithmic: bool) -> tuple[list[A
         return None
     found = values[known]
     # Zeros have no logarithm.
-    logarithmic = logarithmic and bool(found.min() > 0)
-    low = rounded(float(found.min()) if logarithmic else min(float(found.min()), 0.0), _END_DIGITS)
-    high = rounded(float(found.max()), _END_DIGITS)
+    logarithmic = logarithmic and bool(np.min(found) > 0)
+    least = float(np.min(found))
+    low = rounded(least if logarithmic else min(least, 0.0), _END_DIGITS)
+    high = rounded(float(np.max(found)), _END_DIGITS)
     ends = np.array([low, high], dtype=np.float64)
     if logarithmic:
         ends, found = np.log(ends), np.log(found)

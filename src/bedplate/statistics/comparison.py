@@ -225,8 +225,8 @@ def _pooled(found: Comparison, sides: Sequence[Sequence[Counted]]) -> Comparison
         replace(
             found,
             estimate=basis.mean,
-            smallest=None if each is None else float(each.min()),
-            largest=None if each is None else float(each.max()),
+            smallest=None if each is None else float(np.min(each)),
+            largest=None if each is None else float(np.max(each)),
             basis=basis,
         ),
         found.confidence,
@@ -254,8 +254,8 @@ def _compared(found: Comparison, baseline: list[Observation], contender: list[Ob
         each = second - first
         found = replace(
             found,
-            smallest=_taken_back(found.kind, float(each.min())),
-            largest=_taken_back(found.kind, float(each.max())),
+            smallest=_taken_back(found.kind, float(np.min(each))),
+            largest=_taken_back(found.kind, float(np.max(each))),
         )
     if found.n < REPETITIONS_MIN:
         words = f"{found.n} in common" if found.paired else f"{found.n} on one side"

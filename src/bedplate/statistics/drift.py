@@ -210,7 +210,7 @@ def _step(groups: Sequence[Sequence[Visited]], random: np.random.Generator) -> S
         reached = np.abs(np.cumsum(shuffled[:, order], axis=1))[:, places].max(axis=1)
         # Sums of the same numbers in another order differ in their last digits.
         beyond += int(np.sum(reached >= largest - 1e-9))
-    place = places[int(sums.argmax())]
+    place = places[int(np.argmax(sums))]
     position = float(positions[order][place + 1])
     changes = [
         logs[part][positions[part] >= position].mean() - logs[part][positions[part] < position].mean()
