@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse, PlanError, VerifyFailed
 from bedplate.filesystem.comparison import effective_facts, verify
@@ -402,19 +403,18 @@ def test_only_the_topmost_of_stacked_mounts_goes(
 def test_flushes_of_a_partition_are_counted_at_its_disk(
     device: AttachedDevice, target: Path, commands: Commands
 ) -> None:
-    commands.run(["addpart", device.path, "1", "2048", str(200 * MIB // 512)])
-    try:
-        part = AttachedDevice(f"{device.path}p1", f"{device.name}p1", device.name, 200 * MIB)
-        comparisons = _bring_up(FilesystemLevels("ext4", barrier=True), part, target, commands)
-        verify(comparisons)
-        counts = measure_fsyncs(target, part, calls=10).counts
-        assert judge(counts, True) == ()
-        assert [count.flushes for count in counts] == [20, 20, 10]
-        # The reason for asking the disk: the partition's own counter stays where it is.
-        assert part.stat.read_text().split()[15] == "0"
-    finally:
-        unmount(target, commands=commands)
-        commands.run(["delpart", device.path, "1"])
+    with kernel_partition(device.path, length_bytes=200 * MIB) as node:
+        part = AttachedDevice(node, f"{device.name}p1", device.name, 200 * MIB)
+        try:
+            comparisons = _bring_up(FilesystemLevels("ext4", barrier=True), part, target, commands)
+            verify(comparisons)
+            counts = measure_fsyncs(target, part, calls=10).counts
+            assert judge(counts, True) == ()
+            assert [count.flushes for count in counts] == [20, 20, 10]
+            # The reason for asking the disk: the partition's own counter stays where it is.
+            assert part.stat.read_text().split()[15] == "0"
+        finally:
+            unmount(target, commands=commands)
 
 
 def test_versions_and_the_key_of_a_probe_hang_together(commands: Commands) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceRefused, RequirementMissing, VerifyFailed
 from bedplate.host.block_tree import BlockTree
@@ -22,6 +23,7 @@ from bedplate.host.scratch_device import IMAGE_NAME, prepare, refusal_reasons, r
 from bedplate.host.signature import read_signatures
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model.visit import ScratchDevice
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.host
 
-MIB = 1 << 20
 SIZE = 64 * MIB
 
 
@@ -230,34 +231,32 @@ def test_partition_table_is_foreign_and_a_mounted_partition_protects_its_disk(tm
         entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), 2048, SIZE // 512 - 2048)
         disk.write(446, entry + bytes(48) + b"\x55\xaa")
         # The kernel is told of the partition, since not every kernel reads tables on loop devices.
-        disk.commands.run(["addpart", node, "1", "2048", str(SIZE // 512 - 2048)])
-        partition = f"{node}p1"
-        assert "holds dos" in _only(disk.reasons())
-        target = tmp_path / "mnt"
-        target.mkdir()
-        disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", partition])
-        disk.commands.run(["mount", partition, str(target)])
-        try:
-            assert any(f"{partition} is mounted on {target}" in r for r in disk.reasons(foreign=True))
-        finally:
-            disk.commands.run(["umount", str(target)])
-        assert () == disk.reasons(foreign=True)
-        sibling = disk.link.with_name("test-part1")
-        sibling.symlink_to(partition)
-        scratch = ScratchDevice(device=str(sibling), erase=(str(sibling),))
-        assert () == refusal_reasons(scratch, disk.commands, tree=disk.tree)
-        with Ledger.open(tmp_path / "state", "table") as ledger:
-            prepare(
-                disk.scratch(foreign=True),
-                ledger=ledger,
-                commands=disk.commands,
-                directory=tmp_path,
-                tree=disk.tree,
-            )
-        assert () == read_signatures(node, disk.commands)
-        if Path(partition).exists():
-            assert () == read_signatures(partition, disk.commands)
-            disk.commands.run(["delpart", node, "1"])
+        with kernel_partition(node, start_bytes=MIB, length_bytes=SIZE - MIB) as partition:
+            assert "holds dos" in _only(disk.reasons())
+            target = tmp_path / "mnt"
+            target.mkdir()
+            disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", partition])
+            disk.commands.run(["mount", partition, str(target)])
+            try:
+                assert any(f"{partition} is mounted on {target}" in r for r in disk.reasons(foreign=True))
+            finally:
+                disk.commands.run(["umount", str(target)])
+            assert () == disk.reasons(foreign=True)
+            sibling = disk.link.with_name("test-part1")
+            sibling.symlink_to(partition)
+            scratch = ScratchDevice(device=str(sibling), erase=(str(sibling),))
+            assert () == refusal_reasons(scratch, disk.commands, tree=disk.tree)
+            with Ledger.open(tmp_path / "state", "table") as ledger:
+                prepare(
+                    disk.scratch(foreign=True),
+                    ledger=ledger,
+                    commands=disk.commands,
+                    directory=tmp_path,
+                    tree=disk.tree,
+                )
+            assert () == read_signatures(node, disk.commands)
+            if Path(partition).exists():
+                assert () == read_signatures(partition, disk.commands)
 
 
 def test_disk_that_is_held_exclusively_is_refused(disk: Disk) -> None:

@@ -128,7 +128,7 @@ def test_fio_ends_when_its_steady_state_is_attained(tmp_path: Path) -> None:
             "rw": "randread",
             "runtime": 30,
             "steadystate": "iops:100%",
-            "steadystate_duration": 1,
+            "steadystate_duration": 2,
             "steadystate_ramp_time": 1,
             "rate_iops": 500,
         },

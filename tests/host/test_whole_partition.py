@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse
-from bedplate.host import whole_partition
 from bedplate.host.command import Commands
 from bedplate.host.whole_partition import (
     disk_under,
@@ -72,13 +72,10 @@ def test_one_that_is_held_is_named(loop: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_disk_with_partitions_of_its_own_is_refused(loop: str) -> None:
     # Half of the disk, as a partition table could have it.
-    whole_partition._blkpg(loop, whole_partition._ADD, length_bytes=8 * MIB)
-    try:
+    with kernel_partition(loop, start_bytes=0, length_bytes=8 * MIB) as node:
         assert find_partition_over(loop) is None
-        assert disk_under(f"{loop}p1") == f"{loop}p1"
+        assert disk_under(node) == node
         with pytest.raises(DeviceInUse, match="does it have others"):
             partition_over(loop)
         drop_partition_over(loop)
-        assert Path(f"{loop}p1").exists()
-    finally:
-        whole_partition._blkpg(loop, whole_partition._DELETE, length_bytes=0)
+        assert Path(node).exists()

@@ -27,6 +27,8 @@ _PRIVATE = {
     re.compile("(?<!no-emit-)index-" + "url"): "leave package addresses to pip's configuration",
     re.compile("(?<!no-emit-)find-" + "links"): "leave package addresses to pip's configuration",
 }
+# Below these the Filesystem Hierarchy Standard has software that is added: documents name them as examples.
+_SOFTWARE = frozenset({"opt", "srv", "usr"})
 # Every machine's own, so it tells nothing about whose machine a file was written on.
 _PUBLIC_HOSTS = frozenset({"localhost"})
 _CONFIGURATION = (
@@ -65,13 +67,16 @@ def unfinished_marks(path: str, text: str) -> list[str]:
 
 
 def private_names(path: str, text: str, checkout: Path, hosts: Iterable[str]) -> list[str]:
-    """Paths and hosts that belong to one machine. A short path (/src, /root) proves nothing."""
+    """Paths and hosts that belong to one machine.
+
+    A short path (/src, /root) proves nothing, nor does one where every machine keeps its software (/opt/bedplate).
+    """
     patterns = dict(_PRIVATE)
     for folder, instead in (
         (checkout, "name it relative to the repository"),
         (Path.home(), "use Path.home()"),
     ):
-        if len(folder.parts) > 2:
+        if len(folder.parts) > 2 and folder.parts[1] not in _SOFTWARE:
             patterns[re.compile(re.escape(str(folder)) + r"\b")] = instead
     for host in hosts:
         # Not as a part of another name: example.org is not found in docs.example.organic.
@@ -178,6 +183,10 @@ def test_a_planted_private_name_is_found(text: str, monkeypatch: pytest.MonkeyPa
 )
 def test_an_innocent_name_passes(text: str) -> None:
     assert private_names("a.md", text, Path("/src"), {"mirror.example"}) == []
+
+
+def test_where_software_is_kept_is_private_to_nobody() -> None:
+    assert private_names("a.md", "sudo /opt/bedplate/bedplate", Path("/opt/bedplate"), ()) == []
 
 
 def test_hosts_are_read_from_configuration_without_comments_and_public_ones() -> None:

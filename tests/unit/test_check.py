@@ -33,6 +33,7 @@ _HOST_TOOLS = (
     "fio",
     "mkntfs",
     "losetup",
+    "fincore",
     "git",
     "bison",
     "flex",

@@ -38,7 +38,7 @@ def partition_over(device_path: str, *, sysfs: Path = SYSFS) -> str:
     if found is None:
         size_bytes = int((sysfs / name / "size").read_text()) * KERNEL_SECTOR_BYTES
         try:
-            _blkpg(device_path, _ADD, length_bytes=size_bytes)
+            add_partition(device_path, start_bytes=0, length_bytes=size_bytes)
         except OSError as error:
             if error.errno == errno.EINVAL:
                 return device_path
@@ -76,13 +76,25 @@ def disk_under(node: str, *, sysfs: Path = SYSFS) -> str:
 
 def drop_partition_over(device_path: str, *, sysfs: Path = SYSFS) -> None:
     """Take it away again, if it is there; DeviceInUse if somebody holds it."""
-    if find_partition_over(device_path, sysfs=sysfs) is None:
-        return
+    if find_partition_over(device_path, sysfs=sysfs) is not None:
+        remove_partition(device_path)
+
+
+def add_partition(device_path: str, *, start_bytes: int, length_bytes: int) -> None:
+    """Tell the kernel of partition 1; OSError in the kernel's words.
+
+    addpart(8) does the same. Debian 13 has it in a package of its own.
+    """
+    _blkpg(device_path, _ADD, start_bytes=start_bytes, length_bytes=length_bytes)
+
+
+def remove_partition(device_path: str) -> None:
+    """Let the kernel forget partition 1, if it knows one; DeviceInUse if somebody holds it."""
 
     def dropped() -> bool:
         # A prober of new partitions (udev) may have it open for a moment.
         try:
-            _blkpg(device_path, _DELETE, length_bytes=0)
+            _blkpg(device_path, _DELETE, start_bytes=0, length_bytes=0)
         except OSError as error:
             if error.errno == errno.EBUSY:
                 return False
@@ -91,16 +103,16 @@ def drop_partition_over(device_path: str, *, sysfs: Path = SYSFS) -> None:
         return True
 
     if not wait_until(dropped, deadline_s=_PATIENCE_S):
-        raise DeviceInUse(f"the partition over {device_path} stays busy; is its pool still imported?")
+        raise DeviceInUse(f"the partition of {device_path} stays busy; is its pool still imported?")
 
 
 def _name(device_path: str) -> str:
     return os.path.realpath(device_path).rpartition("/")[2]
 
 
-def _blkpg(device_path: str, operation: int, *, length_bytes: int) -> None:
+def _blkpg(device_path: str, operation: int, *, start_bytes: int, length_bytes: int) -> None:
     """`struct blkpg_partition`, with its address in `struct blkpg_ioctl_arg`."""
-    partition = array.array("B", struct.pack("@qqi64s64s4x", 0, length_bytes, _NUMBER, b"", b""))
+    partition = array.array("B", struct.pack("@qqi64s64s4x", start_bytes, length_bytes, _NUMBER, b"", b""))
     address, size = partition.buffer_info()
     device = os.open(device_path, os.O_RDWR | os.O_CLOEXEC)
     try:

@@ -81,6 +81,17 @@ def _duration() -> FioOption:
     return FioOption('a time of more than zero, as 60 or "5 min"', read)
 
 
+def _whole_seconds(least: int) -> FioOption:
+    duration = _duration()
+
+    def read(value: Scalar) -> str | None:
+        text = duration.read(value)
+        milliseconds = int(text.removesuffix("ms")) if text else 0
+        return text if milliseconds >= least * 1000 and milliseconds % 1000 == 0 else None
+
+    return FioOption(f'whole seconds, {least} or more, as 60 or "5 min"', read)
+
+
 def _words(pattern: str, takes: str) -> FioOption:
     compiled = re.compile(pattern, re.ASCII)
     return FioOption(
@@ -152,7 +163,8 @@ FIO_OPTIONS: Mapping[str, FioOption] = {
     "steadystate": _words(
         r"(iops|iops_slope|bw|bw_slope):\d{1,3}(\.\d{1,6})?%", '"iops:5%", "bw_slope:0.1%" and the like'
     ),
-    "steadystate_duration": _duration(),
+    # fio judges once a second. From 3.36 on it refuses a shorter time, and cuts a part of a second off in silence.
+    "steadystate_duration": _whole_seconds(2),
     "steadystate_ramp_time": _duration(),
 }
 

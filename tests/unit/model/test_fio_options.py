@@ -122,6 +122,8 @@ def test_sizes_and_times_reach_fio_as_bytes_and_milliseconds() -> None:
         ("rwmixread", 100),
         ("steadystate", "iops"),
         ("steadystate", "iops:5"),
+        ("steadystate_duration", 1),
+        ("steadystate_duration", 2.5),
         ("steadystate", "iops:5%\n"),
         ("steadystate", "iops:٥%"),
         ("sync_file_range", "write:"),
