@@ -28,7 +28,7 @@ from bedplate.model.cell import (
     digest,
 )
 from bedplate.model.codec import write
-from bedplate.model.figure import Figure, RunFigures, Window
+from bedplate.model.figure import DEFINITIONS_VERSION, Figure, RunFigures, Window
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRICS, figure
@@ -338,6 +338,7 @@ def _write_run(
     write(
         place / "run.json",
         RunFigures(
+            definitions=DEFINITIONS_VERSION,
             format_version=FORMAT_VERSION,
             run=spec.name,
             run_id=spec.id,

@@ -247,13 +247,9 @@ def _device_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[
     def each(count: float) -> float:
         return _per_transaction(count, divisors)
 
-    def real_writes() -> float:
-        # An empty flush is counted as a write as well (Documentation/block/stat.rst).
-        return max(0.0, deltas.over_devices("writes") - deltas.over_devices("flushes"))
-
     return {
         "device_reads_per_transaction": lambda: each(deltas.growth("device.reads")),
-        "device_writes_per_transaction": lambda: each(real_writes()),
+        "device_writes_per_transaction": lambda: each(deltas.over_devices("writes")),
         "device_flushes_per_transaction": lambda: each(deltas.over_devices("flushes")),
         "device_read_kib_per_transaction": lambda: each(_kib(deltas.growth("device.read_sectors"))),
         "device_written_kib_per_transaction": lambda: each(_kib(deltas.over_devices("written_sectors"))),
@@ -273,11 +269,8 @@ def _journal_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[
     def each(count: float) -> float:
         return _per_transaction(count, divisors)
 
-    def writes() -> float:
-        return max(0.0, deltas.growth(f"{device}.writes") - deltas.growth(f"{device}.flushes"))
-
     return {
-        "journal_device_writes_per_transaction": lambda: each(writes()),
+        "journal_device_writes_per_transaction": lambda: each(deltas.growth(f"{device}.writes")),
         "journal_device_flushes_per_transaction": lambda: each(deltas.growth(f"{device}.flushes")),
         "journal_device_written_kib_per_transaction": lambda: each(
             _kib(deltas.growth(f"{device}.written_sectors"))

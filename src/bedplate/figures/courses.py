@@ -180,8 +180,7 @@ def _counters(
     queue = rate("device.time_in_queue_ms") / 1000
     columns = {
         "device_reads_per_s": rate("device.reads"),
-        # An empty flush is counted as a write as well (Documentation/block/stat.rst, field 5).
-        "device_writes_per_s": np.maximum(both("writes") - both("flushes"), 0.0),
+        "device_writes_per_s": both("writes"),
         "device_flushes_per_s": both("flushes"),
         "device_read_mib_per_s": read_from_device / MIB,
         "device_written_mib_per_s": both("written_sectors") * KERNEL_SECTOR_BYTES / MIB,

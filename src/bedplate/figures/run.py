@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.figures.inputs import RECORD
 from bedplate.figures.registry import maker_for
 from bedplate.model import codec
-from bedplate.model.figure import RunFigures
+from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
 from bedplate.model.visit import RunRecord
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ def make_figures(visit_directory: Path, run_directory: Path) -> RunFigures:
         made = maker.make(visit_directory, run_directory)
         for name, table in made.tables.items():
             _write_parquet(run_directory / name, table)
-        codec.write(done, made.figures)
+        figures = replace(made.figures, definitions=DEFINITIONS_VERSION)
+        codec.write(done, figures)
         _sync_directory(run_directory)
-        figures = made.figures
     for name in maker.bulky:
         (run_directory / name).unlink(missing_ok=True)
     return figures

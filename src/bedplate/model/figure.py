@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bedplate.model.visit import Outcome, Validity
+
+# The definitions that figures are made under. One that changes gets a new version, and its metrics a line below.
+DEFINITIONS_VERSION = 2
+# What changed with which version, and what the figures of earlier versions are: they are never used as today's.
+_CHANGED: Mapping[str, tuple[int, str]] = dict.fromkeys(
+    ("device_writes_per_transaction", "journal_device_writes_per_transaction"),
+    (
+        2,
+        "made by an earlier version, which subtracted every flush from the writes, also those that came with a write",
+    ),
+)
 
 
 class Scale(StrEnum):
@@ -91,3 +103,16 @@ class RunFigures:
     duration_s: float | None
     figures: tuple[Figure, ...] = ()
     windows: tuple[Window, ...] = ()
+    definitions: int = 1
+
+
+def as_defined_now(run: RunFigures) -> RunFigures:
+    """The same, but what was made under another definition than today's is absent, with that reason."""
+    return replace(run, figures=tuple(_as_defined_now(found, run.definitions) for found in run.figures))
+
+
+def _as_defined_now(found: Figure, definitions: int) -> Figure:
+    since, reason = _CHANGED.get(found.metric, (1, ""))
+    if definitions >= since or found.status is not Status.MEASURED:
+        return found
+    return replace(found, value=None, status=Status.ABSENT, reason=reason)

@@ -97,7 +97,8 @@ _DEVICE = (
         "1",
         _RATIO,
         _LOWER,
-        "writes to data and journal device, without empty flushes / transactions",
+        "write requests that data and journal device completed, those that only ask for a flush among them "
+        "/ transactions",
     ),
     Metric(
         "device_flushes_per_transaction",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.figure import RunFigures
+from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import Machine
 from bedplate.model.visit import FORMAT_VERSION, VisitRecord
 from bedplate.study.layout import StudyLayout
@@ -108,7 +108,7 @@ def _read_visit(directory: Path) -> StoredVisit:
     return StoredVisit(
         record=record,
         directory=directory,
-        runs=tuple(codec.read(RunFigures, path) for path in made),
+        runs=tuple(as_defined_now(codec.read(RunFigures, path)) for path in made),
         run_directories=tuple(path.parent for path in made),
         begun=tuple(path.name for path in begun),
     )

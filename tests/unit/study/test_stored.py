@@ -18,7 +18,7 @@ from bedplate.model.cell import (
     KernelLevels,
     RunSpec,
 )
-from bedplate.model.figure import RunFigures
+from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.metrics import figure
@@ -156,3 +156,28 @@ def test_another_format_is_refused_before_its_records_are_read(tmp_path: Path) -
 def test_no_study_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"is not a study: it has no study\.json"):
         read_study(tmp_path)
+
+
+def test_a_figure_made_under_another_definition_is_absent_with_the_reason(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    file = next(path.glob("visits/*/*/1.1/runs/*/run.json"))
+    rows = tuple(
+        figure(name, 0.0)
+        for name in ("tps", "device_writes_per_transaction", "journal_device_writes_per_transaction")
+    )
+
+    def read_again(definitions: int) -> list[tuple[float | None, Status]]:
+        codec.write(file, replace(FIGURES, figures=rows, definitions=definitions))
+        (run,) = next(visit for visit in read_study(path).visits if visit.directory.name == "1.1").runs
+        assert all(row.reason for row in run.figures if row.status is Status.ABSENT)
+        return [(row.value, row.status) for row in run.figures]
+
+    measured, absent = (0.0, Status.MEASURED), (None, Status.ABSENT)
+    assert [measured, absent, absent] == read_again(1)
+    assert [measured, measured, measured] == read_again(DEFINITIONS_VERSION)
+    # What the first versions wrote has no such field.
+    older = json.loads(file.read_text())
+    del older["definitions"]
+    file.write_text(json.dumps(older))
+    run = next(visit for visit in read_study(path).visits if visit.directory.name == "1.1").runs[0]
+    assert Status.ABSENT is run.figures[1].status
