@@ -13,7 +13,7 @@ from bedplate.errors import OutputNotUnderstood, PlanError
 from bedplate.filesystem.arguments import refuse, warnings_in
 from bedplate.filesystem.comparison import compared, fact
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -125,7 +125,7 @@ class Bcachefs:
         """`bcachefs fsck -n`: status 0 is clean (bcachefs(8))."""
         del levels, journal_path
         done = commands.run(["bcachefs", "fsck", "-n", device_path], timeout_s=3600, check=False)
-        return CheckResult(done.status == 0, done.output)
+        return checked_by(done)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -213,7 +213,7 @@ class Btrfs:
         del levels, journal_path
         argv = ["btrfs", "check", "--readonly", device_path]
         done = commands.run(argv, timeout_s=3600, check=False)
-        return CheckResult(done.status == 0, done.output)
+        return checked_by(done)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from bedplate.filesystem.arguments import Argument, joined, parse_arguments, ref
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import decoded_number, journal_comparisons, without_device
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -202,7 +202,7 @@ class Ext:
         del levels
         journal = () if journal_path is None else ("-j", journal_path)
         done = commands.run(["e2fsck", "-f", "-n", *journal, device_path], timeout_s=3600, check=False)
-        return CheckResult(done.status == 0, done.output)
+        return checked_by(done)
 
 
 def read_live_options(name: str, *, proc: Path = PROC) -> tuple[str, ...] | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -152,7 +153,8 @@ class F2fs:
         del levels, journal_path
         argv = ["fsck.f2fs", "--dry-run", "-f", device_path]
         done = commands.run(argv, timeout_s=3600, check=False)
-        return CheckResult(done.status == 0 and "[Fail]" not in done.stdout, done.output)
+        found = checked_by(done)
+        return replace(found, clean=found.clean and "[Fail]" not in done.stdout)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

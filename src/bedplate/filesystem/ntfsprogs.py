@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.requirement import Need
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def volume_comparisons(levels: FilesystemLevels, volume: Mapping[str, str]) -> I
 def check(device_path: str, *, commands: Commands) -> CheckResult:
     """`ntfsfix -n`: not Windows' chkdsk, but it reads the tables, both boot sectors and the dirty flag."""
     done = commands.run(["ntfsfix", "-n", device_path], timeout_s=3600, check=False)
-    return CheckResult(done.status == 0, done.output)
+    return checked_by(done)
 
 
 def _number(text: str | None) -> int | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bedplate.host.command import Commands
+    from bedplate.host.command import Commands, Completed
     from bedplate.host.device import AttachedDevice
     from bedplate.host.mount import MountEntry
     from bedplate.host.requirement import Need
@@ -27,10 +27,19 @@ LABEL = "bedplate"
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a read-only fsck found; `text` is what it printed."""
+    """What a read-only fsck found; `text` is what it printed.
+
+    `ran` is false where it did not come to its end: then it found nothing, neither good nor bad.
+    """
 
     clean: bool
     text: str
+    ran: bool = True
+
+
+def checked_by(done: Completed) -> CheckResult:
+    """What a tool says that ends with status 0 where all is well; a signal that ended it is no finding."""
+    return CheckResult(done.status == 0, done.output, ran=done.status >= 0)
 
 
 class Filesystem(Protocol):

@@ -15,7 +15,7 @@ from bedplate.filesystem.arguments import Argument, joined, parse_arguments, ref
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import decoded_number, journal_comparisons, without_device
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -165,7 +165,7 @@ class Reiserfs:
         journal = () if journal_path is None else ("-j", journal_path)
         argv = ["reiserfsck", "-q", "-y", "--check", *journal, device_path]
         done = commands.run(argv, timeout_s=3600, check=False)
-        return CheckResult(done.status == 0, done.output)
+        return checked_by(done)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from bedplate.filesystem.arguments import Argument, joined, parse_arguments, ref
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import journal_comparisons, without_device
 from bedplate.filesystem.options import OptionRules, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
+from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
 from bedplate.host.mount import mount, mount_entry, unmount
 from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
@@ -204,7 +204,7 @@ class Xfs:
         del levels
         log = () if journal_path is None else ("-l", journal_path)
         done = commands.run(["xfs_repair", "-n", *log, device_path], timeout_s=3600, check=False)
-        return CheckResult(done.status == 0, done.output)
+        return checked_by(done)
 
 
 def _log_words(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> str:

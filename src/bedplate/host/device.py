@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.model.levels import Levels
+
+if TYPE_CHECKING:
+    from bedplate.model.levels import Scalar
 
 
 @dataclass(frozen=True)
@@ -29,3 +36,30 @@ class AttachedDevice:
     def stat(self) -> Path:
         """The device's counters (Documentation/block/stat.rst)."""
         return Path("/sys/class/block") / self.name / "stat"
+
+
+def device_facts(device: AttachedDevice) -> Levels:
+    """What the kernel says of the device: the context of every figure, compared with nothing."""
+    facts: dict[str, Scalar] = {
+        "kind": "image file on a loop device" if device.image else "block device",
+        "size_bytes": device.size_bytes,
+    }
+    for name in (
+        "rotational",
+        "logical_block_size",
+        "physical_block_size",
+        "scheduler",
+        "nr_requests",
+        "read_ahead_kb",
+        "write_cache",
+        "fua",
+        "max_sectors_kb",
+        "discard_max_bytes",
+    ):
+        with contextlib.suppress(OSError):
+            text = (device.queue / name).read_text().strip()
+            facts[name] = int(text) if text.isdigit() else text
+    for name in ("model", "firmware_rev", "vendor"):
+        with contextlib.suppress(OSError):
+            facts[name] = (device.queue.parent / "device" / name).read_text().strip()
+    return Levels(facts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.cgroup import Group, drop_page_cache
+from bedplate.host.device import device_facts
+from bedplate.host.device_holders import demand_free
 from bedplate.host.journal_device import MEMORY_DIRECTORY, note_journal, prepare_journal, release_journal
 from bedplate.host.ledger import MARK, Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
@@ -37,6 +40,7 @@ from bedplate.probe.kernel import (
 )
 from bedplate.units import MIB
 from bedplate.visit.declaration import declare, lmdb_settings
+from bedplate.visit.footing import device_troubles, filesystem_troubles
 from bedplate.visit.power_bench import VisitPowerBench
 from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.visit.server import ServerPlaces, start_server
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from bedplate.engine.postgresql.cluster import Cluster
     from bedplate.host.command import Commands
     from bedplate.host.device import AttachedDevice
+    from bedplate.host.mount import MountEntry
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import VisitRequest
@@ -88,6 +93,8 @@ class Stand:
         self._mount_point = self._place / "mount"
         self._data_directory = self._mount_point / "data"
         self._journal: AttachedDevice | None = None
+        self._mounted: MountEntry | None = None
+        self._devices: list[AttachedDevice] = []
 
     def measure(self) -> None:
         """Every step from the scratch device to the closing check."""
@@ -113,28 +120,51 @@ class Stand:
         self._run_all(rig)
         with self._steps.step("stop"):
             self._stop(cluster)
+        self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
         with self._steps.step("collect"):
+            self._demand_footing()
             self._measure_sizes()
         with self._steps.step("unmount"):
             self._unmount()
+            # Whoever else has it would make the check fail, and not for anything that it found.
+            for taken in self._devices:
+                demand_free(taken.path)
         with self._steps.step(CHECK_STEP):
-            # Until it has an answer: an error of the call says nothing of the file system.
-            self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
-            checked = self._filesystem.check(
-                self._levels, device.path, commands=self._commands, journal_path=self._journal_path
-            )
-            self._findings.filesystem_check = "clean" if checked.clean else checked.text
-            self._findings.filesystem_check_outcome = (
-                CheckOutcome.CLEAN if checked.clean else CheckOutcome.ERRORS
-            )
-            if not checked.clean:
-                raise VisitFailed(
-                    CHECK_STEP, f"fsck found errors after a clean unmount: {checked.text[-2000:]}"
-                )
+            self._check(device)
 
     def leave(self) -> None:
         """Give back everything in reverse order; safe at any moment, and twice."""
         self._undo.close()
+
+    def _demand_footing(self) -> None:
+        """VisitFailed if a device or the file system is no longer what was taken."""
+        troubles = [trouble for device in self._devices for trouble in device_troubles(device)]
+        if self._mounted is not None:
+            troubles += filesystem_troubles(self._mounted)
+        if troubles:
+            raise VisitFailed(self._steps.current, *troubles)
+
+    def _check(self, device: AttachedDevice) -> None:
+        checked = self._filesystem.check(
+            self._levels, device.path, commands=self._commands, journal_path=self._journal_path
+        )
+        if checked.ran and checked.clean:
+            self._findings.filesystem_check_outcome = CheckOutcome.CLEAN
+            self._findings.filesystem_check = "clean"
+            return
+        # Asked after it as well: a device that went away meanwhile is no error of the file system's.
+        troubles = [trouble for taken in self._devices for trouble in device_troubles(taken)]
+        if troubles or not checked.ran:
+            raise VisitFailed(
+                CHECK_STEP,
+                *(
+                    troubles
+                    or (f"fsck was ended before it had looked at everything: {checked.text[-2000:]}",)
+                ),
+            )
+        self._findings.filesystem_check_outcome = CheckOutcome.ERRORS
+        self._findings.filesystem_check = checked.text
+        raise VisitFailed(CHECK_STEP, f"fsck found errors after a clean unmount: {checked.text[-2000:]}")
 
     def _make_places(self) -> None:
         self._mount_point.mkdir()
@@ -163,6 +193,7 @@ class Stand:
             progress=self._tell_image_progress(scratch.image_bytes),
         )
         self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
+        self._devices.append(device)
         self._findings.device_names.append(device.name)
         device_levels = request.cell.device
         self._undo.callback(restore_all, self._ledger)
@@ -193,6 +224,7 @@ class Stand:
         )
         self._undo.callback(release_journal, journal, device, ledger=self._ledger, commands=self._commands)
         self._undo.callback(restore_all, self._ledger)
+        self._devices.append(device)
         self._findings.device_names.append(device.name)
         self._findings.comparisons += queue_settings(
             device,
@@ -236,7 +268,7 @@ class Stand:
 
     def _mount(self, device: AttachedDevice, group: Group) -> None:
         self._ledger.note(Holding("mount", str(self._mount_point), device.path))
-        self._filesystem.mount(
+        self._mounted = self._filesystem.mount(
             self._levels,
             device.path,
             self._mount_point,
@@ -249,6 +281,7 @@ class Stand:
                 group.add(pid)
 
     def _unmount(self) -> None:
+        self._mounted = None
         self._filesystem.unmount(self._mount_point, commands=self._commands, journal_path=self._journal_path)
         self._ledger.settled(Holding("mount", str(self._mount_point)))
 
@@ -421,19 +454,28 @@ class Stand:
 
     def _run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
         """One run. Where the stand itself fell under it, the error goes on, but no run is without a record."""
+        record = RunRecord(spec, Outcome.FAILED)
         try:
-            return workload_for(spec.workload).run(spec, rig, directory)
+            record = workload_for(spec.workload).run(spec, rig, directory)
+            self._demand_footing()
         except BedplateError as error:
-            codec.write(directory / "record.json", RunRecord(spec, Outcome.FAILED, error.reasons))
+            reasons = (*error.reasons, *record.reasons)
+            codec.write(directory / "record.json", replace(record, outcome=Outcome.FAILED, reasons=reasons))
             raise
+        return record
 
     def _stop(self, cluster: Cluster | None) -> None:
         if cluster is None:
             return
-        if any(SCRATCH_DEVICE_FULL in problem for problem in self._findings.run_problems):
+        full = any(SCRATCH_DEVICE_FULL in problem for problem in self._findings.run_problems)
+        if full or cluster.has_crashed:
             # Without room a server can neither make its closing checkpoint nor end the recovery after a
-            # crash; PostgreSQL 18 was seen to wait there until it was killed.
+            # crash, and a fast shutdown within that recovery was seen to wait for ever (PostgreSQL 18).
             cluster.kill()
+            if not self._findings.run_problems:
+                self._findings.run_problems.append(
+                    f"a process of the server crashed during the visit, and was started again: {cluster.last_words()}"
+                )
         else:
             cluster.stop()
 
@@ -441,33 +483,6 @@ class Stand:
         space = os.statvfs(self._mount_point)
         self._findings.sizes["filesystem_bytes"] = space.f_blocks * space.f_frsize
         self._findings.sizes["used_bytes"] = (space.f_blocks - space.f_bfree) * space.f_frsize
-
-
-def device_facts(device: AttachedDevice) -> Levels:
-    """What the kernel says of the device: the context of every figure, compared with nothing."""
-    facts: dict[str, Scalar] = {
-        "kind": "image file on a loop device" if device.image else "block device",
-        "size_bytes": device.size_bytes,
-    }
-    for name in (
-        "rotational",
-        "logical_block_size",
-        "physical_block_size",
-        "scheduler",
-        "nr_requests",
-        "read_ahead_kb",
-        "write_cache",
-        "fua",
-        "max_sectors_kb",
-        "discard_max_bytes",
-    ):
-        with contextlib.suppress(OSError):
-            text = (device.queue / name).read_text().strip()
-            facts[name] = int(text) if text.isdigit() else text
-    for name in ("model", "firmware_rev", "vendor"):
-        with contextlib.suppress(OSError):
-            facts[name] = (device.queue.parent / "device" / name).read_text().strip()
-    return Levels(facts)
 
 
 def _device_number(device: AttachedDevice) -> str:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 DATABASE = "bedplate"
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
-_KILLED = f"was terminated by signal {int(signal.SIGKILL)}"
+_CRASHED = "was terminated by signal "
+_KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
 
 
 class ServerFailed(BedplateError):
@@ -187,10 +188,12 @@ class Cluster:
         """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
         if self._server is not None and self._server.poll() == -signal.SIGKILL:
             return True
-        try:
-            return _KILLED in self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
+        return self._has_logged(_KILLED)
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a signal ended one of the server's processes: it then recovers, and takes every session down."""
+        return self._has_logged(_CRASHED)
 
     def last_words(self, lines: int = 6) -> str:
         """The last lines of the server's log."""
@@ -209,6 +212,12 @@ class Cluster:
     def session(self) -> Session:
         """A new session; the caller closes it."""
         return Session(self.connection)
+
+    def _has_logged(self, text: str) -> bool:
+        try:
+            return text in self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
 
     def _become_server(self) -> None:
         if self._enter_group is not None:

@@ -1,0 +1,118 @@
+"""Who keeps a block device busy: told by every process's own mount table and open files.
+
+A mount belongs to a namespace, and the tables of one show nothing of another. What is mounted in a copy that some
+other program made (unshare(1), a container) keeps the device, and only /proc/PID/mountinfo of its processes says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from bedplate.errors import DeviceInUse
+from bedplate.host.loop_table import SYS_BLOCK, backing_file
+from bedplate.host.mount import MountEntry, parse_mount_table
+from bedplate.host.patience import wait_until
+
+PROC = Path("/proc")
+# The kernel has no event for the end of an unmount, or of a look that udev(7) takes at a device.
+_PATIENCE_S = 10.0
+_NAMED_MOST = 4
+
+
+def demand_free(path: str, *, deadline_s: float = _PATIENCE_S) -> None:
+    """Wait until the kernel gives the device to us alone; DeviceInUse names who has it at the deadline."""
+    if wait_until(lambda: _is_free(path), deadline_s=deadline_s):
+        return
+    who = device_holders(path) or ("no process that can be seen has it: the kernel itself may",)
+    raise DeviceInUse(f"{path} is still in use by something else", *who)
+
+
+def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK) -> tuple[str, ...]:
+    """One sentence for each process or device that has this block device, by pid and name.
+
+    Of the processes of one mount namespace the first few that have it mounted.
+    """
+    try:
+        number = os.stat(path).st_rdev  # noqa: PTH116 -- a name, as it was given
+    except OSError:
+        return ()
+    wanted = f"{os.major(number)}:{os.minor(number)}"
+    own = _namespace(proc / "self")
+    mounted: dict[str, tuple[MountEntry, list[str]] | None] = {}
+    found = []
+    for folder in sorted(proc.glob("[0-9]*"), key=lambda place: int(place.name)):
+        who = f"process {folder.name} ({_name(folder)})"
+        if _has_open(folder, path):
+            found.append(f"{who} has {path} open")
+        namespace = _namespace(folder)
+        if namespace is None:
+            continue
+        if namespace not in mounted:
+            entry = _mount_of(folder, wanted, path)
+            mounted[namespace] = None if entry is None else (entry, [])
+        known = mounted[namespace]
+        if known is not None:
+            known[1].append(who)
+    for namespace, known in mounted.items():
+        if known is None:
+            continue
+        entry, processes = known
+        if namespace == own:
+            found.append(f"{path} is mounted on {entry.target}")
+            continue
+        more = f" and {len(processes) - _NAMED_MOST} more" if len(processes) > _NAMED_MOST else ""
+        found.append(
+            f"{', '.join(processes[:_NAMED_MOST])}{more}: {path} is mounted on {entry.target} in another mount namespace"
+        )
+    found += [
+        f"/dev/{loop.name} stands on {path}"
+        for loop in sorted(sys_block.glob("loop*"))
+        if backing_file(loop.name, sys_block) == path
+    ]
+    return tuple(found)
+
+
+def _is_free(path: str) -> bool:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return False
+        raise
+    os.close(file)
+    return True
+
+
+def _mount_of(folder: Path, number: str, path: str) -> MountEntry | None:
+    """Btrfs shows a number of its own, so the source's name counts as well."""
+    try:
+        table = parse_mount_table(os.fsdecode((folder / "mountinfo").read_bytes()))
+    except (OSError, ValueError):
+        return None
+    return next((entry for entry in table if entry.device == number or entry.source == path), None)
+
+
+def _namespace(folder: Path) -> str | None:
+    try:
+        return str((folder / "ns/mnt").readlink())
+    except OSError:
+        return None
+
+
+def _name(folder: Path) -> str:
+    try:
+        return (folder / "comm").read_text(errors="replace").strip() or "?"
+    except OSError:
+        return "?"
+
+
+def _has_open(folder: Path, path: str) -> bool:
+    with contextlib.suppress(OSError):
+        for link in (folder / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if str(link.readlink()) == path:
+                    return True
+    return False
