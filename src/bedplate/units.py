@@ -7,6 +7,7 @@ file system tool count them; a `GB` of memory is what PostgreSQL calls a GB.
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -35,32 +36,35 @@ _DURATION_FACTORS = {
 def parse_size(text: str | int) -> int:
     """Bytes from `8192`, `"8 kB"`, `"1.5 GiB"`; ValueError says what is allowed."""
     if isinstance(text, bool):
-        raise ValueError(f"{text!r} is not a size")
+        raise ValueError(f"{text!r:.80} is not a size")
     if isinstance(text, int):
         if text < 0:
             raise ValueError(f"a size cannot be negative: {text}")
         return text
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a size; write bytes, or a number with kB, MB, GB or TB")
+        raise ValueError(f"{text!r:.80} is not a size; write bytes, or a number with kB, MB, GB or TB")
     size = float(found[1]) * _SIZE_FACTORS[(found[2] or "").lower()]
-    if size != int(size):
-        raise ValueError(f"{text!r} is not a whole number of bytes")
+    if not isfinite(size) or size != int(size):
+        raise ValueError(f"{text!r:.80} is not a whole number of bytes")
     return int(size)
 
 
 def parse_duration_s(text: str | float) -> float:
     """Seconds from `90`, `"90 s"`, `"4min"`, `"1.5 h"`; ValueError says what is allowed."""
     if isinstance(text, bool):
-        raise ValueError(f"{text!r} is not a duration")
+        raise ValueError(f"{text!r:.80} is not a duration")
     if isinstance(text, (int, float)):
         if not 0 <= text < float("inf"):
             raise ValueError(f"a duration cannot be negative or endless: {text}")
         return float(text)
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not a duration; write seconds, or a number with ms, s, min, h or d")
-    return float(found[1]) * _DURATION_FACTORS[found[2] or ""]
+        raise ValueError(f"{text!r:.80} is not a duration; write seconds, or a number with ms, s, min, h or d")
+    seconds = float(found[1]) * _DURATION_FACTORS[found[2] or ""]
+    if not isfinite(seconds):
+        raise ValueError(f"a duration cannot be endless: {text!r:.80}")
+    return seconds
 
 
 def format_size(size_bytes: float) -> str:

@@ -59,8 +59,12 @@ def prospect(
     to. `nodes` are the facts of a fleet's, where they have been found out. Touches nothing, unless `tell_trials` is given: then file systems of which it is not known
     whether this kernel takes them are tried on a small image, which needs root.
     """
+    from bedplate.plan.toml_text import MOST_CHARACTERS  # noqa: PLC0415
+
     try:
-        text = path.read_text(encoding="utf-8")
+        # No more than a plan may have: what the path names may have no end.
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         shown = [f"plans/{plan.name}" for plan in sorted(own_plans().glob("*.toml"))]
         raise PlanError(f"{path} cannot be read: {error}", f"ready plans: {', '.join(shown)}") from error

@@ -193,6 +193,10 @@ _MOUNT_ELSEWHERE = ("loop", "offset", "sizelimit", "device", "logdev", "rtdev", 
 _POOL_MOUNT = ("mountpoint", "canmount", "altroot", "cachefile", "readonly", "sharenfs", "sharesmb")
 _POOL_KEYS = ("recordsize", "compression", "logbias", "sync")
 _MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper", "journal_dev", "abort")
+# `errors=panic` of ext2 to ext4, JFS, NILFS2 and F2FS, `-e panic`, `fatal_errors=panic` of Btrfs,
+# `failmode=panic` of ZFS: whatever the spelling, no option means anything else by this word.
+_PANIC = "panic"
+_STOPS_THE_MACHINE = "an error of the file system, such as a full or a torn image, would stop the whole machine"
 
 
 def option_words(options: Iterable[str], *, separator: str | None = None) -> tuple[str, ...]:
@@ -212,7 +216,9 @@ def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
     traits = TRAITS.get(levels.type)
     label_flags = traits.label_flags if traits else FilesystemTraits.label_flags
     for word in option_words(levels.mkfs_options):
-        if "/" in word or any(name in word.lower() for name in _MKFS_ELSEWHERE):
+        if _PANIC in word.lower():
+            reasons.append(f"mkfs option {word!r}: {_STOPS_THE_MACHINE}")
+        elif "/" in word or any(name in word.lower() for name in _MKFS_ELSEWHERE):
             reasons.append(
                 f"mkfs option {word!r} names another device or a file; only the scratch device is used"
             )
@@ -224,7 +230,9 @@ def unsafe_options(levels: FilesystemLevels) -> tuple[str, ...]:
         reasons += _unsafe_properties(levels)
     for word in option_words(levels.mount_options, separator=","):
         name = word.partition("=")[0].lower()
-        if "/" in word or name in _MOUNT_ELSEWHERE or name.startswith("x-"):
+        if _PANIC in word.lower():
+            reasons.append(f"mount option {word!r}: {_STOPS_THE_MACHINE}")
+        elif "/" in word or name in _MOUNT_ELSEWHERE or name.startswith("x-"):
             reasons.append(
                 f"mount option {word!r} names another device or a file; only the scratch device is used"
             )

@@ -10,7 +10,7 @@ in a plan, and reach fio as bytes and milliseconds (`thinktime` alone is fio's w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bedplate.model.levels import Scalar
@@ -24,6 +24,7 @@ WRITING_RW = frozenset({"write", "randwrite"})
 
 _SIZE_MAX = 2**62
 _COUNT_MAX = 2**31 - 1
+_UNKNOWN_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -181,22 +182,30 @@ _ALIASES = {
 def fio_words(options: Mapping[str, Scalar]) -> tuple[dict[str, str], list[str]]:
     """The options as fio takes them, and a reason for each that is not allowed or does not fit."""
     words: dict[str, str] = {}
-    reasons: list[str] = []
+    reasons = _unknown([name for name in options if name not in FIO_OPTIONS])
     for name, value in options.items():
         option = FIO_OPTIONS.get(name)
         if option is None:
-            instead = f"; write {_ALIASES[name]}" if name in _ALIASES else ""
-            reasons.append(
-                f"fio option {name!r} is not one that a plan may give{instead}; allowed are "
-                + ", ".join(sorted(FIO_OPTIONS))
-            )
             continue
         word = option.read(value)
         if word is None:
-            reasons.append(f"fio option {name} = {value!r}: it takes {option.takes}")
+            reasons.append(f"fio option {name} = {value!r:.80}: it takes {option.takes}")
         else:
             words[name] = word
     return words, reasons
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    """One reason for all of them, as what is allowed is long, and a plan may have hundreds."""
+    if not names:
+        return []
+    told = [
+        f"fio option {name!r:.80} is not one that a plan may give"
+        + (f"; write {_ALIASES[name]}" if name in _ALIASES else "")
+        for name in names[:_UNKNOWN_SHOWN]
+    ]
+    more = [f"and {len(names) - _UNKNOWN_SHOWN} more"] if len(names) > _UNKNOWN_SHOWN else []
+    return ["; ".join([*told, *more, f"allowed are {', '.join(sorted(FIO_OPTIONS))}"])]
 
 
 def fio_misfits(words: Mapping[str, str]) -> list[str]:

@@ -56,7 +56,7 @@ from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES
 from bedplate.plan.settings import PAGE_COSTS
 from bedplate.plan.slurm_table import SlurmTable
 from bedplate.plan.table import Table, at_least_one
-from bedplate.plan.words import refused_mkfs_options, shown
+from bedplate.plan.words import joined, refused_mkfs_options, shown
 from bedplate.plan.workload_tables import WORKLOAD_TABLES, AnyWorkload
 
 
@@ -150,7 +150,7 @@ class FilesystemTable(_Features):  # type: ignore[misc]
             for reason in refused_mkfs_options(kind, words)
         ]
         if reasons:
-            raise ValueError("; ".join(reasons))
+            raise ValueError(joined(reasons))
         return self
 
 
@@ -197,7 +197,7 @@ class PostgresqlTable(Table):
             if True in self.scaled_page_costs and not _is_positive(level)
         ]
         if reasons:
-            raise ValueError("; ".join(reasons))
+            raise ValueError(joined(reasons))
         return self
 
 

@@ -14,6 +14,7 @@ from bedplate.model.fio_options import fio_misfits, fio_words
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.raw import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 from bedplate.plan.fio_jobs import READY_FIO_JOBS
+from bedplate.plan.words import joined, shown
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", re.ASCII)
 _MOST_JOBS = 1000
@@ -39,8 +40,12 @@ def fio_jobs(value: object) -> tuple[FioRun, ...]:
         raise ValueError('allowed is a table such as { job = "wal-append", size = "1 GB", runtime = "30 s" }')
     table = dict(value)
     ready, name = table.pop("job", None), table.pop("name", None)
+    if ready is not None and not isinstance(ready, str):
+        raise ValueError(
+            f"job is one name, and does not vary; found {shown(ready)}: write a [[workload.job]] for each of them"
+        )
     if ready is not None and ready not in READY_FIO_JOBS:
-        raise ValueError(f"job {ready!r:.80} is not known; ready are {', '.join(READY_FIO_JOBS)}")
+        raise ValueError(f"job {shown(ready)} is not known; ready are {', '.join(READY_FIO_JOBS)}")
     base: Mapping[str, Scalar] = READY_FIO_JOBS[ready].options if ready is not None else {}
     title = name if name is not None else ready if ready is not None else table.get("rw")
     if not isinstance(title, str) or not _NAME.fullmatch(title):
@@ -53,7 +58,7 @@ def fio_jobs(value: object) -> tuple[FioRun, ...]:
     ]
     reasons = [reason for run in runs for reason in _misfits(run.options)]
     if reasons:
-        raise ValueError("; ".join(dict.fromkeys(reasons)))
+        raise ValueError(joined(dict.fromkeys(reasons)))
     return tuple(runs)
 
 
@@ -97,7 +102,7 @@ def _levels(option: str, value: object) -> tuple[Scalar, ...]:
     wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
     if wrong:
         raise ValueError(
-            f"fio option {option!r:.60} takes one value, or {{ vary = [...] }}; found {wrong[0]!r:.80}"
+            f"fio option {shown(option)} takes one value, or {{ vary = [...] }}; found {shown(wrong[0])}"
         )
     return levels
 

@@ -14,6 +14,7 @@ from bedplate.plan.workload_tables import WORKLOAD_TYPES
 
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
+_LONGEST_REASON = 2000
 
 
 def sentences(error: ValidationError, document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -28,6 +29,13 @@ def at_most(reasons: Sequence[str], limit: int) -> tuple[str, ...]:
     if len(reasons) <= limit:
         return tuple(reasons)
     return (*reasons[:limit], f"and {len(reasons) - limit} more")
+
+
+def bounded(reason: str) -> str:
+    """The reason, cut where it would fill a screen."""
+    if len(reason) <= _LONGEST_REASON:
+        return reason
+    return f"{reason[:_LONGEST_REASON]}… ({len(reason)} characters)"
 
 
 def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:

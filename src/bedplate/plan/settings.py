@@ -76,8 +76,9 @@ _INCLUDES = ("include", "include_dir", "include_if_exists")
 # What `scaled_page_costs` makes follow the block size.
 PAGE_COSTS = ("seq_page_cost", "random_page_cost")
 
-# PostgreSQL's own defaults; the target's holds since 14.
+# PostgreSQL's own defaults, and what it takes (guc_tables.c); the target's default holds since 14.
 CHECKPOINT_TIMEOUT_S = 300.0
+_CHECKPOINT_TIMEOUTS_S = (30.0, 86400.0)
 CHECKPOINT_COMPLETION_TARGET = 0.9
 
 
@@ -136,21 +137,24 @@ def in_force(cluster: ClusterLevels, name: str) -> str | None:
 
 
 def checkpoint_timeout_s(cluster: ClusterLevels) -> float:
-    """The time between timed checkpoints; a value that is not understood counts as the default."""
+    """The time between timed checkpoints; a value that the server would refuse counts as the default."""
     value = in_force(cluster, "checkpoint_timeout")
     try:
-        return CHECKPOINT_TIMEOUT_S if value is None else parse_duration_s(value)
+        found = CHECKPOINT_TIMEOUT_S if value is None else parse_duration_s(value)
     except ValueError:
         return CHECKPOINT_TIMEOUT_S
+    least, most = _CHECKPOINT_TIMEOUTS_S
+    return found if least <= found <= most else CHECKPOINT_TIMEOUT_S
 
 
 def checkpoint_completion_target(cluster: ClusterLevels) -> float:
-    """The share of the time between checkpoints over which one is spread."""
+    """The share of the time between checkpoints over which one is spread; understood as the one above."""
     value = in_force(cluster, "checkpoint_completion_target")
     try:
-        return CHECKPOINT_COMPLETION_TARGET if value is None else float(value)
+        found = CHECKPOINT_COMPLETION_TARGET if value is None else float(value)
     except ValueError:
         return CHECKPOINT_COMPLETION_TARGET
+    return found if 0 <= found <= 1 else CHECKPOINT_COMPLETION_TARGET
 
 
 def _configuration(text: str) -> Iterator[tuple[str, str]]:

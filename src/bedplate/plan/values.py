@@ -17,7 +17,7 @@ from bedplate.model.plan import Scale
 from bedplate.model.tpch import COLD, WARM
 from bedplate.plan import settings, words
 from bedplate.plan.throttles import THROTTLES
-from bedplate.plan.words import shown
+from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
@@ -271,7 +271,7 @@ def mount_options(value: Any) -> tuple[str, ...]:
         except ValueError as error:
             reasons.append(str(error))
     if reasons:
-        raise ValueError("; ".join(reasons))
+        raise ValueError(joined(reasons))
     return tuple(value)
 
 
@@ -294,7 +294,7 @@ def throttle(value: Any) -> Throttle:
         except ValueError as error:
             reasons.append(f"{shown(key)} = {shown(limit)}: {error}")
     if reasons:
-        raise ValueError("; ".join(reasons))
+        raise ValueError(joined(reasons))
     name = "-".join(
         ["custom", *(f"{word}{limits[key]}" for key, word in THROTTLE_KEYS.items() if key in limits)]
     )

@@ -8,7 +8,7 @@ reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _MOUNT_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=+@%-]{0,199}")
 _MKFS_WORD = re.compile(r"[A-Za-z0-9_.:=+@%,^-]{1,200}")
@@ -162,7 +162,7 @@ def mkfs_options(words: list[str]) -> tuple[str, ...]:
             reasons.append(f"{shown(word)} stands alone; mkfs would take it for a device or a size")
         after_option = option
     if reasons:
-        raise ValueError("; ".join(reasons))
+        raise ValueError(joined(reasons))
     return tuple(words)
 
 
@@ -190,6 +190,13 @@ def stable_device(path: str) -> str:
             "by-path, by-partuuid, by-partlabel, /dev/mapper/… or /dev/GROUP/VOLUME"
         )
     return path
+
+
+def joined(reasons: Iterable[str], *, most: int = 5) -> str:
+    """Reasons of one value as one sentence: the first ones, and how many more there are."""
+    every = tuple(reasons)
+    left = [f"and {len(every) - most} more"] if len(every) > most else []
+    return "; ".join([*every[:most], *left])
 
 
 def shown(value: object) -> str:

@@ -45,6 +45,7 @@ from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
 from bedplate.plan.power_cut_runs import PROFILES
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
+from bedplate.plan.words import joined
 from bedplate.units import MIB
 
 
@@ -72,7 +73,7 @@ class RunTable(Table):
                 "than clients"
             )
         if reasons:
-            raise ValueError("; ".join(reasons))
+            raise ValueError(joined(reasons))
         return self
 
 
@@ -121,7 +122,7 @@ class LmdbWorkloadTable(Table):
     def _fits_together(self) -> LmdbWorkloadTable:
         reasons = lmdb_misfits(self.tests, self.reads)
         if reasons:
-            raise ValueError("; ".join(reasons))
+            raise ValueError(joined(reasons))
         return self
 
 
@@ -190,7 +191,7 @@ class PowerCutTable(Table):
                 f"{len(self.profiles)} or more, or name fewer profiles"
             )
         if reasons:
-            raise ValueError("; ".join(reasons))
+            raise ValueError(joined(reasons))
         return self
 
 

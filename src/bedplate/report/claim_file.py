@@ -6,7 +6,6 @@ quote it. All errors of a file come at once.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -18,13 +17,13 @@ from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.plan.reasons import MOST_REASONS, at_most, key_text
 from bedplate.plan.table import Table, at_least_one
+from bedplate.plan.toml_text import parse_toml
 from bedplate.plan.words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-MOST_CHARACTERS = 1_000_000
 MOST_SENTENCE = 500
 PAIR = "pair"
 
@@ -250,20 +249,14 @@ def load_claims(paths: Sequence[Path]) -> tuple[ClaimFile, ...]:
 
 def parse_claims(text: str) -> ClaimFile:
     """The claims in a TOML text; PlanError with all reasons at once."""
-    if len(text) > MOST_CHARACTERS:
-        raise PlanError(f"the file has {len(text)} characters; allowed are {MOST_CHARACTERS}")
-    values: dict[str, Any] = {}
+    values = parse_toml(text)
     try:
-        values = tomllib.loads(text)
         return ClaimFile.model_validate(values)
     except ValidationError as error:
         found = [_sentence(finding, values) for finding in error.errors(include_url=False)]
         raise PlanError(*at_most(found, MOST_REASONS)) from None
     except RecursionError:
         raise PlanError("nested too deeply") from None
-    except ValueError as error:
-        message = str(error)
-        raise PlanError(f"not TOML: {message if len(message) <= 300 else shown(message)}") from None
 
 
 def _sentence(finding: Mapping[str, Any], values: Mapping[str, Any]) -> str:
