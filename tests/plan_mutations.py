@@ -50,7 +50,7 @@ _LINE = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(.+)")
 
 def mutated(texts: tuple[str, ...], *, seed: int, count: int) -> Iterator[str]:
     """`count` plans made of these, each with one to four changes; the same ones for the same seed."""
-    drawn = random.Random(seed)  # noqa: S311 -- no secret
+    drawn = random.Random(seed)
     for _ in range(count):
         lines = drawn.choice(texts).splitlines()
         for _ in range(drawn.randint(1, 4)):

@@ -60,7 +60,9 @@ def parse_duration_s(text: str | float) -> float:
         return float(text)
     found = _DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r:.80} is not a duration; write seconds, or a number with ms, s, min, h or d")
+        raise ValueError(
+            f"{text!r:.80} is not a duration; write seconds, or a number with ms, s, min, h or d"
+        )
     seconds = float(found[1]) * _DURATION_FACTORS[found[2] or ""]
     if not isfinite(seconds):
         raise ValueError(f"a duration cannot be endless: {text!r:.80}")

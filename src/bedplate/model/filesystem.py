@@ -196,7 +196,9 @@ _MOUNT_OTHERWISE = ("remount", "bind", "rbind", "move", "ro", "helper", "uhelper
 # `errors=panic` of ext2 to ext4, JFS, NILFS2 and F2FS, `-e panic`, `fatal_errors=panic` of Btrfs,
 # `failmode=panic` of ZFS: whatever the spelling, no option means anything else by this word.
 _PANIC = "panic"
-_STOPS_THE_MACHINE = "an error of the file system, such as a full or a torn image, would stop the whole machine"
+_STOPS_THE_MACHINE = (
+    "an error of the file system, such as a full or a torn image, would stop the whole machine"
+)
 
 
 def option_words(options: Iterable[str], *, separator: str | None = None) -> tuple[str, ...]:

@@ -27,7 +27,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         # Most lines have no such number of dots, and need no second look.
         if line.count(".") >= MOST_KEY_PARTS and _longest_key(line) > MOST_KEY_PARTS:
-            raise PlanError(f"line {number} has a key of more than {MOST_KEY_PARTS} parts with dots between them")
+            raise PlanError(
+                f"line {number} has a key of more than {MOST_KEY_PARTS} parts with dots between them"
+            )
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -113,7 +113,7 @@ def test_a_key_of_thousands_of_parts_is_refused_before_it_is_parsed(reasons_of: 
     [
         "x = [" + "0.1, " * 500 + "]",
         "x = '" + "a." * 500 + "'",
-        'x = "' + "\\\"." * 500 + '"',
+        'x = "' + '\\".' * 500 + '"',
         "x = 1 # " + "a." * 500,
         "x = 'a' # '" + "." * 500,
         ".".join("abcdefghijklmnop") + " = 1",
