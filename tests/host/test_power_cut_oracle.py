@@ -22,7 +22,7 @@ from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
 from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut import lmdb, postgresql, postgresql_oracle
 from bedplate.workload.power_cut.replaying import Answer
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class Database:
     def after(self, *statements: str, whole: str = "whole") -> Path:
         """A copy in which these statements were executed and checkpointed."""
         target = self.copy(whole)
+        self.work_on(target, *statements)
+        return target
+
+    def work_on(self, target: Path, *statements: str) -> None:
+        """Execute these statements on a copy, and checkpoint."""
         cluster = self.cluster(target)
         cluster.start()
         try:
@@ -87,7 +92,6 @@ class Database:
             cluster.stop()
         finally:
             cluster.kill()
-        return target
 
     def path_of(self, relation: str, whole: str = "whole") -> str:
         """The file of a table or an index, below the data directory."""
@@ -100,9 +104,14 @@ class Database:
         finally:
             cluster.kill()
 
-    def examine(self, directory: Path, promised: dict[int, int] | None = None) -> Answer:
-        return postgresql.examine(
-            self.cluster(directory), PROMISED if promised is None else promised, rows=postgresql.ACCOUNTS
+    def examine(
+        self, directory: Path, promised: dict[int, int] | None = None, *, oracle: int = postgresql.ORACLE
+    ) -> Answer:
+        return postgresql_oracle.examine(
+            self.cluster(directory),
+            PROMISED if promised is None else promised,
+            rows=postgresql.ACCOUNTS,
+            oracle=oracle,
         )
 
 
@@ -146,6 +155,11 @@ def build_of_pages() -> BuildOf:
     return built
 
 
+def filler_of(account: int, balance: int) -> bytes:
+    """As `postgresql.filler` says it to the server."""
+    return (f"{account:05}{balance:07}" * 7).encode()
+
+
 def scribble(path: Path, offset: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(offset)
@@ -179,7 +193,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
     database: Database, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = database.copy()
-    asked = postgresql._notes
+    asked = postgresql_oracle._notes
 
     def kill(session: Session, *rest: Any) -> Any:
         processes = {
@@ -190,7 +204,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
         os.kill(processes[victim], signal.SIGKILL)
         return asked(session, *rest)
 
-    monkeypatch.setattr(postgresql, "_notes", kill)
+    monkeypatch.setattr(postgresql_oracle, "_notes", kill)
     with pytest.raises(KilledFromOutside, match="from outside"):
         database.examine(target)
 
@@ -198,30 +212,34 @@ def test_what_was_killed_from_outside_has_found_nothing(
 def test_a_server_that_dies_by_itself_has_been_caught(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = postgresql._notes
+    asked = postgresql_oracle._notes
 
     def crash(session: Session, *rest: Any) -> Any:
         os.kill(int(session.value("SELECT pg_backend_pid()")), signal.SIGSEGV)
         return asked(session, *rest)
 
-    monkeypatch.setattr(postgresql, "_notes", crash)
+    monkeypatch.setattr(postgresql_oracle, "_notes", crash)
     assert "closed the connection" in database.examine(database.copy()).detected[0]
 
 
-def test_a_dropped_last_commit_is_lost_and_nothing_else(database: Database) -> None:
-    target = database.after(
-        "BEGIN\\; UPDATE account SET balance = balance - 1 FROM note WHERE id = note.account AND client = 1 "
-        "AND sequence = 40\\; DELETE FROM note WHERE client = 1 AND sequence = 40\\; COMMIT"
+def undoing(sequence: int) -> str:
+    """As if client 1 had never made that transaction."""
+    before = postgresql.filler("account.id", "balance - 1")
+    return (
+        f"BEGIN\\; UPDATE account SET balance = balance - 1, filler = {before} FROM note "  # noqa: S608
+        f"WHERE id = note.account AND client = 1 AND sequence = {sequence}\\; "
+        f"DELETE FROM note WHERE client = 1 AND sequence = {sequence}\\; COMMIT"
     )
+
+
+def test_a_dropped_last_commit_is_lost_and_nothing_else(database: Database) -> None:
+    target = database.after(undoing(40))
     answer = database.examine(target)
     assert ({0: 60, 1: 39}, (), ()) == (answer.present, answer.detected, answer.silent)
 
 
 def test_a_commit_missing_between_others_is_silent_corruption(database: Database) -> None:
-    target = database.after(
-        "BEGIN\\; UPDATE account SET balance = balance - 1 FROM note WHERE id = note.account AND client = 1 "
-        "AND sequence = 20\\; DELETE FROM note WHERE client = 1 AND sequence = 20\\; COMMIT"
-    )
+    target = database.after(undoing(20))
     answer = database.examine(target)
     assert () == answer.detected
     (problem,) = answer.silent
@@ -232,7 +250,7 @@ def test_a_commit_missing_between_others_is_silent_corruption(database: Database
     "half",
     [
         "INSERT INTO note VALUES (0, 61, 5)",
-        "UPDATE account SET balance = balance + 1 WHERE id = 5",
+        postgresql.transaction(0, 61, 5).split("\\; ")[2],
     ],
 )
 def test_half_a_transaction_is_silent_corruption(database: Database, half: str) -> None:
@@ -250,9 +268,9 @@ def test_an_index_without_its_row_is_silent_corruption(database: Database) -> No
     answer = database.examine(target)
     assert () == answer.detected
     assert {0: 61, 1: 40} == answer.present
-    (problem,) = answer.silent
-    assert "note_account" in problem
-    assert "lacks matching index tuple" in problem
+    counted, checked = answer.silent
+    assert "note has 101 rows by its pages and 100 by note_account" in counted
+    assert "lacks matching index tuple" in checked
 
 
 def test_a_transaction_that_nobody_began_is_silent_corruption(database: Database) -> None:
@@ -296,8 +314,8 @@ def test_warnings_are_no_rows_of_an_answer(database: Database) -> None:
     target = database.copy()
     with (target / "postgresql.auto.conf").open("a") as settings:
         settings.write("ignore_checksum_failure = on\n")
-    # A letter of a row's filler, which nobody asks for.
-    scribble(target / path, (target / path).read_bytes().index(b"x" * 84, 5 * PAGE), b"y")
+    # A letter of a row's filler.
+    scribble(target / path, (target / path).read_bytes().index(filler_of(500, 0)), b"y")
     answer = database.examine(target)
     assert answer.present == PROMISED
     assert not any("WARNING" in words for words in (*answer.detected, *answer.silent))
@@ -306,13 +324,120 @@ def test_warnings_are_no_rows_of_an_answer(database: Database) -> None:
 def test_a_changed_row_is_silent_without_checksums(database: Database) -> None:
     path = database.path_of("account", "unchecked")
     target = database.copy("unchecked")
-    page = (target / path).read_bytes()[:PAGE]
-    # The balance of the page's last row: what lies highest is its first; header, id, balance, filler.
-    at = page.index(b"x" * 84) - 1 - 4
+    # The balance stands before the filler and the byte of its length.
+    at = (target / path).read_bytes().index(filler_of(500, 0)) - 1 - 4
     scribble(target / path, at, (1000).to_bytes(4, "little"))
     answer = database.examine(target)
     assert () == answer.detected
     assert any("balances are not the number" in problem for problem in answer.silent), answer
+
+
+def test_a_row_of_two_versions_is_silent_without_checksums(database: Database) -> None:
+    """Balance and sums are those of one version: only the filler's end is another's."""
+    path = database.path_of("account", "unchecked")
+    target = database.copy("unchecked")
+    at = (target / path).read_bytes().index(filler_of(500, 0))
+    scribble(target / path, at + 48, filler_of(500, 1)[48:])
+    assert answer_of_silence(database.examine(target)) == (
+        "1 accounts have a filler that does not follow from their number and balance"
+    )
+
+
+def test_an_older_recording_is_asked_for_the_filler_that_it_has(database: Database) -> None:
+    target = database.after("UPDATE account SET filler = repeat('x', 84)", whole="unchecked")
+    answer = database.examine(target, oracle=postgresql.CONSTANT_FILLER)
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+    path = database.path_of("account", "unchecked")
+    target = database.after("UPDATE account SET filler = repeat('x', 84)", whole="unchecked")
+    scribble(target / path, (target / path).read_bytes().index(b"x" * 84, 900 * PAGE) + 7, b"y")
+    assert "1 accounts have a filler" in answer_of_silence(
+        database.examine(target, oracle=postgresql.CONSTANT_FILLER)
+    )
+
+
+def answer_of_silence(answer: Answer) -> str:
+    """The one thing that only the oracle found."""
+    assert () == answer.detected
+    (problem,) = answer.silent
+    return problem
+
+
+@pytest.mark.parametrize("whole", ["whole", "unchecked"])
+def test_an_older_visibility_map_is_silent_corruption(database: Database, whole: str) -> None:
+    """An index then answers for rows of which it knows old versions only, and counts each of them."""
+    path = database.path_of("account", whole) + "_vm"
+    target = database.after("VACUUM account", whole=whole)
+    older = (target / path).read_bytes()
+    # Pages that are full: the new version goes to another page, and has an entry of its own in the index.
+    later = [postgresql.transaction(0, 61 + number, 1000 + 60 * number) for number in range(20)]
+    database.work_on(target, *later)
+    assert older != (target / path).read_bytes()
+    (target / path).write_bytes(older)
+    problem = answer_of_silence(database.examine(target, {**PROMISED, 0: 80}))
+    # Two of the pages had room.
+    assert "account has 40000 rows by its pages and 40018 by account_pkey" in problem
+
+
+def notes(first: int, last: int, account: str) -> str:
+    """Whole transactions of client 0, all at once."""
+    return (
+        f"BEGIN\\; INSERT INTO note SELECT 0, g, {account} FROM generate_series({first}, {last}) AS g\\; "  # noqa: S608
+        f"UPDATE account SET balance = noted.count, filler = {postgresql.filler('id', 'noted.count')} FROM "
+        "(SELECT account, count(*) FROM note GROUP BY account) AS noted WHERE noted.account = id "
+        "AND noted.count <> balance\\; COMMIT"
+    )
+
+
+@pytest.mark.parametrize("whole", ["whole", "unchecked"])
+def test_an_older_root_of_an_index_is_silent_corruption(database: Database, whole: str) -> None:
+    path = database.path_of("note_account", whole)
+    target = database.after(notes(61, 2000, "1000 + 10 * g"), whole=whole)
+    before = (target / path).read_bytes()
+    # The meta page: a header of 24 bytes, magic, version, the root's number, its level.
+    root, level = (int.from_bytes(before[at : at + 4], "little") for at in (32, 36))
+    assert level == 1
+    database.work_on(target, notes(2001, 4000, "1000 + 10 * (g - 1940) + 5"))
+    after = (target / path).read_bytes()
+    assert root == int.from_bytes(after[32:36], "little")
+    older = before[root * PAGE :][:PAGE]
+    assert older != after[root * PAGE :][:PAGE]
+    scribble(target / path, root * PAGE, older)
+    assert "note_account" in answer_of_silence(database.examine(target, {**PROMISED, 0: 4000}))
+
+
+def test_a_page_that_nobody_asks_for_is_found_by_its_checksum(database: Database) -> None:
+    path = database.path_of("pg_description")
+    target = database.copy()
+    scribble(target / path, 2 * PAGE + 5000, b"?")
+    answer = database.examine(target)
+    assert PROMISED == answer.present
+    (problem,) = answer.detected
+    assert "pg_checksums: 1 pages fail" in problem
+    assert path in problem
+
+
+@pytest.mark.parametrize("fork", ["_fsm", "_vm"])
+def test_a_damaged_map_that_the_server_makes_again_is_no_loss(database: Database, fork: str) -> None:
+    path = database.path_of("pg_proc") + fork
+    target = database.copy()
+    scribble(target / path, 100, b"?")
+    answer = database.examine(target)
+    assert (PROMISED, (), ()) == (answer.present, answer.detected, answer.silent)
+
+
+def test_a_server_that_is_killed_while_it_stops_has_found_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = database.copy()
+    stop = Cluster.stop
+
+    def kill(cluster: Cluster, **how: Any) -> int | None:
+        os.kill(int((target / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        return stop(cluster, **how)
+
+    monkeypatch.setattr(Cluster, "stop", kill)
+    with pytest.raises(KilledFromOutside, match="from outside"):
+        database.examine(target)
 
 
 def test_a_server_that_cannot_start_says_why(database: Database) -> None:

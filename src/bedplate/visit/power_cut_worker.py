@@ -29,12 +29,13 @@ from bedplate.model.engines import LMDB
 from bedplate.model.power_cut import PointOutcome
 from bedplate.visit.cut_commands import CutCommands
 from bedplate.visit.cut_room import NoRoom, Room
-from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut import lmdb
 from bedplate.workload.power_cut.acknowledged import Acknowledgements
 from bedplate.workload.power_cut.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workload.power_cut.image import ImageBuilder
 from bedplate.workload.power_cut.log import JOURNAL, read_log
 from bedplate.workload.power_cut.positions import building_order
+from bedplate.workload.power_cut.postgresql_oracle import examine
 from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ class CutSite:
         )
         # Of a server that is killed, files in /dev/shm would be left.
         options = ("-c", f"unix_socket_directories={self._socket}", "-c", "dynamic_shared_memory_type=mmap")
-        return postgresql.examine(cluster, promised, rows=self._job.subject.rows, start_options=options)
+        subject = self._job.subject
+        return examine(cluster, promised, rows=subject.rows, oracle=subject.oracle, start_options=options)
 
 
 def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from bedplate.engine.postgresql import configuration
 from bedplate.engine.postgresql.session import Session, SessionFailed
 from bedplate.errors import BedplateError, OutputNotUnderstood
-from bedplate.host.command import Account, Commands, environment
+from bedplate.host.command import Account, Commands, Completed, environment
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import Comparison, EngineBuild
@@ -142,11 +142,14 @@ class Cluster:
         self._commands.record.append(argv)
         self._wait_until_ready(time.monotonic() + timeout_s)
 
-    def stop(self, *, timeout_s: float = 300.0) -> None:
-        """A fast shutdown with its checkpoint; a server that does not end is killed and reported."""
+    def stop(self, *, timeout_s: float = 300.0) -> int | None:
+        """A fast shutdown with its checkpoint, and its status; None without a server.
+
+        One that does not end is killed, and ServerFailed.
+        """
         server = self._server
         if server is None:
-            return
+            return None
         if server.poll() is None:
             server.send_signal(signal.SIGINT)
             try:
@@ -159,6 +162,12 @@ class Cluster:
                 raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
         self._server = None
         self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+        return server.returncode
+
+    def run(self, program: str, *arguments: str, timeout_s: float, check: bool = True) -> Completed:
+        """A program of the server's own build, by the server's account."""
+        argv = [str(self.connection.program(program)), *arguments]
+        return self._commands.run(argv, account=self.account, timeout_s=timeout_s, check=check)
 
     def kill(self) -> None:
         """End the server at once, for a visit that is being abandoned."""

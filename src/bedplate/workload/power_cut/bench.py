@@ -30,7 +30,8 @@ class Subject:
     """Whose data stand on the recorded file system, and what its oracle has to know of them.
 
     `rows` are the accounts of a PostgreSQL, or the entries of an LMDB, that were there before the clients began.
-    `drivers` are paths of built C drivers by name, `settings` the engine's.
+    `drivers` are paths of built C drivers by name, `settings` the engine's. `oracle` is the kind of what the clients left to
+    be asked for (`postgresql.ORACLE`); recordings without it are of the first.
     """
 
     engine: str
@@ -38,6 +39,7 @@ class Subject:
     settings: Levels
     drivers: Levels
     build: EngineBuild | None = None
+    oracle: int = 1
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 DRIVER = Driver("power_cut_lmdb", (LIBLMDB,))
 ACCOUNTS = 10_000
+# As postgresql.ORACLE: the kind of what the writer leaves for the check.
+ORACLE = 1
 # The driver's own marks: where the clients began, and where they ended.
 BEGIN, END = "begin", "end"
 _SYNCHRONOUS = "full"

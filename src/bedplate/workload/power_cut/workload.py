@@ -60,7 +60,7 @@ class PowerCut:
 
     name = WORKLOAD
     # Raised whenever a change of how points are made or judged makes old and new verdicts incomparable.
-    protocol = "power_cut 1"
+    protocol = "power_cut 2"
     needs: tuple[Need, ...] = (
         Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
         Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
@@ -205,6 +205,7 @@ class _Cuts:
                 settings=rig.engine_settings,
                 drivers=Levels(drivers),
                 build=None if self._is_lmdb else self._bench.build,
+                oracle=lmdb.ORACLE if self._is_lmdb else postgresql.ORACLE,
             ),
             points=points,
             image_bytes=self._image_bytes,

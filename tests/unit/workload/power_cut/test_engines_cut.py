@@ -16,7 +16,7 @@ from bedplate.engine.postgresql.session import SessionFailed
 from bedplate.errors import OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
-from bedplate.workload.power_cut import lmdb, postgresql
+from bedplate.workload.power_cut import lmdb, postgresql, postgresql_oracle
 from bedplate.workload.power_cut.kept_log import keep_log, unpack_log
 
 if TYPE_CHECKING:
@@ -90,8 +90,10 @@ def test_a_servers_log_is_quoted_for_what_is_wrong_and_not_for_its_end() -> None
         "1 2 3 LOG:  startup process (PID 5) exited with exit code 1\n"
         "1 2 3 FATAL:  the database system is starting up\n"
     )
-    assert postgresql.grave_words(log) == ("FATAL:  invalid page in block 7 of relation base/16384/16395",)
-    assert postgresql.grave_words("") == ()
+    assert postgresql_oracle.grave_words(log) == (
+        "FATAL:  invalid page in block 7 of relation base/16384/16395",
+    )
+    assert postgresql_oracle.grave_words("") == ()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ def test_a_check_finds_alone_what_nobody_else_would_notice(said: str, *, is_dete
 
     detected: list[str] = []
     silent: list[str] = []
-    assert postgresql._ask(cast("Session", Refusing()), "SELECT 1", detected, silent) == []
+    assert postgresql_oracle._ask(cast("Session", Refusing()), "SELECT 1", detected, silent) == []
     assert (detected, silent) == (([said], []) if is_detected else ([], [said]))
 
 
