@@ -96,13 +96,28 @@ def repairs_of(type: str) -> int:  # noqa: A002 - the plan's word
     return len(_REPAIRS.get(type, ()))
 
 
+def repair_commands(type: str, device_path: str, journal_path: str | None) -> tuple[str, ...]:  # noqa: A002 - the plan's word
+    """The same as a person types them."""
+    return tuple(
+        " ".join((*chosen.words, *_journal_words(chosen, journal_path), device_path))
+        for chosen in _REPAIRS.get(type, ())
+    )
+
+
+def _journal_words(chosen: _Repair, journal_path: str | None) -> tuple[str, ...]:
+    return (
+        ()
+        if journal_path is None
+        else tuple(word.format(journal=journal_path) for word in chosen.journal_words)
+    )
+
+
 def repair(
     levels: FilesystemLevels, attempt: int, device_path: str, *, commands: Commands, journal_path: str | None
 ) -> Repaired:
     """The repair number `attempt` of a type, with everything answered by yes."""
     chosen = _REPAIRS[levels.type][attempt]
-    journal = () if journal_path is None else chosen.journal_words
-    argv = [*chosen.words, *(word.format(journal=journal_path) for word in journal), device_path]
+    argv = [*chosen.words, *_journal_words(chosen, journal_path), device_path]
     ended = commands.run(argv, timeout_s=_REPAIR_LIMIT_S, check=False)
     done = ended.status in chosen.done
     if done and journal_path is not None and chosen.attached_by:

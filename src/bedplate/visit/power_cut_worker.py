@@ -35,6 +35,7 @@ from bedplate.workload.power_cut.bench import DATA_DIRECTORY, ReplayJob
 from bedplate.workload.power_cut.image import ImageBuilder
 from bedplate.workload.power_cut.log import JOURNAL, read_log
 from bedplate.workload.power_cut.positions import building_order
+from bedplate.workload.power_cut.postgresql import START_OPTIONS
 from bedplate.workload.power_cut.postgresql_oracle import examine
 from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
 
@@ -205,8 +206,7 @@ class CutSite:
             commands=self._commands,
             ledger=_HeldByNamespace(),
         )
-        # Of a server that is killed, files in /dev/shm would be left.
-        options = ("-c", f"unix_socket_directories={self._socket}", "-c", "dynamic_shared_memory_type=mmap")
+        options = ("-c", f"unix_socket_directories={self._socket}", *START_OPTIONS)
         subject = self._job.subject
         return examine(cluster, promised, rows=subject.rows, oracle=subject.oracle, start_options=options)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from bedplate.cli.power_cut import described, find_run, replay
+from bedplate.cli.power_cut_by_hand import by_hand
 from bedplate.errors import StudyError
+from bedplate.host.command import Account
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
@@ -20,7 +22,10 @@ from bedplate.model.power_cut import (
     PointRecord,
     Profile,
 )
+from bedplate.model.visit import EngineBuild
 from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.workload.power_cut.image import Built
+from bedplate.workload.power_cut.window import Window
 
 POINT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
 
@@ -104,3 +109,48 @@ def test_what_is_said_names_the_cut_its_outcome_and_the_image() -> None:
         "mount: 0.020 s",
         "image: kept/disk",
     ]
+
+
+def lines_by_hand(levels: FilesystemLevels, subject: Subject, *, journal: bool = False) -> list[str]:
+    job = ReplayJob(
+        filesystem=levels,
+        subject=subject,
+        points=(POINT,),
+        image_bytes=1 << 29,
+        window_bytes=1 << 23,
+        measured_from=7,
+    )
+    window = Window((0,), (None,), 0, 0, 0, ())
+    images = (Path("/kept here/disk"), *((Path("/kept here/journal"),) if journal else ()))
+    return list(by_hand(job, Built(window, images), Account("nobody", 65534, 65534)))
+
+
+def test_the_next_commands_mount_a_copy_and_start_the_server_as_its_account() -> None:
+    build = EngineBuild("/builds/eighteen", "18.6", 8192, 8192, "", "", "", (), "")
+    lines = lines_by_hand(FilesystemLevels("xfs"), Subject("postgresql", 1, Levels(), Levels(), build))
+    assert lines[1:4] == [
+        "  cp --sparse=always '/kept here/disk' '/kept here/disk.tried'",
+        "  disk=$(losetup --find --show '/kept here/disk.tried')",
+        "  mkdir -p '/kept here/mount'",
+    ]
+    # The kernel mounts no two of XFS with one UUID: the recorded one may still be there.
+    assert lines[4].startswith("  mount -t xfs -o ")
+    assert "nouuid" in lines[4]
+    assert "xfs_repair $disk; xfs_repair -L $disk" in lines[5]
+    text = "\n".join(lines)
+    assert "rm -f '/kept here/mount/data/postmaster.pid'" in text
+    started = "setpriv --reuid=65534 --regid=65534 --clear-groups /builds/eighteen/bin/postgres -D '/kept here/mount/data'"
+    assert started in text
+
+
+def test_the_next_commands_name_an_external_journal_and_the_reader_of_lmdb() -> None:
+    drivers = Levels({"power_cut_lmdb": "/drivers/reader"})
+    lines = lines_by_hand(
+        FilesystemLevels("ext4", journal="external"), Subject("lmdb", 1, Levels(), drivers), journal=True
+    )
+    text = "\n".join(lines)
+    assert "journal=$(losetup --find --show '/kept here/journal.tried')" in text
+    assert "journal_path=$journal $disk" in text
+    assert "e2fsck -f -y -j $journal $disk" in text
+    assert "/drivers/reader check --directory='/kept here/mount/data'" in text
+    assert "losetup --detach $disk $journal" in text
