@@ -155,12 +155,13 @@ def _begun(study: Path) -> Begun:
     from bedplate.model import codec  # noqa: PLC0415
     from bedplate.model.plan import Schedule  # noqa: PLC0415
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
-    from bedplate.study.records import StudyFacts, StudySchedule  # noqa: PLC0415
+    from bedplate.study.records import StudyFacts  # noqa: PLC0415
+    from bedplate.study.schedule import read_schedule  # noqa: PLC0415
     from bedplate.study.version import require_known_format  # noqa: PLC0415
 
     layout = StudyLayout(study)
     require_known_format(layout)
-    record = codec.read(StudySchedule, layout.schedule)
+    record = read_schedule(layout)
     visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
     return Begun(
         codec.read(StudyFacts, layout.facts).executor,

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.executor.state import state_directory
 from bedplate.figures.run import make_figures
+from bedplate.host.patience import wait_until
+from bedplate.host.process import writers_below
 from bedplate.model import codec
 from bedplate.model.cell import digest
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity, VisitKey, VisitRecord, VisitRequest
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s", "stages_total_s")
 # In a summary of one line.
 _SHOWN_REASON_CHARACTERS = 160
+# A process that was killed is gone at once, unless its disk keeps it.
+_WRITERS_LIMIT_S = 10.0
 _WHOLE_SECONDS_FROM = 10
 _WHOLE_MIB_FROM = 100
 
@@ -105,9 +109,11 @@ def keep(
     """Make the figures of a visit that has ended and write its final record; OSError where that fails.
 
     Where figures cannot be made the visit has failed, and says why. `seconds_before` is how long it took until
-    now, with its hand-over.
+    now, with its hand-over. RequirementMissing where a process of the visit still writes in its directory: the
+    files of a finished visit never change.
     """
     started = time.monotonic()
+    _require_no_writer(attempt.directory)
     figures, problems = _make_figures(attempt.directory, record)
     if problems:
         record = replace(
@@ -116,9 +122,25 @@ def keep(
             reasons=(*record.reasons, *problems),
             failed_step=record.failed_step or "figures",
         )
-    record = replace(record, whole_seconds=seconds_before + time.monotonic() - started)
+    record = replace(record, whole_seconds=seconds_before + time.monotonic() - started, sealed=True)
     codec.write(attempt.directory / "visit.json", record)
     return record, figures
+
+
+def _require_no_writer(directory: Path) -> None:
+    writers: tuple[str, ...] = ()
+
+    def all_gone() -> bool:
+        nonlocal writers
+        writers = writers_below(directory)
+        return not writers
+
+    if not wait_until(all_gone, deadline_s=_WRITERS_LIMIT_S):
+        raise RequirementMissing(
+            *writers,
+            "the visit has ended, and is not in the study while this goes on; end that process (`bedplate release` "
+            "ends those of a killed visit), and give the same command again",
+        )
 
 
 def _make_figures(directory: Path, record: VisitRecord) -> tuple[list[RunFigures], list[str]]:

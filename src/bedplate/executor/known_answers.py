@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.figures.inputs import RECORD
 from bedplate.model import codec
 from bedplate.model.visit import Outcome, RunRecord
+from bedplate.study.checksums import VisitFiles
+from bedplate.study.stored import visit_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,9 +30,13 @@ class KnownAnswers:
 
     @classmethod
     def of_study(cls, visits: Path) -> KnownAnswers:
-        """Those of all visits below a study's `visits`; a damaged record teaches nothing."""
+        """Those of all visits below a study's `visits`; a damaged visit teaches nothing."""
         found = cls()
-        found.learn(sorted(visits.glob("*/*/*/runs/*/record.json")))
+        for directory in visit_directories(visits):
+            with contextlib.suppress(StudyError):
+                files = VisitFiles(directory)
+                for name in () if files.damage else files.names(RECORD):
+                    found._learn(files.record(RunRecord, name), directory / name)
         return found
 
     @property
@@ -44,17 +52,17 @@ class KnownAnswers:
     def learn(self, records: Iterable[Path]) -> None:
         """Add the answers of runs that completed."""
         for path in records:
-            try:
-                record = codec.read(RunRecord, path)
-            except StudyError:
-                continue
-            if record.outcome is not Outcome.COMPLETED:
-                continue
-            for item in record.items:
-                asked, answer = item.facts.get(_ASKED), item.facts.get(_ANSWER)
-                if isinstance(asked, str) and isinstance(answer, str) and asked not in self._digests:
-                    self._digests[asked] = answer
-                    self._sources[asked] = _source(path, record.spec.name)
+            with contextlib.suppress(StudyError):
+                self._learn(codec.read(RunRecord, path), path)
+
+    def _learn(self, record: RunRecord, path: Path) -> None:
+        if record.outcome is not Outcome.COMPLETED:
+            return
+        for item in record.items:
+            asked, answer = item.facts.get(_ASKED), item.facts.get(_ANSWER)
+            if isinstance(asked, str) and isinstance(answer, str) and asked not in self._digests:
+                self._digests[asked] = answer
+                self._sources[asked] = _source(path, record.spec.name)
 
 
 def _source(path: Path, run: str) -> str:

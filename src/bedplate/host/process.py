@@ -123,6 +123,24 @@ def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[i
     return tuple(pid for pid in found if start_time(pid, proc) is not None)
 
 
+def writers_below(directory: Path, proc: Path = PROC) -> tuple[str, ...]:
+    """A sentence for each process that has a file below `directory` open for writing; this one is left out."""
+    top = os.path.realpath(directory)
+    found = []
+    for pid in _pids(proc):
+        if pid == os.getpid():
+            continue
+        for link in _descriptors(pid, proc):
+            held = _link(link)
+            if held is None or not held.startswith(f"{top}/") or held.endswith(" (deleted)"):
+                continue
+            if _is_for_writing(link):
+                name = _name(pid, proc)
+                found.append(f"process {pid} ({name}) still writes {held}")
+                break
+    return tuple(found)
+
+
 def wait_until_gone(pids: tuple[int, ...], *, deadline_s: float) -> bool:
     """True once none of them runs any more; the kernel tells through pidfds."""
     give_up = time.monotonic() + deadline_s
@@ -155,6 +173,31 @@ def _own_line(proc: Path) -> Iterator[int]:
         except OSError:
             return
         pid = int(text.rpartition(")")[2].split()[1])
+
+
+def _descriptors(pid: int, proc: Path) -> list[Path]:
+    """The links of a process's open files; none where it is gone or somebody else's."""
+    try:
+        return list((proc / str(pid) / "fd").iterdir())
+    except OSError:
+        return []
+
+
+def _is_for_writing(link: Path) -> bool:
+    """By the flags of an open file, which are octal (proc_pid_fdinfo(5))."""
+    try:
+        text = (link.parent.parent / "fdinfo" / link.name).read_text()
+    except OSError:
+        return False
+    flags = next((line.split()[1] for line in text.splitlines() if line.startswith("flags:")), "0")
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def _name(pid: int, proc: Path) -> str:
+    try:
+        return (proc / str(pid) / "comm").read_text(errors="replace").strip() or "?"
+    except OSError:
+        return "?"
 
 
 def _runs_from(pid: int, prefix: Path, proc: Path) -> bool:

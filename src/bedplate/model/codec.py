@@ -8,14 +8,27 @@ is refused with its path: a record is never filled up by guessing.
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import stat
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from bedplate.errors import StudyError
 from bedplate.model.levels import Levels
@@ -24,6 +37,11 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Record = TypeVar("Record")
+
+# What every reader of a study's tables can hold; no count of bedplate's comes near it.
+_WHOLE_MAX = 2**63 - 1
+# Half of a character, which no text can be written with. bedplate itself writes characters as they are.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def to_json(value: Any) -> Any:
@@ -55,20 +73,59 @@ def from_json(kind: type[Record], value: Any, *, path: str = "") -> Record:
 
 def loads(kind: type[Record], text: str, *, source: str = "") -> Record:
     """The record of type `kind` in a JSON text."""
+    value = parse(text, source=source or kind.__name__)
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise StudyError(f"{source or kind.__name__} is not JSON: {error}") from error
-    return from_json(kind, value, path=source)
+        return from_json(kind, value, path=source)
+    except RecursionError:
+        raise _too_deep(source or kind.__name__) from None
+
+
+def parse(text: str, *, source: str) -> Any:
+    """The JSON value of a text; StudyError, which begins with `source`, where it is none that a record can hold.
+
+    Infinities and not-a-numbers are no JSON, halves of characters no text.
+    """
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise _too_deep(source) from None
+    except UnicodeEncodeError:
+        raise StudyError(f"{source} has half of a character in a text (\\ud800 to \\udfff)") from None
+    except ValueError as error:
+        raise StudyError(f"{source} is not JSON: {error}") from error
+    return value
 
 
 def read(kind: type[Record], path: Path) -> Record:
     """The record in a file; StudyError if it is missing or does not fit."""
+    return loads(kind, read_text(path), source=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file of a study; StudyError names one that is missing, no plain file or no UTF-8."""
+    return decode(read_bytes(path), source=str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """What a plain file holds; StudyError for anything else. A pipe in its place would be waited for without end."""
     try:
-        text = path.read_text(encoding="utf-8")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise StudyError(f"{path} cannot be read: it is no plain file")
+            return file.read()
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror}") from error
-    return loads(kind, text, source=str(path))
+
+
+def decode(data: bytes, *, source: str) -> str:
+    """Bytes as text; StudyError names where they are no UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StudyError(f"{source} is no UTF-8: byte {error.start} is {data[error.start]:#04x}") from error
 
 
 def write(path: Path, value: Any) -> None:
@@ -128,6 +185,10 @@ def _decoder_of(kind: Any) -> _Decoder:
 def _levels(value: Any, place: _Place) -> Levels:
     if not isinstance(value, dict):
         raise _misfit("an object", value, place)
+    for name, level in value.items():
+        kind = type(level)
+        if kind not in (str, bool):
+            (_LEVEL_NUMBERS.get(kind) or _decoder(str))(level, _Place(place, name))
     return Levels(value)
 
 
@@ -175,7 +236,7 @@ def _enum_decoder(kind: type[Enum]) -> _Decoder:
             return members[value]
         except (KeyError, TypeError):
             allowed = ", ".join(str(member.value) for member in kind)
-            raise StudyError(f"{place}: expected one of {allowed}, found {value!r}") from None
+            raise StudyError(f"{place}: expected one of {allowed}, found {value!r:.200}") from None
 
     return decode
 
@@ -188,22 +249,37 @@ def _scalar_decoder(kind: Any) -> _Decoder:
     def decode(value: Any, place: _Place) -> Any:
         # By its exact type: JSON has no other kinds, and true is not 1.
         if type(value) is kind:
+            if kind is float and not math.isfinite(value):
+                raise _misfit("a finite number", value, place)
+            if kind is int and abs(value) > _WHOLE_MAX:
+                raise _misfit("a whole number of at most 63 bits", value, place)
             return value
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and abs(value) <= _WHOLE_MAX:
             return float(value)
         raise _misfit(words, value, place)
 
     return decode
 
 
+_LEVEL_NUMBERS = {kind: _scalar_decoder(kind) for kind in (int, float)}
+
+
+def _too_deep(source: str) -> StudyError:
+    return StudyError(f"{source} is no record: it is nested too deeply")
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
 def _union_decoder(kinds: tuple[Any, ...]) -> _Decoder:
     # Exact scalar types first, so that 1 stays a whole number in `int | float` and true a flag.
-    exact = frozenset(kind for kind in kinds if isinstance(kind, type))
+    exact = {kind: _exact_decoder(kind) for kind in kinds if isinstance(kind, type)}
     others = [_decoder(kind) for kind in kinds if kind is not type(None)]
 
     def decode(value: Any, place: _Place) -> Any:
-        if type(value) in exact:
-            return value
+        if (found := exact.get(type(value))) is not None:
+            return found(value, place)
         reasons: list[str] = []
         for attempt in others:
             try:
@@ -213,6 +289,10 @@ def _union_decoder(kinds: tuple[Any, ...]) -> _Decoder:
         raise StudyError(*reasons)
 
     return decode
+
+
+def _exact_decoder(kind: type) -> _Decoder:
+    return _scalar_decoder(kind) if kind in (int, float) else lambda value, _: value
 
 
 def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:

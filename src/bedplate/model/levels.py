@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
+from bedplate.errors import StudyError
+
 Scalar: TypeAlias = str | int | float | bool
 Typed = TypeVar("Typed", str, int, float, bool)
 
@@ -17,6 +19,10 @@ Typed = TypeVar("Typed", str, int, float, bool)
 def as_in_a_plan(level: Scalar) -> str:
     """A level as a plan file has it: `true` and `false`, else its text without quotes."""
     return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+class LevelMismatch(StudyError, TypeError):
+    """A level is of another kind than its name says: a study that was damaged, or a call that is wrong."""
 
 
 class Levels(Mapping[str, Scalar]):
@@ -59,14 +65,14 @@ class Levels(Mapping[str, Scalar]):
         return Levels({**dict(self), **named})
 
     def text(self, name: str) -> str | None:
-        """The level as text, None where it was not asked for; TypeError if it is of another kind."""
+        """The level as text, None where it was not asked for; LevelMismatch if it is of another kind."""
         return self._typed(name, str)
 
     def integer(self, name: str) -> int | None:
         """The level as a whole number, None where it was not asked for."""
         value = self._typed(name, int)
         if isinstance(value, bool):
-            raise TypeError(f"level {name!r} must be a whole number, not {value!r}")
+            raise LevelMismatch(f"level {name!r} must be a whole number, not {value!r}")
         return value
 
     def number(self, name: str) -> float | None:
@@ -75,7 +81,7 @@ class Levels(Mapping[str, Scalar]):
             return None
         value = self[name]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise TypeError(f"level {name!r} must be a number, not {value!r}")
+            raise LevelMismatch(f"level {name!r} must be a number, not {value!r}")
         return float(value)
 
     def flag(self, name: str) -> bool | None:
@@ -87,5 +93,5 @@ class Levels(Mapping[str, Scalar]):
             return None
         value = self[name]
         if not isinstance(value, kind):
-            raise TypeError(f"level {name!r} must be {kind.__name__}, not {value!r}")
+            raise LevelMismatch(f"level {name!r} must be {kind.__name__}, not {value!r}")
         return value

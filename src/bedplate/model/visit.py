@@ -251,7 +251,8 @@ class VisitRecord:
     `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured; of a visit
     in a guest also `accelerator`, `qemu`, `kernel_digest`, `host_kernel` and `disk`. `seconds` is the visit's
     own life; `whole_seconds` has the hand-over, a boot and the making of figures too, None in older studies.
-    `filesystem_check_outcome` is None where the visit did not come to its check, and in older studies.
+    `filesystem_check_outcome` is None where the visit did not come to its check, and in older studies. `sealed` says
+    that the checksums of its files were written with it.
     """
 
     format_version: int
@@ -281,6 +282,7 @@ class VisitRecord:
     provenance: Mapping[str, str] = field(default_factory=dict)
     whole_seconds: float | None = None
     filesystem_check_outcome: CheckOutcome | None = None
+    sealed: bool = False
 
     @property
     def found_errors(self) -> bool:

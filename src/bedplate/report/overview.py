@@ -22,7 +22,7 @@ from bedplate.report.tpch_view import TpchView, score_reasons, score_summaries, 
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
 from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
-from bedplate.study.stored import read_study
+from bedplate.study.stored import place_of, read_study, scheduled_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bedplate.model.plan import ScheduledVisit
     from bedplate.model.visit import VisitRecord
     from bedplate.report.labels import CellLabel
-    from bedplate.study.stored import StoredVisit, Study
+    from bedplate.study.stored import Place, SetAside, StoredVisit, Study
 
 NOT_YET = "not run yet"
 # Of a workload the figure that every run has which measured anything; how many there are, so many
@@ -247,7 +247,7 @@ class Overview:
 
 
 def overview(directory: Path) -> Overview:
-    """Read a study and summarise it. StudyError if it is damaged."""
+    """Read a study and summarise it. StudyError if its own files are damaged."""
     return overview_of(read_study(directory))
 
 
@@ -272,7 +272,7 @@ def overview_of(study: Study) -> Overview:
             key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
             for key, summary in found.items()
         },
-        marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study)),
+        marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study), *study.marks),
         pruned=pruned,
         tpch=views,
     )
@@ -401,14 +401,16 @@ def _worse(first: Durability, second: Durability) -> Durability:
 
 
 def _measurements(study: Study) -> Iterator[Measurement]:
-    latest: dict[tuple[str, str, int, bool], StoredVisit] = {}
+    latest: dict[Place, StoredVisit] = {}
     for visit in sorted(study.visits, key=lambda visit: visit.record.key.attempt):
-        key = visit.record.key
-        latest[key.cell, key.dataset, key.repetition, key.canary] = visit
+        latest[place_of(visit.record)] = visit
+    aside = {each.place: each for each in study.set_aside}
     due = _due(study)
     for scheduled in study.schedule.visits:
-        key_of = (scheduled.cell_id, scheduled.dataset_id, scheduled.repetition, scheduled.canary)
-        yield from _of_visit(scheduled, latest.get(key_of), due.get(scheduled.dataset_id, ()))
+        place = scheduled_place(scheduled)
+        stored = latest.get(place)
+        not_used = None if stored is not None else aside.get(place)
+        yield from _of_visit(scheduled, stored, due.get(scheduled.dataset_id, ()), not_used)
 
 
 def _due(study: Study) -> dict[str, tuple[RunSpec, ...]]:
@@ -435,13 +437,16 @@ def _due(study: Study) -> dict[str, tuple[RunSpec, ...]]:
 
 
 def _of_visit(
-    scheduled: ScheduledVisit, stored: StoredVisit | None, due: tuple[RunSpec, ...]
+    scheduled: ScheduledVisit,
+    stored: StoredVisit | None,
+    due: tuple[RunSpec, ...],
+    aside: SetAside | None,
 ) -> Iterator[Measurement]:
     found = _runs_of(stored) if stored else {}
     specs = {} if scheduled.canary else {spec.name: spec for spec in due}
     for name in dict.fromkeys((*specs, *found)):
         run, directory = found.get(name, (None, None))
-        outcome, reasons = (run.outcome, run.reasons) if run else _without_figures(stored, specs[name])
+        outcome, reasons = (run.outcome, run.reasons) if run else _without_figures(stored, specs[name], aside)
         yield Measurement(
             cell=scheduled.cell_id,
             dataset=scheduled.dataset_id,
@@ -459,9 +464,9 @@ def _of_visit(
             directory=directory,
             by_metric=whole_figures(run.figures) if run else {},
             parts=part_figures(run.figures) if run else {},
-            unreached=stored is not None
-            and stored.record.outcome is Outcome.FAILED
-            and outcome is Outcome.NOT_RUN,
+            # What was set aside is told as a failure too: `--retry-failed` does it again.
+            unreached=outcome is Outcome.NOT_RUN
+            and (aside is not None or (stored is not None and stored.record.outcome is Outcome.FAILED)),
             where=_whereabouts(stored.record) if stored else None,
         )
 
@@ -477,8 +482,12 @@ def _whereabouts(record: VisitRecord) -> Whereabouts:
     )
 
 
-def _without_figures(stored: StoredVisit | None, spec: RunSpec) -> tuple[Outcome, tuple[str, ...]]:
+def _without_figures(
+    stored: StoredVisit | None, spec: RunSpec, aside: SetAside | None
+) -> tuple[Outcome, tuple[str, ...]]:
     """A run that began and left no figures has failed; one that its visit never came to did not run."""
+    if aside is not None:
+        return Outcome.NOT_RUN, tuple(f"not used: {reason}" for reason in aside.reasons)
     if stored is None:
         return Outcome.NOT_RUN, (NOT_YET,)
     if stored.record.outcome is Outcome.COMPLETED:

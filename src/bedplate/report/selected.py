@@ -77,6 +77,7 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str) -> Overview:
         marks=(
             f"a selection, {selection}; scores, scales and averages are over these alone",
             *study_marks(here, [visit.record for visit in visits]),
+            *found.study.marks,
         ),
         # What was pruned was selected by nobody.
         pruned=(),

@@ -79,11 +79,11 @@ class StudyLayout:
         return self.visits / cell / visit.dataset_id
 
     def attempts_at(self, visit: ScheduledVisit) -> dict[int, Path]:
-        """Finished attempts by number."""
+        """Finished attempts by number, those too that were damaged since."""
         found = {}
         for path in self.place_of(visit).glob(f"{visit.repetition}.*"):
             number = path.name.partition(".")[2]
-            if _NUMBER.fullmatch(number) and (path / "visit.json").exists():
+            if _NUMBER.fullmatch(number) and path.is_dir():
                 found[int(number)] = path
         return dict(sorted(found.items()))
 

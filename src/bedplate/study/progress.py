@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.visit import Outcome, RunRecord, Timing, Validity, VisitRecord
-from bedplate.study.layout import UNFINISHED, StudyLayout, is_study
-from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
+from bedplate.study.checksums import VisitFiles
+from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.records import HistoryEntry, StudyFacts
+from bedplate.study.schedule import read_schedule
+from bedplate.study.stored import SetAside, by_path, read_record, visit_directories, visits_by_place
+from bedplate.study.version import require_known_format
 from bedplate.study.writer import writer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from bedplate.model.plan import ScheduledVisit
+    from bedplate.study.stored import Place
 
 # Recorded and not reported; every other phase is.
 _WARMUP = "warmup"
@@ -35,7 +45,8 @@ class Progress:
     `measured_s` is the time inside the phases of finished visits that figures are made of: all but the warm-up.
     `visits_s` is the wall time of those visits, with boots, hand-over and figures; their ratio says how well a
     study uses its time. `steps` are means per visit, the longest first, without the runs themselves.
-    `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last attempts.
+    `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last attempts. `damaged` counts
+    visits whose last attempt is among the `set_aside`; `remarks` name changed files that no figure is made from.
     """
 
     title: str
@@ -54,25 +65,46 @@ class Progress:
     failures: tuple[Failure, ...]
     history: tuple[HistoryEntry, ...]
     suspect: int = 0
+    damaged: int = 0
+    set_aside: tuple[SetAside, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A finished attempt, as far as its progress needs it."""
+
+    path: Path
+    record: VisitRecord
+    measured_s: float
+    suspect: int
+    remarks: tuple[str, ...]
 
 
 def read_progress(directory: Path) -> Progress:
     """The progress of a study; StudyError if there is none."""
-    if not is_study(directory):
-        raise StudyError(f"{directory} is not a study: it has no study.json")
     layout = StudyLayout(directory)
+    require_known_format(layout)
     facts = codec.read(StudyFacts, layout.facts)
-    schedule = codec.read(StudySchedule, layout.schedule)
-    done: list[tuple[Path, VisitRecord]] = []
-    for visit in schedule.visits:
-        attempts = layout.attempts_at(visit)
-        if attempts:
-            path = attempts[max(attempts)]
-            done.append((path, codec.read(VisitRecord, path / "visit.json")))
-    records = [record for _, record in done]
-    measured_s = sum(_measured_seconds(path, record) for path, record in done)
+    schedule = read_schedule(layout)
+    scheduled = visits_by_place(schedule)
+    last: dict[Place, tuple[int, _Done | None]] = {}
+    aside: list[SetAside] = []
+    for path in visit_directories(layout.visits):
+        place, attempt = by_path(path)
+        done = None
+        try:
+            done = _done(VisitFiles(path), scheduled)
+        except StudyError as error:
+            aside.append(SetAside(path, place, attempt, error.reasons))
+        if place in scheduled and attempt > last.get(place, (0, None))[0]:
+            last[place] = (attempt, done)
+    in_order = sorted(last, key=lambda place: scheduled[place].index)
+    finished = [done for place in in_order if (done := last[place][1]) is not None]
+    records = [done.record for done in finished]
+    measured_s = sum(done.measured_s for done in finished)
     visits_s = sum(record.whole_seconds or record.seconds for record in records)
-    left = len(schedule.visits) - len(done)
+    left = len(schedule.visits) - len(last)
     unfinished = next(layout.visits.glob(f"*/*/*{UNFINISHED}"), None)
     return Progress(
         title=facts.title,
@@ -88,28 +120,40 @@ def read_progress(directory: Path) -> Progress:
         seconds_left=left * visits_s / len(records) if records else None,
         emulated=any(record.emulated for record in records),
         steps=_mean_steps(records),
-        failures=tuple(
-            _failure(path, record) for path, record in done if record.outcome is not Outcome.COMPLETED
-        ),
+        failures=tuple(_failure(done) for done in finished if done.record.outcome is not Outcome.COMPLETED),
         history=facts.history,
-        suspect=sum(_suspect_runs(path) for path, record in done if not record.key.canary),
+        suspect=sum(done.suspect for done in finished if not done.record.key.canary),
+        damaged=len(last) - len(finished),
+        set_aside=tuple(aside),
+        remarks=tuple(remark for done in finished for remark in done.remarks),
     )
 
 
-def _suspect_runs(path: Path) -> int:
+def _done(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> _Done:
+    record = read_record(files, scheduled)
+    phases = [
+        phase
+        for name in record.runs
+        if files.has(f"runs/{name}/record.json")
+        for phase in files.record(RunRecord, f"runs/{name}/record.json").phases
+        if phase.name != _WARMUP
+    ]
+    return _Done(
+        path=files.directory,
+        record=record,
+        measured_s=sum(phase.end_monotonic_s - phase.start_monotonic_s for phase in phases),
+        suspect=sum(_is_suspect(files, name) for name in files.names("run.json")),
+        remarks=files.remarks,
+    )
+
+
+def _is_suspect(files: VisitFiles, name: str) -> bool:
     """Read without its hundred figures: `status` may be asked every minute."""
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in path.glob("runs/*/run.json")]
-    return sum(run.get("validity") == Validity.SUSPECT for run in found)
-
-
-def _measured_seconds(path: Path, record: VisitRecord) -> float:
-    total = 0.0
-    for name in record.runs:
-        file = path / "runs" / name / "record.json"
-        if file.exists():
-            phases = codec.read(RunRecord, file).phases
-            total += sum(p.end_monotonic_s - p.start_monotonic_s for p in phases if p.name != _WARMUP)
-    return total
+    source = str(files.directory / name)
+    run = codec.parse(files.text(name), source=source)
+    if not isinstance(run, dict):
+        raise StudyError(f"{source}: expected an object (RunFigures), found {run!r:.200}")
+    return run.get("validity") == Validity.SUSPECT
 
 
 def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
@@ -122,11 +166,12 @@ def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
     return tuple(sorted(means, key=lambda timing: -timing.seconds))
 
 
-def _failure(path: Path, record: VisitRecord) -> Failure:
+def _failure(done: _Done) -> Failure:
+    record = done.record
     what = "canary" if record.key.canary else record.cell.variant
     return Failure(
         visit=f"{what}, repetition {record.key.repetition}, attempt {record.key.attempt}",
         step=record.failed_step or "unknown step",
         reasons=record.reasons,
-        logs=str(path / "logs"),
+        logs=str(done.path / "logs"),
     )

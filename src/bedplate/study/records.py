@@ -1,4 +1,4 @@
-"""What stands at the top of a study: `study.json` and `schedule.json`."""
+"""What stands at the top of a study, `study.json` and `schedule.json`, and beside each visit, `checksums.json`."""
 
 from __future__ import annotations
 
@@ -51,3 +51,19 @@ class StudySchedule:
     pruned: tuple[Pruned, ...]
     visits: tuple[ScheduledVisit, ...]
     canary_runs: tuple[RunSpec, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileChecksum:
+    """What a file was when its visit had ended."""
+
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Checksums:
+    """`checksums.json`: every other file of a visit, by its path below the visit's directory."""
+
+    format_version: int
+    files: Mapping[str, FileChecksum]

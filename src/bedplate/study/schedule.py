@@ -4,12 +4,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.levels import LevelMismatch
 from bedplate.model.plan import Expansion, Load, PlannedCell, Schedule
 from bedplate.model.visit import FORMAT_VERSION
 from bedplate.study.records import StudySchedule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.model.levels import Levels
     from bedplate.model.plan import ScheduledVisit
+    from bedplate.study.layout import StudyLayout
+
+
+_KINDS = {
+    "text": ("kind", "script", "pass"),
+    "integer": ("files", "streams", "points", "pass_number"),
+    "number": ("scale_factor",),
+}
+
+
+def read_schedule(layout: StudyLayout) -> StudySchedule:
+    """`schedule.json`, whole in itself; StudyError names what its visits lack in it."""
+    found = codec.read(StudySchedule, layout.schedule)
+    lacks = tuple(dict.fromkeys(_lacks(found)))
+    if lacks:
+        raise StudyError(*(f"{layout.schedule} is damaged: {words}" for words in lacks))
+    return found
+
+
+def wrong_levels(levels: Levels) -> Iterator[str]:
+    """Levels of a dataset or a run that are of another kind than every reader takes them for."""
+    for kind, names in _KINDS.items():
+        for name in names:
+            try:
+                getattr(levels, kind)(name)
+            except LevelMismatch as error:
+                yield from error.reasons
+
+
+def _lacks(record: StudySchedule) -> Iterator[str]:
+    for what, entries in (("cell", record.cells), ("dataset", record.datasets)):
+        for identity, entry in entries.items():
+            # An id is a hash of what it stands for.
+            if entry.id != identity:
+                yield f"what it says of the {what} {identity!r:.200} is that of {entry.id!r:.200}"
+    levels = [entry.levels for entry in record.datasets.values()]
+    levels += [run.levels for runs in (*record.runs.values(), record.canary_runs) for run in runs]
+    for each in levels:
+        yield from wrong_levels(each)
+    seen = set()
+    for visit in record.visits:
+        if visit.cell_id not in record.cells:
+            yield f"its visits name the cell {visit.cell_id!r:.200}, which it does not have"
+        if visit.dataset_id not in record.datasets:
+            yield f"its visits name the dataset {visit.dataset_id!r:.200}, which it does not have"
+        if not visit.canary and visit.dataset_id not in record.runs:
+            yield f"it has no runs of the dataset {visit.dataset_id!r:.200}"
+        place = (visit.cell_id, visit.dataset_id, visit.repetition, visit.canary)
+        if place in seen:
+            yield f"repetition {visit.repetition} of {visit.cell_id!r:.200} is in it twice"
+        seen.add(place)
 
 
 def schedule_record(expansion: Expansion, schedule: Schedule) -> StudySchedule:

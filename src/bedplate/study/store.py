@@ -1,7 +1,7 @@
 """The store: the only writer of a study, append-only.
 
-A visit is written under a name that no reader looks at and renamed into place when it is whole, so a
-visit is complete or absent whatever happens. One process at a time writes; a second is refused.
+A visit is written under a name that no reader looks at, gets its checksums and is renamed into place when it is
+whole, so a visit is complete or absent whatever happens, and never written again. One process at a time writes; a second is refused.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Self
 from bedplate import __version__
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord
+from bedplate.model.visit import FORMAT_VERSION, Outcome
+from bedplate.study.checksums import write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
-from bedplate.study.schedule import schedule_record
+from bedplate.study.schedule import read_schedule, schedule_record
+from bedplate.study.stored import read_visit, scheduled_place
 from bedplate.study.version import require_known_format
 from bedplate.study.writer import take_lock
 
@@ -41,7 +43,11 @@ class Attempt:
     _final: Path
 
     def finish(self) -> None:
-        """Make it durable and visible, in that order."""
+        """Take its checksums, make it durable and visible, in that order: from now on it is never written again.
+
+        The caller has made sure that no process of the visit can write any more.
+        """
+        write_checksums(self.directory)
         for path in sorted(self.directory.rglob("*")):
             if path.is_file():
                 _sync(path)
@@ -125,7 +131,7 @@ class StudyStore:
     @property
     def schedule(self) -> StudySchedule:
         """`schedule.json` as it stands."""
-        return codec.read(StudySchedule, self.layout.schedule)
+        return read_schedule(self.layout)
 
     @property
     def scratch_directory(self) -> Path:
@@ -134,14 +140,14 @@ class StudyStore:
         return self.layout.scratch
 
     def unsuccessful(self, schedule: Schedule) -> int:
-        """How many visits there are whose last attempt did not complete."""
+        """How many visits there are whose last attempt did not complete, or is damaged."""
         return sum(
             bool(self.layout.attempts_at(visit)) and not self._is_done(visit, retry_failed=True)
             for visit in schedule.visits
         )
 
     def due(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
-        """Visits that have no finished attempt, in order; with `retry_failed` also those that failed."""
+        """Visits that have no finished attempt, in order; with `retry_failed` also those that failed or are damaged."""
         return tuple(
             visit for visit in schedule.visits if not self._is_done(visit, retry_failed=retry_failed)
         )
@@ -214,8 +220,11 @@ class StudyStore:
             return False
         if not retry_failed:
             return True
-        last = attempts[max(attempts)]
-        return codec.read(VisitRecord, last / "visit.json").outcome is Outcome.COMPLETED
+        try:
+            last = read_visit(attempts[max(attempts)], {scheduled_place(visit): visit})
+        except StudyError:
+            return False
+        return last.record.outcome is Outcome.COMPLETED
 
     def _write_facts(self, facts: StudyFacts) -> None:
         codec.write(self.layout.facts, facts)

@@ -1,37 +1,59 @@
-"""A study as it stands in its directory, read into records."""
+"""A study as it stands in its directory, read into records.
+
+A visit whose files are not what they were when it had ended, or do not fit together, is set aside: it is named, and
+nothing of it is used. So is a visit that the schedule does not know.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.figure import RunFigures, as_defined_now
+from bedplate.model.figure import RunFigures, Scale, as_defined_now
 from bedplate.model.machine import Machine
-from bedplate.model.visit import FORMAT_VERSION, VisitRecord
-from bedplate.study.layout import StudyLayout
+from bedplate.model.metrics import METRICS
+from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
+from bedplate.model.visit import FORMAT_VERSION, RunRecord, VisitRecord
+from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles
+from bedplate.study.layout import CANARY, StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts, StudySchedule
+from bedplate.study.schedule import read_schedule, wrong_levels
 from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.cell import RunSpec
     from bedplate.model.fleet import NodeFacts
+    from bedplate.model.plan import ScheduledVisit
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
-_ATTEMPT = re.compile(r"[1-9]\d*\.[1-9]\d*")
+_ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
+VISIT_FILE = "visit.json"
+# Beside run.json; they are small, and tables of power cuts and plans of queries are made from them.
+_READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
+# Of a scale on which something can be negative: a trend falls.
+_SIGNED = Scale.SHARE
+# Named at once beside figures; `bedplate status` names all.
+_NAMED = 3
+
+# Which visit of a schedule: cell (or `canary`), dataset and repetition, as they are in its path.
+Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
 class StoredVisit:
     """A finished visit, its directory, and the figures of its runs in their order.
 
-    `begun` are the names of the folders of all runs that began, those without figures too.
+    `begun` are the names of the folders of all runs that began, those without figures too. `remarks` name what
+    was changed in its directory and changes no figure.
     """
 
     record: VisitRecord
@@ -39,6 +61,7 @@ class StoredVisit:
     runs: tuple[RunFigures, ...]
     run_directories: tuple[Path, ...]
     begun: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
     def has_begun(self, run: RunSpec) -> bool:
         """Whether the visit came to this run, whatever became of it."""
@@ -46,10 +69,21 @@ class StoredVisit:
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """A visit that is on the disk and is not used; `reasons` name the files. `place` and `attempt` are by its path."""
+
+    directory: Path
+    place: Place
+    attempt: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Study:
     """A whole study as it stands on disk; `visits` are in the order of the schedule, then of attempts.
 
-    `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet.
+    `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet. Where the last
+    attempt at a visit is `set_aside`, its earlier ones are too: none of them is what the visit came to.
     """
 
     directory: Path
@@ -59,65 +93,203 @@ class Study:
     schedule: StudySchedule
     visits: tuple[StoredVisit, ...]
     nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Sentences that stand beside every figure where something on the disk is not what it was."""
+        aside = [reason for each in self.set_aside for reason in each.reasons]
+        remarks = [remark for visit in self.visits for remark in visit.remarks]
+        return (
+            *_mark(f"{_visits(len(self.set_aside))} on the disk and not used", aside),
+            *_mark("files that no figure is made from are not what they were", remarks),
+        )
 
 
 def read_study(path: Path) -> Study:
-    """Read a study; StudyError with every reason if it is none, of another format, or damaged.
+    """Read a study; StudyError with every reason if it is none, of another format, or its own files are damaged.
 
     It may be being written meanwhile: a visit that is finished later is not in it.
     """
     layout = StudyLayout(path)
     require_known_format(layout)
     facts = codec.read(StudyFacts, layout.facts)
-    schedule = codec.read(StudySchedule, layout.schedule)
-    reasons: list[str] = []
+    schedule = read_schedule(layout)
+    scheduled = visits_by_place(schedule)
     visits: list[StoredVisit] = []
-    for directory in _visit_directories(layout.visits):
+    aside: list[SetAside] = []
+    for directory in visit_directories(layout.visits):
         try:
-            visits.append(_read_visit(directory))
+            visits.append(read_visit(directory, scheduled))
         except StudyError as error:
-            reasons.extend(error.reasons)
-    if reasons:
-        raise StudyError(*reasons)
-    order = _order(schedule)
-    last = len(schedule.visits)
-    visits.sort(key=lambda visit: (order.get(_place(visit.record), last), visit.record.key.attempt))
+            aside.append(SetAside(directory, *by_path(directory), error.reasons))
+    visits, earlier = _without_earlier_attempts(visits, aside)
+    visits.sort(key=lambda visit: (scheduled[place_of(visit.record)].index, visit.record.key.attempt))
     return Study(
         directory=path,
         facts=facts,
         machine=codec.read(Machine, layout.machine),
-        plan_text=layout.plan.read_text(encoding="utf-8"),
+        plan_text=codec.read_text(layout.plan),
         schedule=schedule,
         visits=tuple(visits),
         nodes=read_nodes(layout),
+        set_aside=(*aside, *earlier),
     )
 
 
-def _visit_directories(visits: Path) -> Iterator[Path]:
-    for directory in sorted(visits.glob("*/*/*")):
-        if _ATTEMPT.fullmatch(directory.name) and (directory / "visit.json").exists():
-            yield directory
+def visit_directories(visits: Path) -> Iterator[Path]:
+    """The directories of all finished visits of a study; StudyError where one cannot be listed."""
+    try:
+        for cell in _folders(visits):
+            for dataset in _folders(cell):
+                yield from (path for path in _folders(dataset) if _ATTEMPT.fullmatch(path.name))
+    except OSError as error:
+        raise StudyError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _read_visit(directory: Path) -> StoredVisit:
-    record = codec.read(VisitRecord, directory / "visit.json")
-    if record.format_version != FORMAT_VERSION:
-        raise StudyError(f"{directory} is of format {record.format_version}, not {FORMAT_VERSION}")
-    begun = sorted(directory.glob("runs/*/"))
-    made = [path / "run.json" for path in begun if (path / "run.json").exists()]
+def read_visit(directory: Path, scheduled: Mapping[Place, ScheduledVisit]) -> StoredVisit:
+    """A finished visit with its figures; StudyError with the reasons why it must not be used."""
+    files = VisitFiles(directory)
+    record = read_record(files, scheduled)
+    begun = tuple(path.name for path in _folders(directory / "runs"))
+    made = [name for name in begun if files.has(f"runs/{name}/run.json")]
+    runs = tuple(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json")) for name in made)
+    wrong: list[str] = []
+    # Read again where they are shown; whether they are what they were is asked here, once.
+    for name in begun:
+        for file in (file for file in _READ_TOO if files.has(f"runs/{name}/{file}")):
+            files.text(f"runs/{name}/{file}")
+        if files.has(f"runs/{name}/{POINTS_FILE}") and files.has(f"runs/{name}/record.json"):
+            wrong += (
+                f"{directory / 'runs' / name / 'record.json'}: {words}"
+                for words in wrong_levels(files.record(RunRecord, f"runs/{name}/record.json").spec.levels)
+            )
+    wrong += [
+        f"{directory / 'runs' / name / 'run.json'}: {words}"
+        for name, run in zip(made, runs, strict=True)
+        for words in _wrong(run)
+    ]
+    wrong += [
+        f"{directory / 'runs'} has the run {name!r:.200} {count} times, in {', '.join(made)}"
+        for name, count in Counter(run.run for run in runs).items()
+        if count > 1
+    ]
+    if wrong:
+        raise StudyError(*wrong)
     return StoredVisit(
         record=record,
         directory=directory,
-        runs=tuple(as_defined_now(codec.read(RunFigures, path)) for path in made),
-        run_directories=tuple(path.parent for path in made),
-        begun=tuple(path.name for path in begun),
+        runs=runs,
+        run_directories=tuple(directory / "runs" / name for name in made),
+        begun=begun,
+        remarks=files.remarks,
     )
 
 
-def _place(record: VisitRecord) -> tuple[str, str, int, bool]:
+def read_record(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> VisitRecord:
+    """The record of a finished visit; StudyError with the reasons why it must not be used.
+
+    Only names and sizes of its other files are looked at.
+    """
+    path = files.directory / VISIT_FILE
+    if not files.has(VISIT_FILE):
+        raise StudyError(f"{path} is missing", *files.damage)
+    if files.damage:
+        raise StudyError(*files.damage)
+    record = files.record(VisitRecord, VISIT_FILE)
+    if record.format_version != FORMAT_VERSION:
+        raise StudyError(f"{files.directory} is of format {record.format_version}, not {FORMAT_VERSION}")
+    if record.sealed and not files.has_checksums:
+        raise StudyError(
+            f"{files.directory / CHECKSUMS_FILE} is missing; it was there when its visit had ended"
+        )
+    _require_place(record, path, scheduled)
+    return record
+
+
+def visits_by_place(schedule: StudySchedule) -> dict[Place, ScheduledVisit]:
+    """The visits of a schedule by where their attempts are on the disk."""
+    return {scheduled_place(visit): visit for visit in schedule.visits}
+
+
+def scheduled_place(visit: ScheduledVisit) -> Place:
+    """Where the attempts at a visit are on the disk."""
+    return (CANARY if visit.canary else visit.cell_id, visit.dataset_id, visit.repetition)
+
+
+def place_of(record: VisitRecord) -> Place:
+    """Which visit of the schedule a record is an attempt at."""
     key = record.key
-    return key.cell, key.dataset, key.repetition, key.canary
+    return (CANARY if key.canary else key.cell, key.dataset, key.repetition)
 
 
-def _order(schedule: StudySchedule) -> dict[tuple[str, str, int, bool], int]:
-    return {(v.cell_id, v.dataset_id, v.repetition, v.canary): v.index for v in schedule.visits}
+def by_path(directory: Path) -> tuple[Place, int]:
+    """Which attempt at which visit a directory is, by its path alone."""
+    repetition, _, attempt = directory.name.partition(".")
+    return (directory.parent.parent.name, directory.parent.name, int(repetition)), int(attempt)
+
+
+def _wrong(run: RunFigures) -> Iterator[str]:
+    """What no run can have come to, whoever wrote it down."""
+    for figure in run.figures:
+        known = METRICS.get(figure.metric)
+        if known is None:
+            continue
+        if figure.unit != known.unit:
+            yield f"{figure.metric} is in {figure.unit!r:.40}, and it is measured in {known.unit!r}"
+        for value in (figure.value, figure.limit):
+            if value is not None and value < 0 and known.scale is not _SIGNED:
+                yield f"{figure.metric} is {value:g}, and it cannot be negative"
+    if run.duration_s is not None and run.duration_s < 0:
+        yield f"it took {run.duration_s:g} seconds"
+
+
+def _require_place(record: VisitRecord, path: Path, scheduled: Mapping[Place, ScheduledVisit]) -> None:
+    """That the record is that of the visit whose directory it is in, and the schedule has such a visit."""
+    place, attempt = by_path(path.parent)
+    if (place_of(record), record.key.attempt) != (place, attempt):
+        said = "/".join(map(str, place_of(record)))
+        raise StudyError(
+            f"{path} is the record of another visit: of {said!r:.300}, attempt {record.key.attempt}"
+        )
+    known = scheduled.get(place)
+    if known is None or known.cell_id != record.key.cell:
+        raise StudyError(f"{path} is the record of a visit that schedule.json does not have")
+
+
+def _without_earlier_attempts(
+    visits: Iterable[StoredVisit], aside: Iterable[SetAside]
+) -> tuple[list[StoredVisit], list[SetAside]]:
+    last = {each.place: each.attempt for each in sorted(aside, key=lambda each: each.attempt)}
+    kept: list[StoredVisit] = []
+    earlier: list[SetAside] = []
+    for visit in visits:
+        place, attempt = place_of(visit.record), visit.record.key.attempt
+        if attempt < last.get(place, 0):
+            words = f"{visit.directory} is not used: a later attempt at the same visit is damaged"
+            earlier.append(SetAside(visit.directory, place, attempt, (words,)))
+        else:
+            kept.append(visit)
+    return kept, earlier
+
+
+def _visits(count: int) -> str:
+    return "1 visit is" if count == 1 else f"{count} visits are"
+
+
+def _mark(what: str, reasons: list[str]) -> tuple[str, ...]:
+    if not reasons:
+        return ()
+    more = len(reasons) - _NAMED
+    rest = f"; and {more} more, which `bedplate status` names" if more > 0 else ""
+    return (f"{what}: {'; '.join(reasons[:_NAMED])}{rest}",)
+
+
+def _folders(directory: Path) -> list[Path]:
+    """The folders in a directory, by name; none where it is not there."""
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if entry.is_dir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [directory / name for name in sorted(names)]

@@ -361,3 +361,29 @@ def _free(store: StudyStore | None, directory: Path) -> None:
     for entry in Path("/proc/self/fd").iterdir():
         if entry.is_symlink() and entry.readlink() == lock:
             os.close(int(entry.name))
+
+
+def test_a_finished_visit_has_checksums_and_is_not_done_when_it_was_damaged_since(tmp_path: Path) -> None:
+    visit = schedule().visits[0]
+    with create(tmp_path) as store:
+        finish(store, visit)
+        file = store.layout.attempt(visit, 1) / "visit.json"
+        assert (0, [1, 2]) == (
+            store.unsuccessful(schedule()),
+            indexes(store.due(schedule(), retry_failed=True)),
+        )
+        file.write_text(file.read_text().replace('"seconds": 1.0', '"seconds": 2.0'))
+        assert 1 == store.unsuccessful(schedule())
+        assert [1, 2] == indexes(store.due(schedule()))
+        assert [0, 1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert 2 == finish(store, visit)
+        assert 0 == store.unsuccessful(schedule())
+
+
+def test_a_visit_whose_record_is_gone_keeps_its_number(tmp_path: Path) -> None:
+    visit = schedule().visits[0]
+    with create(tmp_path) as store:
+        finish(store, visit)
+        (store.layout.attempt(visit, 1) / "visit.json").unlink()
+        assert [0, 1, 2] == indexes(store.due(schedule(), retry_failed=True))
+        assert 2 == finish(store, visit)

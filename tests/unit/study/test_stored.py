@@ -134,14 +134,29 @@ def test_what_is_no_finished_visit_is_passed_over(tmp_path: Path, name: str) -> 
     assert 3 == len(read_study(path).visits)
 
 
+def test_a_damaged_visit_is_named_and_the_others_are_used(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    (path / "visits" / CELL.id / DATASET.id / "2.1" / "visit.json").write_text('{"half')
+    study = read_study(path)
+    assert [(1, 1), (1, 2)] == [(v.record.key.repetition, v.record.key.attempt) for v in study.visits]
+    assert [((CELL.id, DATASET.id, 2), 1)] == [(each.place, each.attempt) for each in study.set_aside]
+    assert "2.1/visit.json is not JSON" in study.set_aside[0].reasons[0]
+    assert "1 visit is on the disk and not used" in study.marks[0]
+
+
 def test_all_damaged_visits_are_named_at_once(tmp_path: Path) -> None:
     path = write_study(tmp_path / "s")
     for attempt in ("1.1", "2.1"):
         (path / "visits" / CELL.id / DATASET.id / attempt / "visit.json").write_text('{"half')
-    with pytest.raises(StudyError) as caught:
-        read_study(path)
-    assert 2 == len(caught.value.reasons)
-    assert all("visit.json is not JSON" in reason for reason in caught.value.reasons)
+    assert ["1.1", "2.1"] == [each.directory.name for each in read_study(path).set_aside]
+
+
+def test_an_earlier_attempt_does_not_stand_in_for_a_damaged_one(tmp_path: Path) -> None:
+    path = write_study(tmp_path / "s")
+    (path / "visits" / CELL.id / DATASET.id / "1.2" / "visit.json").unlink()
+    study = read_study(path)
+    assert ["2.1"] == [visit.directory.name for visit in study.visits]
+    assert {"1.1", "1.2"} == {each.directory.name for each in study.set_aside}
 
 
 def test_another_format_is_refused_before_its_records_are_read(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ RECORDS: tuple[type[Any], ...] = (
     records.StudyFacts,
     records.HistoryEntry,
     records.StudySchedule,
+    records.Checksums,
+    records.FileChecksum,
     machine.Machine,
     plan.Pruned,
     plan.ScheduledVisit,

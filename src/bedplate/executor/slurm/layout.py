@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import bedplate
 from bedplate.executor.slurm.controller import KEY_START
 from bedplate.executor.slurm.job_folder import JobFolders
+from bedplate.model import codec
 from bedplate.study.layout import StudyLayout
 from bedplate.study.nodes import nodes_directory, read_nodes
 
@@ -92,7 +93,7 @@ class FleetLayout:
 
     def _read_key(self) -> tuple[str, str, str]:
         """The key, the number of its file, and where it was made."""
-        key, _, place = self._key_file.read_text(encoding="utf-8").strip().partition("\n")
+        key, _, place = codec.read_text(self._key_file).strip().partition("\n")
         inode, _, path = place.partition(" ")
         return key, inode, path
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
+from bedplate.errors import BedplateError, StudyError
 from bedplate.executor.slurm.layout import FleetLayout
-from bedplate.model import codec
-from bedplate.model.visit import Outcome, VisitRecord
+from bedplate.model.visit import Outcome
+from bedplate.study.checksums import VisitFiles
 from bedplate.study.layout import StudyLayout
-from bedplate.study.records import StudySchedule
+from bedplate.study.schedule import read_schedule
+from bedplate.study.stored import read_record, visits_by_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
     from bedplate.executor.slurm.controller import JobState, Slurm
     from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.visit import VisitRecord
 
 
 @dataclass(frozen=True)
 class NodeProgress:
     """One node. `job` and `state` are None where no job of this study waits or runs there.
 
-    `waiting` results are in their job's folder and not in the study yet. `seconds_left` is None before the
+    A damaged visit counts as one that failed. `waiting` results are in their job's folder and not in the study yet. `seconds_left` is None before the
     first visit has completed anywhere. `seen` is False where Slurm was not asked, or did not answer.
     """
 
@@ -44,7 +46,7 @@ class NodeProgress:
 def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
     """Every node of a fleet's study in the order of the plan; empty for a study of one machine."""
     layout = StudyLayout(study)
-    schedule = codec.read(StudySchedule, layout.schedule)
+    schedule = read_schedule(layout)
     by_node: dict[str, list[ScheduledVisit]] = defaultdict(list)
     for visit in schedule.visits:
         if visit.node is not None:
@@ -52,11 +54,16 @@ def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
     if not by_node:
         return ()
     records: dict[str, list[VisitRecord]] = defaultdict(list)
+    damaged: Counter[str] = Counter()
+    scheduled = visits_by_place(schedule)
     for node, visits in by_node.items():
         for visit in visits:
             attempts = layout.attempts_at(visit)
             if attempts:
-                records[node].append(codec.read(VisitRecord, attempts[max(attempts)] / "visit.json"))
+                try:
+                    records[node].append(read_record(VisitFiles(attempts[max(attempts)]), scheduled))
+                except StudyError:
+                    damaged[node] += 1
     seconds = [
         record.whole_seconds or record.seconds
         for found in records.values()
@@ -68,7 +75,15 @@ def read_fleet(study: Path, slurm: Slurm | None) -> tuple[NodeProgress, ...]:
     listing = _listing(slurm)
     jobs = _jobs(study, listing)
     return tuple(
-        _node(node, len(visits), records[node], jobs.get(node), mean_s, seen=listing is not None)
+        _node(
+            node,
+            len(visits),
+            records[node],
+            jobs.get(node),
+            mean_s,
+            damaged=damaged[node],
+            seen=listing is not None,
+        )
         for node, visits in by_node.items()
     )
 
@@ -111,13 +126,14 @@ def _node(
     job: _Job | None,
     mean_s: float | None,
     *,
+    damaged: int,
     seen: bool,
 ) -> NodeProgress:
-    left = visits - len(records)
+    left = visits - len(records) - damaged
     return NodeProgress(
         node=node,
         completed=sum(record.outcome is Outcome.COMPLETED for record in records),
-        failed=sum(record.outcome is not Outcome.COMPLETED for record in records),
+        failed=damaged + sum(record.outcome is not Outcome.COMPLETED for record in records),
         left=left,
         job=job.number if job else None,
         state=job.state if job else None,
