@@ -31,9 +31,16 @@ from tests.simulated_studies import (  # noqa: E402
     tally,
     tally_together,
 )
+from tests.unbalanced_designs import Planted, design_cells, planted  # noqa: E402
 
 from bedplate.statistics.design import DesignCell  # noqa: E402
-from bedplate.statistics.effects import Effect, Effects, Interaction, effects  # noqa: E402
+from bedplate.statistics.effects import (  # noqa: E402
+    Effect,
+    Effects,
+    Interaction,
+    effects,
+    within_classes,
+)
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
 
 if TYPE_CHECKING:
@@ -177,6 +184,46 @@ def factors(designs: int, random: np.random.Generator) -> None:
     )
 
 
+def unbalanced(designs: int, random: np.random.Generator) -> None:
+    """Designs that are not complete: what is planted within a durability class must come back."""
+    rows = []
+    for found in planted():
+        for scenario in (SCENARIOS[0], SCENARIOS[1], SCENARIOS[7]):
+            for repetitions in REPETITIONS:
+                logs = simulate(
+                    scenario, random, studies=designs, repetitions=repetitions, cells=len(found.cells)
+                )
+                tallies = [_judged_unbalanced(found, study) for study in logs]
+                rows.append(
+                    [found.name, scenario.name, str(repetitions), *map(percent, np.mean(tallies, axis=0))]
+                )
+    print(f"Effects in designs that are not complete ({designs} designs each; all in %)\n")
+    table(
+        ("design", "scenario", "repetitions", "false of those told", "wrong sign of those told", "told"),
+        rows,
+    )
+
+
+def _judged_unbalanced(
+    found: Planted, logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+) -> tuple[float, float, float]:
+    """Of the ratios that are told the shares that miss the planted one and that have the wrong sign; the share told."""
+    repetitions, cells = logs.shape
+    by_run = {(at, r + 1): float(logs[r, at]) for r in range(repetitions) for at in range(cells)}
+    parts, _ = within_classes(design_cells(found, by_run, repetitions=repetitions))
+    pairs = [
+        (each.judged, known[0])
+        for part in parts
+        for each in part.effects
+        if (known := found.ratios.get((each.factor, each.level, each.baseline))) is not None
+    ]
+    told = [(judged, ratio) for judged, ratio in pairs if judged.real]
+    missed = sum(not (one.low or 0) <= ratio <= (one.high or math.inf) for one, ratio in told)
+    turned = sum(math.log(one.ratio) * math.log(ratio) < 0 for one, ratio in told)
+    count = max(len(told), 1)
+    return missed / count, turned / count, len(told) / max(len(pairs), 1)
+
+
 def _truth(levels: Mapping[str, int]) -> float:
     """The logarithm of a cell: `a` is a factor of 1.3 per level, `b` one of 1.05, and 1.5 where both are 0."""
     both = math.log(1.5) if levels["a"] == levels["b"] == 0 else 0.0
@@ -269,6 +316,7 @@ def main() -> None:
     between_studies(asked.studies, random)
     together(asked.studies, random)
     factors(max(asked.studies // 40, 1), random)
+    unbalanced(max(asked.studies // 40, 1), random)
     power()
     print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")
 

@@ -99,10 +99,14 @@ class Recipe:
     flush_counts: tuple[FlushCount, ...] = ()
     # Each makes every variant once more: a way to hundreds of cells.
     mount_options: tuple[tuple[str, ...], ...] = ((),)
+    # These cells in place of the ones that the fields above make.
+    cells: tuple[Cell, ...] = ()
 
 
 def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
     """Four variants; btrfs has 4 kB blocks only, as in life."""
+    if recipe.cells:
+        return recipe.cells
     hostile = (HOSTILE,) if recipe.hostile else ()
     variants = (
         FilesystemLevels("ext4", barrier=True, mount_options=hostile),
@@ -274,7 +278,9 @@ def _write_visit(
 
 
 def durability_of(cell: Cell) -> Durability:
-    """Without barriers a volatile cache loses what was promised."""
+    """Without barriers a volatile cache loses what was promised; without waiting for commits any does."""
+    if cell.cluster.settings.get("synchronous_commit") == "off":
+        return Durability("bounded loss", "bounded loss", "declared", ("synchronous_commit = off",))
     if cell.filesystem.barrier is not False:
         return Durability("durable", "durable", "declared")
     reason = "0 flushes in 64 appending fsyncs: a volatile cache may lose them"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 CLAIMS = sorted(Path(__file__).parents[2].joinpath("claims").glob("*.toml"))
+ACROSS = "within file system ext4, cells of all durability classes"
 SVG = "{http://www.w3.org/2000/svg}"
 RECIPE = Recipe(
     filesystem_blocks=(1024, 4096),
@@ -115,15 +116,15 @@ def test_effects_answer_to_the_choice_and_live_in_the_address(browser: Browser, 
         expect(page.locator("#effects-note")).to_contain_text("read-write: latency_ms_p99")
         page.select_option("#choose-run", label="read-only")
         expect(page.locator("#effects-note")).to_contain_text("read-only")
-        page.select_option("#effects-design", label="within file system ext4")
+        page.select_option("#effects-design", label=ACROSS)
         expect(page.locator("#effects-ratios")).to_contain_text("barrier")
         page.wait_for_url(re.compile("effects.design"))
         link = page.url
-        expect(page.locator("#effects-design option:checked")).to_have_text("within file system ext4")
+        expect(page.locator("#effects-design option:checked")).to_have_text(ACROSS)
         page.goto("about:blank")
         page.goto(link)
         shown(page, "effects")
-        expect(page.locator("#effects-design option:checked")).to_have_text("within file system ext4")
+        expect(page.locator("#effects-design option:checked")).to_have_text(ACROSS)
         page.locator("#effects-table > summary").click()
         expect(page.locator("#effects-table tbody tr")).not_to_have_count(0)
         assert [] == found.complaints

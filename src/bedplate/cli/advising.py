@@ -19,7 +19,7 @@ def advise(
     as_json: bool,
 ) -> None:
     """Print what is to be chosen among the cells of a study. PlanError where there is no such run, class or cell."""
-    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.report.advice_tables import advice_document, advice_tables  # noqa: PLC0415
     from bedplate.report.advised import advised  # noqa: PLC0415
     from bedplate.report.selected import selected_overviews  # noqa: PLC0415

@@ -6,8 +6,6 @@ it imports when it is called. Why click: docs/decisions/0007-command-line-by-cli
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -256,6 +254,7 @@ def show(
 ) -> None:
     """Tables of a study's results."""
     require_studies(studies)
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.report import tables  # noqa: PLC0415
 
     if as_json:
@@ -340,13 +339,35 @@ def compare(
 @_study_directory
 @_workload
 @_metrics
+@click.option(
+    "--across-durability",
+    is_flag=True,
+    help="judge cells of all durability classes together, such as barriers on and off",
+)
 @_as_json
-def effects(study: Path, *, workload: str | None, metrics: tuple[str, ...], as_json: bool) -> None:
-    """What each factor of a study matters: its share of the variation, ratios of its levels, interactions."""
+def effects(
+    study: Path,
+    *,
+    workload: str | None,
+    metrics: tuple[str, ...],
+    across_durability: bool,
+    as_json: bool,
+) -> None:
+    """What each factor of a study matters: its share of the variation, ratios of its levels, interactions.
+
+    Cells are held against each other within one durability class. What only one file system has is judged within it,
+    and held at its usual level where file systems are compared.
+    """
     require_studies([study])
     from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
 
-    tell(study, workload=workload, metrics=metrics, as_json=as_json)
+    tell(
+        study,
+        workload=workload,
+        metrics=metrics,
+        across_durability=across_durability,
+        as_json=as_json,
+    )
 
 
 @program.command()
@@ -482,18 +503,3 @@ def release(*, cache: bool, yes: bool) -> int:
     if yes and not cache:
         raise click.UsageError("--yes goes with --cache; nothing else of this command asks")
     return release_cache(yes=yes) if cache else give_back()
-
-
-def print_json(document: object) -> None:
-    """One JSON document on standard output."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-    print()
-
-
-def print_tables(tables: Sequence[object]) -> None:
-    """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
-    from bedplate.cli.console import PipedConsole  # noqa: PLC0415
-
-    console = PipedConsole(highlight=False)
-    for table in tables:
-        console.print(table)

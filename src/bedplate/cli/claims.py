@@ -20,7 +20,7 @@ def claims(studies: Sequence[Path], *, files: Sequence[Path], as_json: bool) -> 
 
     loaded = load_claims(files or sorted(own_claims().glob("*.toml")))
 
-    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.report.claim_tables import claim_tables, claims_document  # noqa: PLC0415
     from bedplate.report.claims import judge_claims  # noqa: PLC0415
     from bedplate.report.overview import overview  # noqa: PLC0415

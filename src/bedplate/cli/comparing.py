@@ -59,7 +59,7 @@ def compare(
         share = parse_share(margin)
         condition = None if fail_if is None else parse_condition(fail_if, margin=share)
 
-        from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+        from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
         from bedplate.report.compare_tables import compare_document, compare_tables  # noqa: PLC0415
         from bedplate.report.compared import Question, answer  # noqa: PLC0415
         from bedplate.report.overview import overview  # noqa: PLC0415
@@ -77,14 +77,18 @@ def compare(
         return exit_status(truth(condition, each) for each in found.compared)
 
 
-def effects(study: Path, *, workload: str | None, metrics: Sequence[str], as_json: bool) -> None:
+def effects(
+    study: Path, *, workload: str | None, metrics: Sequence[str], across_durability: bool, as_json: bool
+) -> None:
     """Print what each factor does. PlanError where there is no such run or metric."""
-    from bedplate.cli.app import print_json, print_tables  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.report.effects_tables import effects_document, effects_tables  # noqa: PLC0415
     from bedplate.report.factor_effects import study_effects  # noqa: PLC0415
     from bedplate.report.overview import overview  # noqa: PLC0415
 
-    found = study_effects(overview(study), workload=workload, metrics=metrics)
+    found = study_effects(
+        overview(study), workload=workload, metrics=metrics, across_durability=across_durability
+    )
     if as_json:
         print_json(effects_document(found))
     else:

@@ -33,7 +33,7 @@ def doctor(*, as_json: bool) -> int:
     }
     answers = ask_kernel(found.machine)
     if as_json:
-        from bedplate.cli.app import print_json  # noqa: PLC0415
+        from bedplate.cli.printing import print_json  # noqa: PLC0415
 
         print_json(_document(found.machine, requirements, types, answers, command))
     else:

@@ -24,7 +24,7 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
     """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time."""
     found = prospect(path, executor=executor)
     if as_json:
-        from bedplate.cli.app import print_json  # noqa: PLC0415
+        from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.plan.present import plan_document  # noqa: PLC0415
 
         print_json(

@@ -51,7 +51,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
 
 
 def _present(study: Path, page: Path) -> None:
-    from bedplate.cli.app import print_tables  # noqa: PLC0415
+    from bedplate.cli.printing import print_tables  # noqa: PLC0415
     from bedplate.report.build import build_report  # noqa: PLC0415
     from bedplate.report.tables import show_tables, two_repetitions_sentence  # noqa: PLC0415
 

@@ -20,7 +20,7 @@ def status(study: Path, *, as_json: bool) -> None:
     found = read_progress(study)
     nodes = nodes_of(study)
     if as_json:
-        from bedplate.cli.app import print_json  # noqa: PLC0415
+        from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.model.codec import to_json  # noqa: PLC0415
 
         print_json({**to_json(found), "nodes": to_json(nodes)})

@@ -50,10 +50,25 @@ class FilesystemTraits:
         """True where nothing but fsck makes the file system whole after a power cut."""
         return self.needs_fsck_after_a_cut or journal == "none"
 
+    @property
+    def usual(self) -> Mapping[str, str | bool]:
+        """The levels that hold where a plan asks for none, as far as all kernels agree on them."""
+        barrier = {} if self.barrier_by is None else {"barrier": True}
+        journal = {"journal": "internal"} if "internal" in self.journals else {}
+        features = {name: level for name, level in _USUAL_FEATURES.items() if name in self.features}
+        return {**barrier, **journal, **features}
+
 
 _SMALL = (1024, 2048, 4096)
 _CLUSTERS = (512, *_SMALL, 8192, 16384, 32768, 65536)
 _DATA = {"data": ("ordered", "writeback", "journal")}
+# ZFS's compression is not here: releases differ in it.
+_USUAL_FEATURES: Mapping[str, str | bool] = {
+    "data": "ordered",
+    "nodatacow": False,
+    "logbias": "latency",
+    "sync": "standard",
+}
 
 TRAITS: Mapping[str, FilesystemTraits] = {
     traits.type: traits

@@ -20,7 +20,7 @@ from bedplate.report.advice import (
 from bedplate.report.advised import PROTECTED, VOLATILE, advised
 from bedplate.report.claim_tables import findings_sentence
 from bedplate.report.claims import Finding
-from bedplate.report.effects_tables import interaction_sentences, strongest_sentence
+from bedplate.report.effects_words import interaction_sentences, strongest_sentence
 from bedplate.report.study_health import study_health
 from bedplate.report.wording import number
 from bedplate.statistics.pareto import Standing

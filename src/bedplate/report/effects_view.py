@@ -9,13 +9,16 @@ from bedplate.model.metrics import METRICS
 from bedplate.report.advised import objectives_of
 from bedplate.report.courses import rounded
 from bedplate.report.default_metric import default_metric
-from bedplate.report.effects_tables import (
+from bedplate.report.effects_words import (
+    all_else_equal,
+    crossing_sentences,
     effect_notes,
     interaction_sentences,
+    part_words,
     share_name,
     strongest_sentence,
 )
-from bedplate.report.factor_effects import StudyEffects, study_effects
+from bedplate.report.factor_effects import StudyEffects, across_classes, study_effects
 from bedplate.report.factors import level_text, short_name
 from bedplate.statistics.estimation import REPETITIONS_MIN
 
@@ -44,7 +47,10 @@ def page_effects(found: Overview) -> StudyEffects:
 
 
 def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """One entry per study, run, metric and part of a run; `run` is the index among `runs`."""
+    """One entry per study, run, metric and part of a run; `run` is the index among `runs`.
+
+    Its designs are those within each durability class, then those across the classes where a ratio crosses them.
+    """
     return [
         {
             "study": number,
@@ -55,9 +61,16 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
             "incomparable": list(each.incomparable),
             "suspect": each.suspect,
             "unusable": each.unusable,
-            "designs": [_design(part, each) for part in each.parts],
+            "designs": [
+                _design(part, one)
+                for one in (each, across.get(each.asked))
+                if one is not None
+                for part in one.parts
+            ],
+            "crossing": list(crossing_sentences(each)),
         }
         for number, found in enumerate(effects)
+        for across in [{one.asked: one for one in across_classes(found).found}]
         for each in found.found
     ]
 
@@ -71,10 +84,10 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
     shares = () if variation is None else variation.shares
     first = {effect.factor: effect.baseline for effect in reversed(part.effects)}
     return {
-        "within": None if part.within is None else f"{short_name(part.within[0])} {level_text(*part.within)}",
+        "name": part_words(each, part),
+        "across": each.across,
         "cells": part.cells,
         "repetitions": len(part.repetitions),
-        "left_out": part.left_out,
         "judged": len(part.repetitions) >= REPETITIONS_MIN,
         "shares": [
             [share_name(share), *(rounded(value, _DIGITS) for value in (share.share, share.low, share.high))]
@@ -96,5 +109,9 @@ def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:
             if effect.baseline == first[effect.factor]
         ],
         "interactions": list(interaction_sentences(part, METRICS[each.asked.metric])),
-        "notes": list(effect_notes(part)),
+        "notes": [
+            f"{all_else_equal(part)}.",
+            *effect_notes(part),
+            *(crossing_sentences(each) if each.across else ()),
+        ],
     }

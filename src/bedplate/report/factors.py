@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.filesystem import TRAITS
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -54,6 +55,17 @@ def factor_levels(cells: Iterable[tuple[Cell, int | None]]) -> tuple[dict[str, S
             if name in levels or _kind(name, levels) in having[name]
         }
         for levels in found
+    )
+
+
+def usual_factors(levels: Mapping[str, Scalar]) -> frozenset[str]:
+    """Of some levels those factors that are at what holds where nobody asks: `barrier = true`, `data = ordered`."""
+    traits = TRAITS.get(str(levels.get(TYPE)))
+    known = {} if traits is None else {f"filesystem.{name}": level for name, level in traits.usual.items()}
+    return frozenset(
+        name
+        for name, level in levels.items()
+        if level == DEFAULT or (name in known and known[name] == level) or _KNOWN.get(name) == level
     )
 
 

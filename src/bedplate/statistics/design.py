@@ -1,15 +1,18 @@
 """The design behind effects: which factors there are, where they exist, and contrasts of matched cells.
 
-A factor that a cell has not (`data` outside of ext3 and ext4) is no level of its own there. Cells are
-matched on all factors that both sides of a contrast have; those that only one side has are averaged
-over, and named. So a contrast is made on the complete part of the design for just its levels.
+A factor that a cell has not (`data` outside of ext3 and ext4) is no level of its own there. Cells are matched on
+all factors that the sides of a contrast share. A factor that only some sides have is nested: those sides are held
+at its usual level, which is what holds where nobody asks. They are never averaged over its levels, as a mean over
+`barrier` on and off is no file system that anybody runs. Without a usual level there is no contrast, and the
+reason is kept.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from bedplate.model.levels import Scalar
-    from bedplate.statistics.estimation import FloatArray
+    from bedplate.statistics.estimation import BoolArray, FloatArray
 
     CodeArray: TypeAlias = npt.NDArray[np.intp]
     # Sides of a contrast: each a sign and the levels that its cells have.
@@ -30,10 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DesignCell:
-    """A cell by its levels, and its positive values of one metric by repetition."""
+    """A cell by its levels, and its positive values of one metric by repetition.
+
+    `usual` are the factors at whose usual level it is: nobody asked for another one.
+    """
 
     levels: Mapping[str, Scalar]
     values: Mapping[int, float]
+    usual: frozenset[str] = field(default_factory=frozenset)
 
     def __post_init__(self) -> None:
         """ValueError for a value without a logarithm."""
@@ -46,107 +53,231 @@ class DesignCell:
 class Contrast:
     """A signed sum of the means of cells, made once per repetition, over `strata` groups of matched cells.
 
-    `sides` has the shape (sides, repetitions), natural logarithms without their signs; `by_repetition` is
-    the sum. `averaged_over` are factors that not all sides have.
+    `sides` has the shape (sides, repetitions), natural logarithms without their signs; `by_repetition` is the
+    sum. `repetitions` are those that all of its cells have. `held` are the usual levels at which sides were held
+    that alone have the factor. `differs` are factors in which the sides are not alike, and their levels there.
     """
 
     sides: FloatArray
     by_repetition: FloatArray
     strata: int
-    averaged_over: tuple[str, ...]
+    repetitions: tuple[int, ...]
+    held: tuple[tuple[str, Scalar], ...] = ()
+    differs: tuple[tuple[str, tuple[Scalar, ...]], ...] = ()
+
+
+class Lack(Enum):
+    """Why two levels have no contrast."""
+
+    NO_CELLS = "no cells"
+    NO_USUAL_LEVEL = "no usual level"
+    NOTHING_MATCHES = "nothing matches"
+    NO_REPETITION = "no repetition"
+
+
+@dataclass(frozen=True)
+class NoContrast:
+    """Why sides cannot be held against each other; `factors` are those that stand in the way."""
+
+    lack: Lack
+    factors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Design:
-    """Cells that have all of the `repetitions`; `logs` has the shape (cells, repetitions).
+    """Cells and the logarithms of their values, of the shape (cells, repetitions); NaN where one lacks a value.
 
-    `factors` are those with two levels or more, levels in their order; `codes`, of the shape (cells,
-    factors), numbers them, -1 where a cell has not the factor. `aliases` says which factor is the same as
-    another under a second name, and left out. `left_out` counts cells without all repetitions.
+    `factors` are those with two levels or more, levels in their order. `aliases` says which factor is the same as
+    another under a second name, and left out. `names` are all that any cell has a level of; `codes`, of the shape
+    (cells, names), numbers the levels, -1 where a cell has not the factor, and `usual` says which are usual.
     """
 
-    levels: tuple[Mapping[str, Scalar], ...]
+    cells: tuple[DesignCell, ...]
     repetitions: tuple[int, ...]
     logs: FloatArray
     factors: Mapping[str, tuple[Scalar, ...]]
-    codes: CodeArray
     aliases: Mapping[str, str]
-    left_out: int = 0
+    names: tuple[str, ...]
+    codes: CodeArray
+    usual: BoolArray
+
+    @property
+    def levels(self) -> tuple[Mapping[str, Scalar], ...]:
+        """The levels of each cell."""
+        return tuple(cell.levels for cell in self.cells)
+
+    @property
+    def incomplete(self) -> int:
+        """How many cells lack a repetition that others have."""
+        return int(np.isnan(self.logs).any(axis=1).sum())
 
     def within(self, factor: str, level: Scalar) -> Design:
         """The part of the design in which a factor has this level."""
-        rows = [row for row, levels in enumerate(self.levels) if levels.get(factor) == level]
-        levels = tuple(self.levels[row] for row in rows)
-        return _design(levels, self.repetitions, self.logs[rows], self.left_out)
+        return design(cell for cell in self.cells if cell.levels.get(factor) == level)
 
     def levels_with(self, factor: str, other: str) -> frozenset[Scalar]:
         """Levels of `factor` under which `other` exists."""
         return frozenset(levels[factor] for levels in self.levels if factor in levels and other in levels)
 
-    def contrast(self, sides: Sides) -> Contrast | None:
-        """The mean over strata of the signed sum of the sides; None where no cells match."""
+    def complete(self) -> Design:
+        """Those cells and repetitions that keep the most values, without a gap."""
+        repetitions, kept = complete_part([cell.values for cell in self.cells])
+        return design(
+            DesignCell(cell.levels, {r: cell.values[r] for r in repetitions}, cell.usual)
+            for cell in (self.cells[row] for row in kept)
+        )
+
+    def contrast(self, sides: Sides) -> Contrast | NoContrast:
+        """The mean over strata of the signed sum of the sides, on the repetitions that keep the most values."""
+        named = {name for _, wanted in sides for name in wanted}
+        free = np.array([not _is_named(name, named) for name in self.names])
         members = [self._rows(wanted) for _, wanted in sides]
         if not all(map(len, members)):
-            return None
-        names = list(self.factors)
-        free = np.array([all(name not in wanted for _, wanted in sides) for name in names])
-        existing = np.array([(self.codes[rows] >= 0).any(axis=0) for rows in members]) & free
-        shared = existing.all(axis=0)
-        strata: defaultdict[bytes, list[list[int]]] = defaultdict(lambda: [[] for _ in sides])
+            return NoContrast(Lack.NO_CELLS)
+        existing = np.array([(self.codes[rows] >= 0).any(axis=0) for rows in members])
+        shared = existing.all(axis=0) & free
+        one_sided = existing.any(axis=0) & ~existing.all(axis=0) & free
+        unclear: set[str] = set()
         for side, rows in enumerate(members):
-            for row, key in zip(rows, self.codes[rows][:, shared], strict=True):
-                strata[key.tobytes()][side].append(row)
-        complete = [groups for groups in strata.values() if all(groups)]
-        if not complete:
-            return None
-        weights = np.zeros((len(sides), len(self.levels)))
-        for groups in complete:
-            for side, found in enumerate(groups):
-                weights[side, found] += 1 / len(found) / len(complete)
-        means = weights @ self.logs
+            members[side], without = self.held(rows, np.flatnonzero(one_sided & existing[side]))
+            unclear.update(without)
+        if unclear:
+            return NoContrast(Lack.NO_USUAL_LEVEL, tuple(sorted(unclear)))
+        columns = [at for at in np.flatnonzero(shared) if self.names[at] in self.factors]
+        strata = self._strata(members, columns)
+        if not strata:
+            apart = [at for at in columns if not set.intersection(*self._seen(members, at))]
+            return NoContrast(Lack.NOTHING_MATCHES, tuple(self.names[at] for at in apart or columns))
+        repetitions, kept = self._kept(strata)
+        if not repetitions:
+            return NoContrast(Lack.NO_REPETITION)
+        logs = self.logs[:, np.isin(self.repetitions, repetitions)]
+        means = np.mean([[logs[rows].mean(axis=0) for rows in groups] for groups in kept], axis=0)
         signs = np.array([sign for sign, _ in sides], dtype=np.float64)
-        averaged = np.flatnonzero(existing.any(axis=0) & ~shared)
-        return Contrast(means, signs @ means, len(complete), tuple(names[at] for at in averaged))
+        used = [np.array([row for groups in kept for row in groups[side]]) for side in range(len(sides))]
+        others = [at for at in np.flatnonzero(shared) if self.names[at] in self.aliases]
+        held, differs = self._beside(used, np.flatnonzero(one_sided), others)
+        return Contrast(means, signs @ means, len(kept), repetitions, held, differs)
+
+    def held(self, rows: CodeArray, columns: Iterable[int]) -> tuple[CodeArray, tuple[str, ...]]:
+        """Of these cells those that have the factors of the columns at their usual level, or not at all.
+
+        A factor with one level here is held by itself. Returned with those that have several and no usual one.
+        """
+        columns = list(columns)
+        for at in columns:
+            codes, usual = self.codes[rows, at], self.usual[rows, at]
+            if len(set(codes[codes >= 0])) > 1 and usual.any():
+                rows = rows[(codes < 0) | usual]
+        unclear = [
+            self.names[at]
+            for at in columns
+            if len(self._seen([rows], at)[0]) > 1 and not self.usual[rows, at].any()
+        ]
+        return rows, tuple(unclear)
 
     def _rows(self, wanted: Mapping[str, Scalar]) -> CodeArray:
-        names = list(self.factors)
-        columns = [names.index(name) for name in wanted]
+        columns = [self.names.index(name) for name in wanted]
         numbers = [self.factors[name].index(level) for name, level in wanted.items()]
         return np.flatnonzero((self.codes[:, columns] == numbers).all(axis=1))
 
+    def _strata(self, members: Sequence[CodeArray], columns: Sequence[int]) -> list[list[list[int]]]:
+        """Groups of cells that are alike in these columns: in each, the rows of every side."""
+        strata: defaultdict[bytes, list[list[int]]] = defaultdict(lambda: [[] for _ in members])
+        for side, rows in enumerate(members):
+            for row, key in zip(rows, self.codes[rows][:, columns], strict=True):
+                strata[key.tobytes()][side].append(row)
+        return [groups for groups in strata.values() if all(groups)]
+
+    def _kept(self, strata: list[list[list[int]]]) -> tuple[tuple[int, ...], list[list[list[int]]]]:
+        """The repetitions and strata that keep the most values."""
+        if not np.isnan(self.logs).any():
+            return self.repetitions, strata
+        there = [
+            ~np.isnan(self.logs[[row for rows in groups for row in rows]]).any(axis=0) for groups in strata
+        ]
+        repetitions, kept = complete_part(
+            [
+                {r: 0.0 for r, is_there in zip(self.repetitions, found, strict=True) if is_there}
+                for found in there
+            ]
+        )
+        return repetitions, [strata[at] for at in kept]
+
+    def _beside(
+        self, used: Sequence[CodeArray], one_sided: Iterable[int], aliases: Iterable[int]
+    ) -> tuple[tuple[tuple[str, Scalar], ...], tuple[tuple[str, tuple[Scalar, ...]], ...]]:
+        """What was held at its usual level, and in what the sides differ beside their own factor."""
+        rows = np.concatenate(used)
+        held: list[tuple[str, Scalar]] = []
+        differs: list[tuple[str, tuple[Scalar, ...]]] = []
+        for at in one_sided:
+            having = rows[self.codes[rows, at] >= 0]
+            if not len(having):
+                continue
+            levels = self._levels_of(having, at)
+            if self.usual[having, at].all():
+                held.append((self.names[at], levels[0]))
+            else:
+                differs.append((self.names[at], levels))
+        for at in aliases:
+            seen = self._seen(used, at)
+            if any(levels != seen[0] for levels in seen):
+                differs.append((self.names[at], self._levels_of(rows, at)))
+        return tuple(held), tuple(differs)
+
+    def _levels_of(self, rows: Iterable[int], at: int) -> tuple[Scalar, ...]:
+        return tuple(dict.fromkeys(self.cells[row].levels[self.names[at]] for row in rows))
+
+    def _seen(self, members: Sequence[CodeArray], at: int) -> list[set[int]]:
+        """The numbers of a factor's levels on each side."""
+        return [set(self.codes[rows, at]) - {-1} for rows in members]
+
+
+def _is_named(name: str, named: Iterable[str]) -> bool:
+    """A throttle that is named differs in its limits too."""
+    return any(name == other or name.startswith(f"{other}.") for other in named)
+
 
 def design(cells: Iterable[DesignCell]) -> Design:
-    """Put cells together on those repetitions that keep the most values.
-
-    Of the k repetitions that most cells have, k is chosen so that (cells that have all k) x k is largest: a
-    study that was stopped within a repetition loses the repetition, a cell that failed once loses itself.
-    """
-    found = list(cells)
-    repetitions, kept = _complete(found)
-    levels = tuple(dict(cell.levels) for cell in kept)
-    logs = np.array([[math.log(cell.values[r]) for r in repetitions] for cell in kept], dtype=np.float64)
-    return _design(levels, repetitions, logs.reshape(len(kept), len(repetitions)), len(found) - len(kept))
-
-
-def _design(
-    levels: tuple[Mapping[str, Scalar], ...], repetitions: tuple[int, ...], logs: FloatArray, left_out: int
-) -> Design:
-    factors, aliases = _factors(levels)
+    """Put cells together on all repetitions that any of them has."""
+    found = tuple(cells)
+    repetitions = tuple(sorted({repetition for cell in found for repetition in cell.values}))
+    shape = (len(found), len(repetitions))
+    logs = [[math.log(cell.values.get(r, math.nan)) for r in repetitions] for cell in found]
+    factors, aliases = _factors([cell.levels for cell in found])
+    names = tuple(dict.fromkeys(name for cell in found for name in cell.levels))
+    numbers = {
+        name: {
+            level: number
+            for number, level in enumerate(
+                factors.get(name) or dict.fromkeys(cell.levels[name] for cell in found if name in cell.levels)
+            )
+        }
+        for name in names
+    }
     codes = [
-        [found.index(cell[name]) if name in cell else -1 for name, found in factors.items()]
-        for cell in levels
+        [numbers[name][cell.levels[name]] if name in cell.levels else -1 for name in names] for cell in found
     ]
-    numbered = np.array(codes, dtype=np.intp).reshape(len(levels), len(factors))
-    return Design(levels, repetitions, logs, factors, numbered, aliases, left_out)
-
-
-def _complete(cells: Sequence[DesignCell]) -> tuple[tuple[int, ...], list[DesignCell]]:
-    repetitions, kept = complete_part([cell.values for cell in cells])
-    return repetitions, [cells[row] for row in kept]
+    usual = [[name in cell.usual and name in cell.levels for name in names] for cell in found]
+    return Design(
+        cells=found,
+        repetitions=repetitions,
+        logs=np.array(logs, dtype=np.float64).reshape(shape),
+        factors=factors,
+        aliases=aliases,
+        names=names,
+        codes=np.array(codes, dtype=np.intp).reshape(len(found), len(names)),
+        usual=np.array(usual, dtype=np.bool_).reshape(len(found), len(names)),
+    )
 
 
 def complete_part(rows: Sequence[Mapping[int, float]]) -> tuple[tuple[int, ...], list[int]]:
-    """The repetitions to keep of rows by repetition, and which rows have all of them."""
+    """The repetitions to keep of rows by repetition, and which rows have all of them.
+
+    Of the k repetitions that most rows have, k is chosen so that (rows that have all k) x k is largest: a study
+    that was stopped within a repetition loses the repetition, a cell that failed once loses itself.
+    """
     counts: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         for repetition in row:

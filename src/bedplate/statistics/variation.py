@@ -50,30 +50,38 @@ class Share:
 class Variation:
     """The shares on a complete part of `cells` cells; `left_out` are levels that are not in it.
 
-    `averaged_over` are factors that only some cells have. `scatter` is the median over cells of the
-    coefficient of variation between repetitions, after what a repetition does to all cells.
+    `held` are factors that only some cells have, which were held at their usual level. `scatter` is the median over
+    cells of the coefficient of variation between repetitions, after what a repetition does to all cells.
     """
 
     cells: int
     shares: tuple[Share, ...]
     left_out: tuple[tuple[str, Scalar], ...]
-    averaged_over: tuple[str, ...]
+    held: tuple[str, ...]
     scatter: float
 
 
-def variation(design: Design, factors: Sequence[str], *, confidence: float = CONFIDENCE) -> Variation | None:
+def variation(
+    design: Design, factors: Sequence[str], *, nest: str | None = None, confidence: float = CONFIDENCE
+) -> Variation | None:
     """Divide the variation among `factors`; None where no complete part varies, or nothing comes back.
 
-    A factor that half of the cells or more have not is averaged over; otherwise the cells without it are
-    left out. At least two repetitions.
+    Only factors that every cell has take part. The others are held at their usual level, within each level of `nest`
+    by itself; what has no usual level is left out. At least two repetitions.
     """
-    if len(design.repetitions) < 2 or not design.levels:
+    complete = design.complete()
+    chosen = [name for name in factors if all(name in levels for levels in complete.levels)]
+    if len(complete.repetitions) < 2 or not chosen:
         return None
-    chosen = [
-        name for name in factors if 2 * sum(name in cell for cell in design.levels) > len(design.levels)
-    ]
-    combined = _combined(design, chosen)
+    kept_rows, held = _held(complete, chosen, nest if nest in chosen else None)
+    combined = _combined(complete, chosen, kept_rows)
     kept, left_out = _complete_part(combined, chosen)
+    gone = {
+        (name, level): None
+        for at, name in enumerate(chosen)
+        for level in complete.factors.get(name, ())
+        if all(key[at] != level for key in combined)
+    }
     varying = {
         name: tuple(level for level in design.factors[name] if any(key[at] == level for key in kept))
         for at, name in enumerate(chosen)
@@ -88,16 +96,37 @@ def variation(design: Design, factors: Sequence[str], *, confidence: float = CON
     shares = _shares(logs, tuple(varying), confidence)
     if not shares:
         return None
-    averaged = tuple(name for name in design.factors if name not in chosen)
-    return Variation(len(by_place), shares, left_out, averaged, _scatter(design.logs))
+    return Variation(len(by_place), shares, (*gone, *left_out), held, _scatter(complete.logs))
 
 
-def _combined(design: Design, factors: Sequence[str]) -> dict[tuple[Scalar, ...], FloatArray]:
-    """The mean logarithms by repetition of each combination that some cell has."""
-    rows: dict[tuple[Scalar, ...], list[int]] = {}
+def _held(design: Design, chosen: Sequence[str], nest: str | None) -> tuple[list[int], tuple[str, ...]]:
+    """The cells at the usual levels of all factors that not every cell has, and which factors those are."""
+    others = [at for at, name in enumerate(design.names) if name in design.factors and name not in chosen]
+    groups: dict[Scalar | None, list[int]] = {}
     for row, levels in enumerate(design.levels):
-        if all(name in levels for name in factors):
-            rows.setdefault(tuple(levels[name] for name in factors), []).append(row)
+        groups.setdefault(levels[nest] if nest else None, []).append(row)
+    kept: list[int] = []
+    held: dict[str, None] = {}
+    for rows in groups.values():
+        usual, unclear = design.held(np.array(rows), others)
+        having = [row for row in usual if any(name in design.levels[row] for name in unclear)]
+        kept += [int(row) for row in usual if row not in having]
+        if len(usual) < len(rows):
+            held |= {
+                design.names[at]: None
+                for at in others
+                if any(design.names[at] in design.levels[r] for r in rows)
+            }
+    return sorted(kept), tuple(held)
+
+
+def _combined(
+    design: Design, factors: Sequence[str], kept: Sequence[int]
+) -> dict[tuple[Scalar, ...], FloatArray]:
+    """The mean logarithms by repetition of each combination that one of the kept cells has."""
+    rows: dict[tuple[Scalar, ...], list[int]] = {}
+    for row in kept:
+        rows.setdefault(tuple(design.levels[row][name] for name in factors), []).append(row)
     return {key: design.logs[found].mean(axis=0) for key, found in rows.items()}
 
 

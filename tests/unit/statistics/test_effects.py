@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.levels import Scalar
-from bedplate.statistics.design import DesignCell, design
+from bedplate.statistics.design import DesignCell, Lack, design
 from bedplate.statistics.effects import FILESYSTEM, Effect, Effects, Interaction, effects
 
 Truth = Callable[[Mapping[str, Scalar]], float]
@@ -37,6 +37,7 @@ def cells(
                 r: truth(found) * math.exp(shifts[r - 1] + random.normal(0, scatter))
                 for r in range(1, repetitions + 1)
             },
+            frozenset(name for name, level in found.items() if USUAL.get(name) == level),
         )
         for found in levels
     ]
@@ -68,7 +69,7 @@ def test_ratios_and_interactions_without_scatter_are_the_truth() -> None:
     (found,) = effects(cells(levels, small_blocks_help_without_barriers))
     kind = effect(found, FILESYSTEM, "xfs", "ext4")
     assert kind.judged.ratio == pytest.approx(1.3)
-    assert (4, ()) == (kind.strata, kind.averaged_over)
+    assert (4, (), ()) == (kind.strata, kind.held, kind.differs)
     # Numbers stand in their order; the mean of no gain and a twofold one is geometric.
     assert effect(found, BLOCK, 8192, 2048).judged.ratio == pytest.approx(1 / math.sqrt(2))
     both = interaction(found, BLOCK, BARRIER)
@@ -90,6 +91,9 @@ def test_what_is_real_is_told_from_what_is_not() -> None:
     assert found.effects_confidence > 0.95
 
 
+USUAL = {DATA: "ordered", "filesystem.nodatacow": False, BARRIER: True}
+
+
 def nested_levels() -> Iterator[Mapping[str, Scalar]]:
     for block in (2048, 8192):
         yield {FILESYSTEM: "xfs", BLOCK: block}
@@ -105,6 +109,10 @@ def nested_truth(levels: Mapping[str, Scalar]) -> float:
     return slow * fast * (1.2 if levels[BLOCK] == 8192 else 1.0)
 
 
+def nested_truth_without_blocks(levels: Mapping[str, Scalar]) -> float:
+    return nested_truth({**levels, BLOCK: 2048})
+
+
 def test_a_factor_of_one_file_system_is_judged_within_it() -> None:
     whole, ext4, btrfs = effects(cells(nested_levels(), nested_truth))
     assert {FILESYSTEM, BLOCK} == {e.factor for e in whole.effects}
@@ -116,11 +124,54 @@ def test_a_factor_of_one_file_system_is_judged_within_it() -> None:
     assert effect(whole, BLOCK, 8192, 2048).judged.ratio == pytest.approx(1.2)
 
 
-def test_what_only_one_side_has_is_averaged_over_and_named() -> None:
+def test_what_only_one_side_has_is_held_at_its_usual_level_and_named() -> None:
     whole = effects(cells(nested_levels(), nested_truth))[0]
     kind = effect(whole, FILESYSTEM, "ext4", "xfs")
-    assert (DATA,) == kind.averaged_over
-    assert kind.judged.ratio == pytest.approx(math.sqrt(0.5))
+    assert (((DATA, "ordered"),), ()) == (kind.held, kind.differs)
+    assert kind.judged.ratio == pytest.approx(1.0)
+    both = effect(whole, FILESYSTEM, "btrfs", "ext4")
+    assert ((DATA, "ordered"), ("filesystem.nodatacow", False)) == tuple(sorted(both.held))
+    assert both.judged.ratio == pytest.approx(1.0)
+
+
+def test_without_a_usual_level_there_is_no_ratio_and_the_factor_is_named() -> None:
+    levels: list[Mapping[str, Scalar]] = [{FILESYSTEM: "xfs"}]
+    levels += [{FILESYSTEM: "ext4", DATA: data} for data in ("writeback", "journal")]
+    whole, within = effects(cells(levels, nested_truth_without_blocks))
+    assert () == whole.effects
+    assert [(FILESYSTEM, Lack.NO_USUAL_LEVEL, (DATA,))] == [
+        (each.factor, each.lack, each.factors) for each in whole.unmatched
+    ]
+    assert effect(within, DATA, "journal", "writeback").judged.ratio == pytest.approx(0.5)
+
+
+def test_an_unusual_level_that_all_of_one_side_has_is_told() -> None:
+    levels: list[Mapping[str, Scalar]] = [{FILESYSTEM: "xfs"}, {FILESYSTEM: "ext4", DATA: "journal"}]
+    (whole,) = effects(cells(levels, nested_truth_without_blocks))
+    kind = effect(whole, FILESYSTEM, "ext4", "xfs")
+    assert ((), ((DATA, ("journal",)),)) == (kind.held, kind.differs)
+
+
+def test_a_factor_that_goes_with_another_is_told_where_that_one_is_compared() -> None:
+    levels: list[Mapping[str, Scalar]] = [
+        {FILESYSTEM: kind, "filesystem.mount_options": options, BLOCK: block}
+        for kind, options in (("ext4", "noatime"), ("xfs", "noatime,discard"))
+        for block in (2048, 8192)
+    ]
+    (whole,) = effects(cells(levels, lambda _: 1.0))
+    kind = effect(whole, FILESYSTEM, "xfs", "ext4")
+    assert (("filesystem.mount_options", ("noatime,discard", "noatime")),) == kind.differs
+    assert () == effect(whole, BLOCK, 8192, 2048).differs
+
+
+def test_limits_of_a_throttle_belong_to_it() -> None:
+    levels: list[Mapping[str, Scalar]] = [
+        {"device.throttle": name, "device.throttle.iops": iops, "device.throttle.bytes": most}
+        for name, iops, most in (("slow", 100, 1), ("fast", 900, 1), ("faster", 900, 5))
+    ]
+    (found,) = effects(cells(levels, lambda levels: float(levels["device.throttle.iops"])))
+    assert effect(found, "device.throttle", "fast", "slow").judged.ratio == pytest.approx(9.0)
+    assert effect(found, "device.throttle", "faster", "slow").judged.ratio == pytest.approx(9.0)
 
 
 def test_a_factor_of_two_file_systems_is_judged_over_both_and_in_each() -> None:
@@ -136,7 +187,7 @@ def test_a_factor_of_two_file_systems_is_judged_over_both_and_in_each() -> None:
     assert 2 == effect(whole, DATA, "journal", "ordered").strata
     assert [(FILESYSTEM, "ext3"), (FILESYSTEM, "ext4")] == [ext3.within, ext4.within]
     # Matched on what both have.
-    assert effect(whole, FILESYSTEM, "ext4", "ext3").averaged_over == ()
+    assert () == effect(whole, FILESYSTEM, "ext4", "ext3").held
     assert effect(whole, FILESYSTEM, "ext4", "ext3").judged.ratio == pytest.approx(1.0)
 
 
@@ -172,7 +223,10 @@ def test_two_names_of_one_factor_are_one_factor() -> None:
 def test_factors_that_only_vary_together_are_unmatched() -> None:
     levels: list[Mapping[str, Scalar]] = [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 2, "b": 3}]
     (found,) = effects(cells(levels, lambda _: 1.0))
-    assert ("a",) == found.unmatched
+    assert {("a", Lack.NOTHING_MATCHES, ("b",)), ("b", Lack.NOTHING_MATCHES, ("a",))} == {
+        (each.factor, each.lack, each.factors) for each in found.unmatched
+    }
+    assert [(2, 1)] == [(each.level, each.baseline) for each in found.effects]
 
 
 def test_two_repetitions_are_described_and_not_judged() -> None:
@@ -188,12 +242,35 @@ def test_nothing_varies_and_nothing_is_there() -> None:
     assert () == effects([DesignCell({FILESYSTEM: "xfs"}, {1: 1.0, 2: 2.0, 3: 1.0})])
 
 
-def test_a_broken_off_repetition_is_left_out_and_so_is_a_cell_that_failed() -> None:
+def test_a_broken_off_repetition_costs_nothing_and_a_lost_visit_its_own_ratios_alone() -> None:
     found = cells(crossed(kind=("ext4", "xfs"), block=(1024, 2048, 4096)), lambda _: 1.0, repetitions=3)
     broken = [DesignCell(found[0].levels, {**found[0].values, 4: 1.0}), *found[1:5]]
     broken.append(DesignCell(found[5].levels, {1: 1.0, 3: 1.0}))
     made = design(broken)
-    assert ((1, 2, 3), 5, 1) == (made.repetitions, len(made.levels), made.left_out)
+    assert ((1, 2, 3, 4), 5) == (made.repetitions, made.incomplete)
+    complete = made.complete()
+    assert ((1, 2, 3), 5, 0) == (complete.repetitions, len(complete.cells), complete.incomplete)
+    (told,) = effects(broken)
+    assert (1, 2, 3) == effect(told, BLOCK, 2048, 1024).repetitions
+    # Two strata of three repetitions would be as many values as three of two.
+    assert ((1, 2, 3), 2) == (
+        effect(told, FILESYSTEM, "xfs", "ext4").repetitions,
+        effect(told, FILESYSTEM, "xfs", "ext4").strata,
+    )
+
+
+def test_a_pair_of_cells_has_every_repetition_that_both_have() -> None:
+    first = DesignCell({FILESYSTEM: "ext4"}, dict.fromkeys((1, 2, 3, 4), 1.0))
+    second = DesignCell({FILESYSTEM: "xfs"}, dict.fromkeys((2, 3, 4, 5), 2.0))
+    third = DesignCell({FILESYSTEM: "jfs"}, dict.fromkeys((1, 5), 3.0))
+    (told,) = effects([first, second, third])
+    assert (2, 3, 4) == effect(told, FILESYSTEM, "xfs", "ext4").repetitions
+    assert effect(told, FILESYSTEM, "xfs", "ext4").judged.real
+    # Described, with nothing that an interval could be made of.
+    assert (None, (1,)) == (
+        effect(told, FILESYSTEM, "jfs", "ext4").judged.low,
+        effect(told, FILESYSTEM, "jfs", "ext4").repetitions,
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

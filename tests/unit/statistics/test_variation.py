@@ -50,7 +50,7 @@ def test_without_scatter_the_shares_are_those_of_the_effects() -> None:
     assert share(found, "b").share == pytest.approx(0.1**2 / total)
     assert share(found, "a", "b").share == pytest.approx(0.05**2 / total)
     assert found is not None
-    assert (24, (), ()) == (found.cells, found.left_out, found.averaged_over)
+    assert (24, (), ()) == (found.cells, found.left_out, found.held)
     assert found.scatter == pytest.approx(0, abs=1e-6)
 
 
@@ -132,17 +132,33 @@ def test_levels_that_lack_combinations_are_left_out_and_named() -> None:
     assert share(found, "block").share == pytest.approx(1.0)
 
 
-def test_a_factor_that_few_cells_have_is_averaged_over() -> None:
+@pytest.mark.parametrize("usual", ["ordered", "writeback"])
+def test_a_factor_that_not_every_cell_has_is_held_at_its_usual_level(usual: str) -> None:
     levels: list[Mapping[str, Scalar]] = [
         {"type": kind, "block": block} for kind in ("xfs", "jfs", "btrfs") for block in (1, 2)
     ]
-    levels += [{"type": "ext4", "block": block, "data": data} for block in (1, 2) for data in ("o", "j")]
-    cells = [
-        DesignCell(found, dict.fromkeys((1, 2, 3), 2.0 if found["block"] == 2 else 1.0)) for found in levels
+    levels += [
+        {"type": "ext4", "block": block, "data": data} for block in (1, 2) for data in ("ordered", "journal")
     ]
-    found = variation(design(cells), ("type", "block", "data"))
+    cells = [
+        DesignCell(
+            found,
+            dict.fromkeys(
+                (1, 2, 3),
+                (2.0 if found["block"] == 2 else 1.0) * (9.0 if found.get("data") == "journal" else 1.0),
+            ),
+            frozenset({"data"} if found.get("data") == usual else ()),
+        )
+        for found in levels
+    ]
+    found = variation(design(cells), ("type", "block", "data"), nest="type")
     assert found is not None
-    assert (8, (), ("data",)) == (found.cells, found.left_out, found.averaged_over)
+    if usual == "ordered":
+        assert (8, (), ("data",)) == (found.cells, found.left_out, found.held)
+    else:
+        # Of several levels without a usual one none can speak for the type.
+        assert (6, (("type", "ext4"),)) == (found.cells, found.left_out)
+    assert share(found, "block").share == pytest.approx(1.0)
 
 
 @settings(deadline=None, max_examples=30)

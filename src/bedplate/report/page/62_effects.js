@@ -24,10 +24,10 @@
     return { found: usual ? ofRun.filter((one) => one.metric === usual.metric && one.part === usual.part) : [], asked: false };
   };
 
-  // A whole design, or the part of it within a file system, of one of the studies.
+  // The cells of a durability class, the part of them within a file system, or those of all classes, of one of the studies.
   const designs = (found) => found.flatMap((entry) => entry.designs.map((design, place) => ({
     entry, design, value: `${entry.study}.${place}`,
-    name: `${bedplate.data.several ? `${page.studies[entry.study].name}: ` : ""}${design.within === null ? "all" : `within ${design.within}`}`,
+    name: `${bedplate.data.several ? `${page.studies[entry.study].name}: ` : ""}${design.name}`,
   })));
 
   const wider = (low, high) => [Math.min(low, 0.95), Math.max(high, 1.05)];
@@ -78,7 +78,8 @@
 
   const empty = (found) => {
     const why = found.flatMap((entry) => entry.incomparable);
-    byId("effects-strongest").textContent = why.length ? `No effects: the cells are not comparable (${why.join("; ")}).` : "No factor varies over cells that have a figure of this run.";
+    const crossing = found.flatMap((entry) => entry.crossing);
+    byId("effects-strongest").textContent = why.length ? `No effects: the cells are not comparable (${why.join("; ")}).` : ["No factor varies over cells that have a figure of this run.", ...crossing].join(" ");
     byId("effects-pictures").hidden = true;
     byId("effects-note").textContent = "";
     byId("effects-together").replaceChildren();
@@ -106,8 +107,8 @@
       asked ? "" : `There are no effects on ${page.metrics[state.metric].name}, which is no positive figure of whole runs; these are on what the run is about.`,
       `n = ${design.cells} cells in ${design.repetitions} repetition${design.repetitions === 1 ? "" : "s"}.`,
       design.judged ? `Confidence of each ratio's interval: ${(100 * design.confidence).toPrecision(4)} %.` : "Descriptions only: intervals need 3 repetitions.",
-      design.left_out ? `${design.left_out} cell${design.left_out === 1 ? " lacks" : "s lack"} a repetition and ${design.left_out === 1 ? "is" : "are"} left out.` : "",
       left.length ? `Left out: ${left.join(", ")}.` : "", ...design.notes,
+      design.across ? "" : [...entry.crossing, ...(entry.crossing.length ? ["The parts of the design across all classes show it."] : [])].join(" "),
     ].filter(Boolean).join(" ");
     makeRoom(design);
     drawShares(design);
