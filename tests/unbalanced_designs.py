@@ -108,7 +108,7 @@ def _cell(kind: str, database: int = 8192, commit: str | None = None, **levels: 
 def _nested() -> Planted:
     """Barriers on and off within ext4 alone, beside XFS and Btrfs: the design of plans/quick.toml."""
     cells = [
-        _cell(kind, size, **barrier)
+        _cell(kind, size, None, **barrier)
         for size in (2048, 8192)
         for kind, barrier in (
             ("ext4", {"barrier": True}),
@@ -131,7 +131,7 @@ def _nested() -> Planted:
 
 def _nested_in_one_class() -> Planted:
     cells = [
-        _cell(kind, size, **features)
+        _cell(kind, size, None, **features)
         for size in (2048, 8192)
         for kind, features in (
             ("ext4", {"features": Levels(data="ordered")}),

@@ -361,13 +361,7 @@ def effects(
     require_studies([study])
     from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
 
-    tell(
-        study,
-        workload=workload,
-        metrics=metrics,
-        across_durability=across_durability,
-        as_json=as_json,
-    )
+    tell(study, workload=workload, metrics=metrics, across_durability=across_durability, as_json=as_json)
 
 
 @program.command()

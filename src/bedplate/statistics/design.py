@@ -143,7 +143,7 @@ class Design:
             unclear.update(without)
         if unclear:
             return NoContrast(Lack.NO_USUAL_LEVEL, tuple(sorted(unclear)))
-        columns = [at for at in np.flatnonzero(shared) if self.names[at] in self.factors]
+        columns = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.factors]
         strata = self._strata(members, columns)
         if not strata:
             apart = [at for at in columns if not set.intersection(*self._seen(members, at))]
@@ -155,7 +155,7 @@ class Design:
         means = np.mean([[logs[rows].mean(axis=0) for rows in groups] for groups in kept], axis=0)
         signs = np.array([sign for sign, _ in sides], dtype=np.float64)
         used = [np.array([row for groups in kept for row in groups[side]]) for side in range(len(sides))]
-        others = [at for at in np.flatnonzero(shared) if self.names[at] in self.aliases]
+        others = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.aliases]
         held, differs = self._beside(used, np.flatnonzero(one_sided), others)
         return Contrast(means, signs @ means, len(kept), repetitions, held, differs)
 
@@ -193,15 +193,16 @@ class Design:
         """The repetitions and strata that keep the most values."""
         if not np.isnan(self.logs).any():
             return self.repetitions, strata
+        missing = np.isnan(self.logs)
         there = [
-            ~np.isnan(self.logs[[row for rows in groups for row in rows]]).any(axis=0) for groups in strata
+            {
+                repetition: 0.0
+                for column, repetition in enumerate(self.repetitions)
+                if not missing[[row for rows in groups for row in rows], column].any()
+            }
+            for groups in strata
         ]
-        repetitions, kept = complete_part(
-            [
-                {r: 0.0 for r, is_there in zip(self.repetitions, found, strict=True) if is_there}
-                for found in there
-            ]
-        )
+        repetitions, kept = complete_part(there)
         return repetitions, [strata[at] for at in kept]
 
     def _beside(
