@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,6 +16,7 @@ from tests.recorder_lab import SIZES, SOURCES, RecorderLab, counted, recorder_dr
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.command import Commands
+from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import release_orphans
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, unmount
@@ -23,6 +26,9 @@ from bedplate.units import MIB
 from bedplate.workload.power_cut.log import DISCARD, FLUSH, JOURNAL, read_log
 
 pytestmark = pytest.mark.host
+
+# linux/loop.h
+_LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +68,26 @@ def test_what_is_written_to_both_disks_stands_in_one_log(place: RecorderLab) -> 
     assert not (place.folder / "store").exists()
 
 
+def attach_with_discard(recorder: Recorder) -> AttachedDevice:
+    """A loop device that discards. One whose `discard_max_bytes` somebody set to 0 keeps that until it is removed."""
+    for _ in range(8):
+        device = recorder.attach(recorder.disk)
+        if (device.queue / "discard_max_bytes").read_text().strip() != "0":
+            return device
+        recorder.detach(device)
+        number = int(device.name.removeprefix("loop"))
+        # Another program may have taken it meanwhile: then it stays, and the next free one is tried.
+        with contextlib.suppress(OSError), Path("/dev/loop-control").open("rb") as control:
+            fcntl.ioctl(control, _LOOP_CTL_REMOVE, number)
+            fcntl.ioctl(control, _LOOP_CTL_ADD, number)
+    pytest.skip("discard_max_bytes is 0 on 8 loop devices, and removing and adding them did not help")
+
+
 def test_a_file_system_on_the_recorder_is_in_the_log_from_the_first_write_of_mkfs(place: RecorderLab) -> None:
     target = place.base / "mount"
     target.mkdir()
     with place.start() as recorder:
-        device = recorder.attach(recorder.disk)
+        device = attach_with_discard(recorder)
         place.commands.run(["mkfs.ext4", "-q", "-E", "nodiscard", device.path])
         place.commands.run(["mount", device.path, str(target)])
         for number in range(50):

@@ -124,9 +124,10 @@ def queue_settings(
         "read_ahead_kb": None if read_ahead_kb is None else str(read_ahead_kb),
         "scheduler": scheduler,
         "write_cache": cache,
-        # Read only. Zero would keep btrfs from making an image sparse again, but it cannot be taken back:
-        # the kernel then has no granularity, refuses every other value, and keeps that over detach and
-        # attach (seen on 6.18). The `nodiscard` of mkfs and mount does the same without harm.
+        # Never written. Zero would keep btrfs from making an image sparse again, but the kernel then has no
+        # granularity, refuses every other value, and keeps that over detach and attach until the loop device
+        # is removed and added (LOOP_CTL_REMOVE; seen on 6.18). The `nodiscard` of mkfs and mount does the
+        # same without harm.
         "discard_max_bytes": None,
     }
     found = {name: _read_or_none(queue / name) for name in asked}

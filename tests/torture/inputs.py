@@ -1,0 +1,26 @@
+"""Plans and studies with something wrong in them, by the thousand, in this process: a refusal is right, a traceback is not."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from tests.plan_mutations import mutated
+from tests.torture.trial import Tally
+from tests.unit.plan.test_mutated_plans import FIO, PLANS, taken_to_the_end
+
+_AT_ONCE = 250
+_SAID_MAX = 400
+
+
+def mutated_plans(drawn: random.Random, place: Path, tally: Tally) -> None:
+    """Ready plans with one to four changes, through everything that `bedplate plan` does with them."""
+    texts = (FIO, *(path.read_text() for path in sorted(PLANS.glob("*.toml"))))
+    for text in mutated(texts, seed=drawn.randrange(1 << 32), count=_AT_ONCE):
+        tally.tried["mutated plan"] += 1
+        try:
+            taken_to_the_end(text, place)
+        except Exception as error:  # noqa: BLE001 -- any is a finding, and the next plan is tried
+            tally.wrong.append(
+                f"{type(error).__name__}: {error!s:.{_SAID_MAX}} from the plan {text[:_SAID_MAX]!r}"
+            )
