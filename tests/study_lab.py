@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import read_mount_table
+from bedplate.host.patience import wait_until
 from bedplate.model import codec
 from bedplate.model.visit import VisitRecord
 
@@ -112,6 +114,34 @@ class Lab:
             if text in line:
                 return process
         raise AssertionError(f"it never said {text!r}: {''.join(said)}")
+
+    def visit_process(self) -> int:
+        """The pid of the visit under way."""
+        found: list[int] = []
+
+        def look() -> bool:
+            for folder in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                    if "bedplate.visit.command" in words and any(str(self.base) in word for word in words):
+                        found.append(int(folder.name))
+            return bool(found)
+
+        assert wait_until(look, deadline_s=60)
+        return found[0]
+
+    def wait_for_step(self, visit: int, step: str) -> None:
+        """Until the visit's server runs (`server`), or its file system is mounted (`mount`)."""
+        marks = {"mount": f"{self.state}/", "server": "server.log"}
+
+        def there() -> bool:
+            if step == "mount":
+                table = Path("/proc", str(visit), "mountinfo")
+                return any(entry.target.startswith(marks[step]) for entry in read_mount_table(table))
+            logs = self.base.glob("**/*.unfinished/logs/server.log")
+            return any("ready to accept connections" in log.read_text() for log in logs)
+
+        assert wait_until(there, deadline_s=60)
 
     def visits(self, study: Path | None = None) -> dict[str, VisitRecord]:
         """Finished visits by their place; the place must be the one that the record names."""

@@ -52,6 +52,12 @@ class RequirementMissing(BedplateError):
     exit_code = EXIT_REQUIREMENT_MISSING
 
 
+class MachineUnfit(BedplateError):
+    """The machine keeps every visit from running, and not this cell: nothing is recorded, and the start ends."""
+
+    exit_code = EXIT_REQUIREMENT_MISSING
+
+
 class DeviceRefused(BedplateError):
     """The scratch device may not be erased: it is in use, foreign, or not what the plan named."""
 

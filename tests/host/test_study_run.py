@@ -8,6 +8,8 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,9 +66,7 @@ def test_a_study_runs_to_the_end_and_anybody_can_read_it(lab: Lab) -> None:
 def test_an_interrupted_study_goes_on_with_the_same_command(lab: Lab, whom: str, visits: int) -> None:
     plan = lab.plan(("repetitions = 1", f"repetitions = {visits}"))
     process = lab.start_until(f"[{visits}/{visits}]", "run", plan, "--study", lab.study)
-    wait_until(
-        lambda: any(entry.target.startswith(str(lab.state)) for entry in read_mount_table()), deadline_s=60
-    )
+    lab.wait_for_step(lab.visit_process(), "mount")
     before = identities(lab.study)
     if whom == "group":
         os.killpg(process.pid, signal.SIGINT)
@@ -216,3 +216,113 @@ def test_a_reader_that_went_away_does_not_stop_a_study(lab: Lab) -> None:
     process.stdout.close()
     assert 0 == process.wait(timeout=60)
     assert ["completed"] == [record.outcome.value for record in lab.visits().values()]
+
+
+def test_one_killed_visit_costs_one_visit(lab: Lab) -> None:
+    """SIGKILL of the visit's process alone, as the kernel does when memory runs out."""
+    plan = lab.plan(("repetitions = 1", "repetitions = 3"))
+    process = lab.start_until("[1/3]", "run", plan, "--study", lab.study)
+    visit = lab.visit_process()
+    lab.wait_for_step(visit, "server")
+    assert [] == [entry.target for entry in read_mount_table() if entry.target.startswith(str(lab.state))]
+    os.kill(visit, signal.SIGKILL)
+    wait_until(lambda: len(lab.visits()) > 0, deadline_s=120)
+    before = {path: path.read_bytes() for path in finished_files(lab)}
+    said, _ = process.communicate(timeout=180)
+    assert 1 == process.returncode, said
+    assert ["failed", "completed", "completed"] == [
+        record.outcome.value for record in sorted(lab.visits().values(), key=lambda one: one.key.repetition)
+    ], said
+    # Nothing that the dead one left writes to what was finished.
+    assert before == {path: path.read_bytes() for path in before}
+    lost = next(record for record in lab.visits().values() if record.outcome.value == "failed")
+    assert ("visit process", True) == (lost.failed_step, "signal 9" in lost.reasons[0])
+    assert [] == lab.left_behind()
+    assert "3 visits" in lab.run(plan, status=1)
+
+
+def finished_files(lab: Lab) -> list[Path]:
+    return [
+        path
+        for path in (lab.study / "visits").rglob("*")
+        if path.is_file() and ".unfinished" not in str(path)
+    ]
+
+
+def test_a_start_of_a_complete_study_gives_back_what_was_left_too(lab: Lab, finished: Path) -> None:
+    shutil.copytree(finished, lab.study)
+    image = lab.base / "left.img"
+    image.touch()
+    taker = "import os, sys; from pathlib import Path; from bedplate.host.ledger import Holding, Ledger\n"
+    taker += "Ledger.open(Path(sys.argv[1]), 'dead').note(Holding('image', sys.argv[2])); os._exit(9)"
+    argv = [sys.executable, "-c", taker, str(lab.state), str(image)]
+    subprocess.run(argv, env=lab.environment, check=False)
+    said = lab.run(lab.plan())
+    assert "is complete" in said
+    assert f"left behind by a killed start: {image} deleted" in said
+    assert not image.exists()
+
+
+def test_a_namespace_of_somebody_elses_costs_no_visit(lab: Lab) -> None:
+    plan = lab.plan(("repetitions = 1", "repetitions = 2"))
+    process = lab.start_until("[1/2]", "run", plan, "--study", lab.study)
+    lab.wait_for_step(lab.visit_process(), "server")
+    stranger = subprocess.Popen(["unshare", "--mount", "sleep", "600"])
+    try:
+        said, _ = process.communicate(timeout=180)
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert 0 == process.returncode, said
+    assert ["clean", "clean"] == [record.filesystem_check for record in lab.visits().values()]
+    assert [] == lab.left_behind()
+
+
+def test_a_device_that_others_hold_ends_the_start_and_is_no_result(lab: Lab) -> None:
+    plan = lab.plan(("repetitions = 1", "repetitions = 3"))
+    process = lab.start_until("[1/3]", "run", plan, "--study", lab.study)
+    visit = lab.visit_process()
+    lab.wait_for_step(visit, "server")
+    # A stranger who goes into the visit's own namespace, and stays when the visit is gone.
+    stranger = subprocess.Popen(
+        ["nsenter", "--target", str(visit), "--mount", "sleep", "600"],
+        env={name: word for name, word in os.environ.items() if name != "BEDPLATE_LEDGER"},
+    )
+    try:
+        time.sleep(0.2)
+        os.kill(visit, signal.SIGKILL)
+        said, _ = process.communicate(timeout=180)
+        assert 3 == process.returncode, said
+        assert f"process {stranger.pid} (sleep)" in said
+        assert {} == lab.visits()
+    finally:
+        stranger.kill()
+        stranger.wait()
+    lab.run(plan)
+    assert {"completed"} == {record.outcome.value for record in lab.visits().values()}
+    assert [] == lab.left_behind()
+
+
+def test_a_misspelt_setting_ends_the_study_after_two_visits(lab: Lab) -> None:
+    plan = lab.plan(
+        ("repetitions = 1", "repetitions = 5"), ('shared_buffers = "16MB"', 'shared_bufers = "16MB"')
+    )
+    said = lab.run(plan, status=1)
+    assert 2 == len(lab.visits())
+    assert "the first 2 visits of this start failed alike, at server start" in said
+    assert "shared_bufers" in said
+    assert [] == lab.left_behind()
+
+
+def test_a_full_state_directory_is_named_and_is_no_result(lab: Lab) -> None:
+    with tmpfs(lab.state, "200k"):
+        lab.state.chmod(0o755)
+        (lab.state / "ballast").write_bytes(b"x" * 196 * 1024)
+        said = lab.run(lab.plan(), status=3)
+        assert str(lab.state) in said
+        assert "No space left" in said
+        assert "Traceback" not in said
+        assert not lab.study.exists() or {} == lab.visits()
+        (lab.state / "ballast").unlink()
+        lab.run(lab.plan())
+        assert [f"mount {lab.state}"] == lab.left_behind()

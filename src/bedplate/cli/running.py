@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.cli.fleet import known_nodes, look_at_nodes, require_same_nodes, run_on_fleet
@@ -25,7 +26,6 @@ from bedplate.units import format_duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from bedplate.cli.planning import Tell
     from bedplate.executor.display import Display
@@ -49,6 +49,7 @@ def run(
     plan: Path, study: Path, *, leave: Leave, executor: str | None = None, retry_failed: bool = False
 ) -> int:
     """Run a plan into a study, or go on with it; `executor` takes the place of the plan's."""
+    from bedplate.executor.claim import free_what_was_left  # noqa: PLC0415
     from bedplate.executor.display import LineDisplay  # noqa: PLC0415
     from bedplate.study.layout import is_study  # noqa: PLC0415
     from bedplate.study.store import refuse_unless_new  # noqa: PLC0415
@@ -66,11 +67,16 @@ def run(
             print(f"going on with {study}", flush=True)
             if store.due(found.schedule, retry_failed=retry_failed):
                 stack.enter_context(_claim(found, study, leave, LineDisplay()))
+                _live_apart(found, study)
+            else:
+                # A killed start of a complete study may have left something all the same.
+                free_what_was_left(LineDisplay())
         else:
             refuse_unless_new(study)
             _refuse_without_root(found)
             ensure_requirements(found, LineDisplay(), yes=leave.yes)
             stack.enter_context(_claim(found, study, leave, LineDisplay()))
+            _live_apart(found, study)
             # Once more, now that it can be known what each kernel takes.
             nodes = look_at_nodes(found, study, leave) if found.choice.platform.has_nodes else None
             found = prospect(plan, executor=executor, tell_trials=tell_trials, nodes=nodes)
@@ -106,6 +112,7 @@ def extend(
         found, what = _extended(study, repetitions, plan, executor)
         _refuse_another_machine(found, store)
         stack.enter_context(_claim(found, study, leave, LineDisplay()))
+        _live_apart(found, study)
         ensure_requirements(found, LineDisplay(), yes=leave.yes)
         found, _ = _extended(study, repetitions, plan, executor, tell_trials=tell_trials)
         _refuse_lost_visits(found, store)
@@ -277,6 +284,30 @@ def _claim(found: Prospect, study: Path, leave: Leave, display: Display) -> Abst
         journal=None if journal is None else _allowed(journal, leave),
         in_guests=found.choice.platform.has_guests,
     )
+
+
+def _live_apart(found: Prospect, study: Path) -> None:
+    """What is mounted from here on, nobody else can hold; guests and nodes mount nothing on this machine.
+
+    Not before what a killed start left is given back: an earlier version mounted where everybody sees it.
+    """
+    from bedplate.executor.preparation import is_root  # noqa: PLC0415
+    from bedplate.executor.state import state_directory  # noqa: PLC0415
+    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+    from bedplate.host.command import Commands  # noqa: PLC0415
+    from bedplate.host.own_mounts import (  # noqa: PLC0415
+        enter_own_namespaces,
+        let_go_of_foreign_mounts,
+        paths_in,
+    )
+    from bedplate.model import codec  # noqa: PLC0415
+
+    platform = found.choice.platform
+    if platform.has_guests or platform.has_nodes or not is_root():
+        return
+    enter_own_namespaces()
+    needed = (study, state_directory(), cache_directory(), Path.home(), *paths_in(codec.to_json(found.plan)))
+    let_go_of_foreign_mounts(needed, Commands())
 
 
 def _allowed(scratch: ScratchDevice, leave: Leave) -> ScratchDevice:

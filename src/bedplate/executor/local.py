@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bedplate
-from bedplate.errors import EXIT_DONE, BedplateError
-from bedplate.host.command import environment
+from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, BedplateError, MachineUnfit
+from bedplate.host.command import Commands, environment
+from bedplate.host.ledger import release_orphans
+from bedplate.host.room import full_places
 from bedplate.model import codec
 
 if TYPE_CHECKING:
@@ -43,7 +45,12 @@ class LocalExecutor:
         *,
         boot: int | None = None,  # noqa: ARG002 -- this machine is booted by its owner
     ) -> None:
-        """Start the visit, pass its events on, wait for its end."""
+        """Start the visit, pass its events on, wait for its end.
+
+        MachineUnfit where no visit could run here, also since something that an earlier one left cannot be given back.
+        """
+        state = Path(request.state_directory)
+        _free(state)
         request_file = directory / "request.json"
         codec.write(request_file, request)
         logs = directory / "logs"
@@ -69,10 +76,16 @@ class LocalExecutor:
             status = visit.wait()
         except BaseException:
             on_event({"event": "step", "step": "leave"})
-            _end(visit)
+            _end(visit, state)
             raise
         said = errors.read_text(encoding="utf-8", errors="replace").strip()
         if status != EXIT_DONE or not (directory / "visit.json").exists():
+            # Before anybody completes the folder: a server that outlived its visit still writes to it.
+            _free(state)
+            if status == EXIT_REQUIREMENT_MISSING:
+                raise MachineUnfit(
+                    *(said.splitlines() or full_places(directory, state) or ("it did not say why",))
+                )
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
             raise BedplateError(
                 f"the visit {how} and left no record: {said[-2000:] or '(it printed nothing)'}"
@@ -95,7 +108,14 @@ def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Sca
             on_event(event)
 
 
-def _end(visit: subprocess.Popen[bytes]) -> None:
+def _free(state: Path) -> None:
+    """Give back what a visit left that ended without doing so itself; MachineUnfit if that cannot be done."""
+    report = release_orphans(state, Commands())
+    if report.problems:
+        raise MachineUnfit(*report.problems, "see `bedplate release`")
+
+
+def _end(visit: subprocess.Popen[bytes], state: Path) -> None:
     """Ask the visit to end, and wait: nothing may be left mounted behind our back."""
     if visit.poll() is not None:
         return
@@ -108,6 +128,7 @@ def _end(visit: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(visit.pid, signal.SIGKILL)
         visit.wait()
+        release_orphans(state, Commands())
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,7 +1,8 @@
 """Runs a study: visit after visit in the order of its schedule, each one kept as soon as it is done.
 
-A visit that fails is a result and the study goes on. A study that was interrupted, or killed, goes on
-where it stopped: what is complete is in its place, what is not is not there.
+A visit that fails is a result and the study goes on, unless all that is left would fail alike (`alike.py`). What the
+machine fails is no result, and ends the start. A study that was interrupted, or killed, goes on where it stopped:
+what is complete is in its place, what is not is not there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.errors import BedplateError, MachineUnfit
+from bedplate.executor.alike import AlikeFailures
 from bedplate.executor.choice import runs_here
 from bedplate.executor.keeping import Desk, keep, lost_record, summary
 from bedplate.executor.known_answers import KnownAnswers
@@ -66,17 +68,25 @@ class StudyRun:
         completed = failed = 0
         started = time.monotonic()
         needs_kernel = None
+        alike = AlikeFailures()
+        left_behind: tuple[str, ...] = ()
         try:
             for number, visit in enumerate(due):
                 needs_kernel = self._missing_kernel(visit)
                 if needs_kernel is not None:
                     break
-                outcome = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
-                completed += outcome is Outcome.COMPLETED
-                failed += outcome is not Outcome.COMPLETED
+                record = self._visit(visit, number=number + 1, of=len(due), left=due[number:])
+                completed += record.outcome is Outcome.COMPLETED
+                failed += record.outcome is not Outcome.COMPLETED
+                alike.add(record)
+                left_behind = alike.verdict(
+                    (self._cell(later), later.dataset_id) for later in due[number + 1 :]
+                )
+                if left_behind:
+                    break
         finally:
             self._executor.close()
-        return Tally(completed, failed, time.monotonic() - started, needs_kernel)
+        return Tally(completed, failed, time.monotonic() - started, needs_kernel, left_behind)
 
     def _missing_kernel(self, visit: ScheduledVisit) -> str | None:
         """The kernel that must run here before this visit; None where it does, or guests bring theirs."""
@@ -87,26 +97,35 @@ class StudyRun:
 
     def _visit(
         self, visit: ScheduledVisit, *, number: int, of: int, left: Sequence[ScheduledVisit]
-    ) -> Outcome:
+    ) -> VisitRecord:
         cell, load = self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
         label = self._labels.of(cell, load, visit)
         self._display.visit_begins(label, number=number, of=of, seconds_left=self._seconds_left(left))
         started = time.monotonic()
         try:
             record, figures = self._live(visit, cell, load)
-        except OSError as error:
-            raise RequirementMissing(
-                f"{error.filename or self._store.layout.directory}: {error.strerror or error}; the visit under "
-                "way is not in the study, everything before it is. Mend that, and give the same command again"
+        except (OSError, MachineUnfit) as error:
+            where = self._store.layout.directory
+            if isinstance(error, MachineUnfit):
+                reasons = error.reasons
+            else:
+                reasons = (f"{error.filename or where}: {error.strerror or error}",)
+            raise MachineUnfit(
+                *reasons,
+                f"the visit under way is not in {where}, everything before it is. Mend that, and give the same command "
+                "again",
             ) from error
         seconds = time.monotonic() - started
         self._taken_s += seconds
         self._estimated_s += self._estimate(visit)
         self._display.visit_ends(record.outcome.value, seconds, summary(record, figures))
-        return record.outcome
+        return record
+
+    def _cell(self, visit: ScheduledVisit) -> Cell:
+        return self._grounds.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)[0]
 
     def _live(self, visit: ScheduledVisit, cell: Cell, load: Load) -> tuple[VisitRecord, list[RunFigures]]:
-        """The visit as it stands in the store; OSError where the study cannot be written."""
+        """The visit as it stands in the store; OSError where the study cannot be written, MachineUnfit."""
         started = time.monotonic()
         with self._store.attempt(visit) as attempt:
             request = self._desk.request(visit, attempt.number, cell, load)
@@ -114,6 +133,8 @@ class StudyRun:
             try:
                 self._executor.run_visit(request, attempt.directory, self._display.event, boot=visit.boot)
                 record = codec.read(VisitRecord, file)
+            except MachineUnfit:
+                raise
             except BedplateError as error:
                 record = lost_record(request, error.reasons, self._executor.name, time.monotonic() - started)
                 codec.write(file, record)

@@ -10,6 +10,7 @@ from bedplate.host.mount import parse_mount_table
 
 _V1 = "cgroup"
 _V2 = "cgroup2"
+_PLACE = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,20 @@ class Hierarchy:
 
 
 def read_hierarchy(mount_table: Path = Path("/proc/self/mountinfo")) -> Hierarchy:
-    """From the kernel's own mount table; needs no root."""
+    """From the kernel's own mount table; needs no root.
+
+    A hierarchy may be mounted many times, also within somebody's container or chroot: the system's own place wins,
+    else the first.
+    """
     v1: dict[str, Path] = {}
     v2: Path | None = None
-    for entry in parse_mount_table(os.fsdecode(mount_table.read_bytes())):
+    table = parse_mount_table(os.fsdecode(mount_table.read_bytes()))
+    for entry in sorted(table, key=lambda entry: not Path(entry.target).is_relative_to(_PLACE)):
         if entry.type == _V1:
             # A controller's name is an option of the super block; so are other words, which do no harm.
-            v1 |= {word: Path(entry.target) for word in entry.super_options if "=" not in word}
+            v1 = {word: Path(entry.target) for word in entry.super_options if "=" not in word} | v1
         elif entry.type == _V2:
-            v2 = Path(entry.target)
+            v2 = v2 or Path(entry.target)
     controllers: frozenset[str] = frozenset()
     if v2 is not None:
         try:

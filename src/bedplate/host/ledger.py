@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import process, undo
 from bedplate.host.file_lock import take_lock
 from bedplate.host.patience import wait_until
@@ -108,11 +108,15 @@ class Ledger:
         pid = os.getpid()
         head = _Owner(pid, process.start_time(pid) or "", process.boot_id())
         hidden = state_directory / f".{owner}.{pid}"
-        hidden.mkdir(mode=0o755)
         text = json.dumps({"pid": head.pid, "start_time": head.start_time, "boot_id": head.boot_id})
-        file = os.open(hidden / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(file, fcntl.LOCK_EX)
-        os.write(file, text.encode() + b"\n")
+        try:
+            hidden.mkdir(mode=0o755)
+            file = os.open(hidden / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.write(file, text.encode() + b"\n")
+        except OSError as error:
+            undo.remove_tree(hidden)
+            raise _cannot_write(hidden, error) from error
         try:
             hidden.rename(directory)
         except OSError:
@@ -126,14 +130,22 @@ class Ledger:
         return ledger
 
     def note(self, holding: Holding) -> None:
-        """Write down what is about to be taken; a second note of it replaces the detail."""
-        self._write("note", holding)
+        """Write down what is about to be taken; a second note of it replaces the detail.
+
+        MachineUnfit where it cannot be written: then it must not be taken.
+        """
+        try:
+            self._write("note", holding)
+        except OSError as error:
+            raise _cannot_write(self.directory / _FILE, error) from error
         self._held[holding.key] = holding
 
     def settled(self, holding: Holding) -> None:
         """Write down that it was given back; the detail does not matter."""
         if holding.key in self._held:
-            self._write("settled", holding)
+            # Unwritten, it is looked for again by a later release, which finds nothing left of it.
+            with contextlib.suppress(OSError):
+                self._write("settled", holding)
             del self._held[holding.key]
 
     def held(self) -> tuple[Holding, ...]:
@@ -146,7 +158,7 @@ class Ledger:
         What could not be given back stays in the ledger, for `release_orphans`.
         """
         _, problems = _give_back(self, commands, same_boot=True, orphan=False)
-        return problems
+        return tuple(problem.text for problem in problems)
 
     def close(self) -> None:
         """End the ledger; its directory goes, unless something is still held."""
@@ -175,39 +187,60 @@ class Ledger:
 
 def release_orphans(state_directory: Path, commands: Commands) -> ReleaseReport:
     """Give back what every dead owner left. Safe to repeat, and beside owners that are at work."""
-    released: list[str] = []
-    problems: list[str] = []
-    seen: set[Path] = set()
     if not state_directory.is_dir():
         return ReleaseReport((), (), ())
     _own_state_directory(state_directory)
+    released, problems = _release_each(state_directory, commands)
+    if problems and released:
+        # What two ledgers hold is free only once both have let go of it: judged after all of them.
+        final = [problem.text for problem in problems if problem.settled]
+        more, problems = _release_each(state_directory, commands)
+        released += more
+        problems = [*(_Problem(text, settled=True) for text in final), *problems]
+    _remove_unborn(state_directory)
+    alive = tuple(f"{path.name}: {_who(path)}" for path in _ledgers(state_directory) if _alive(path))
+    return ReleaseReport(tuple(released), tuple(problem.text for problem in problems), alive)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Why something could not be given back; `settled` where no later release will try again."""
+
+    text: str
+    settled: bool
+
+
+def _release_each(state_directory: Path, commands: Commands) -> tuple[list[str], list[_Problem]]:
+    """One attempt at every dead owner's ledger."""
+    released: list[str] = []
+    problems: list[_Problem] = []
+    seen: set[Path] = set()
     while True:
         # A released ledger may have ended the owner of another one, which is then an orphan too.
         orphans = [path for path in _ledgers(state_directory) if path not in seen and not _alive(path)]
         if not orphans:
-            break
+            return released, problems
         for directory in orphans:
             seen.add(directory)
             with _claimed(directory) as ledger:
                 if ledger is None:
-                    problems += [f"{directory} is being given back by another process"] * directory.exists()
+                    if directory.exists():
+                        text = f"{directory} is being given back by another process"
+                        problems.append(_Problem(text, settled=False))
                     continue
                 same_boot = ledger._owner.same_boot  # noqa: SLF001 -- this module's own class
                 done, failed = _give_back(ledger, commands, same_boot=same_boot, orphan=True)
                 released += done
                 problems += failed
                 if not ledger.held():
-                    problems += undo.remove_tree(directory)
-    _remove_unborn(state_directory)
-    alive = tuple(f"{path.name}: {_who(path)}" for path in _ledgers(state_directory) if _alive(path))
-    return ReleaseReport(tuple(released), tuple(problems), alive)
+                    problems += [_Problem(text, settled=False) for text in undo.remove_tree(directory)]
 
 
 def _give_back(
     ledger: Ledger, commands: Commands, *, same_boot: bool, orphan: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[list[str], list[_Problem]]:
     released: list[str] = []
-    problems: list[str] = []
+    problems: list[_Problem] = []
     servers = tuple(item for item in ledger.held() if item.kind == "server")
     groups = tuple(Path(item.name) for item in ledger.held() if item.kind == "cgroup")
 
@@ -234,12 +267,12 @@ def _give_back(
         else:
             outcome = undo.give_back(holding, commands, directory=ledger.directory, sweep=sweep)
         if outcome.problem is not None:
-            problems.append(outcome.problem)
+            problems.append(_Problem(outcome.problem, settled=outcome.settled))
         if outcome.done is not None:
             released.append(outcome.done)
         if outcome.settled:
             ledger.settled(holding)
-    return tuple(released), tuple(problems)
+    return released, problems
 
 
 @contextlib.contextmanager
@@ -262,7 +295,9 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
         ledger = Ledger(directory, file, owner)
         text = os.pread(file, os.fstat(file).st_size, 0)
         if not text.endswith(b"\n"):
-            os.write(file, b"\n")
+            # A full disk takes no line, and no half of one then.
+            with contextlib.suppress(OSError):
+                os.write(file, b"\n")
         ledger._held = _replay(text)  # noqa: SLF001 -- this module's own class
         yield ledger
     finally:
@@ -284,9 +319,20 @@ def _replay(text: bytes) -> dict[tuple[str, str], Holding]:
     return held
 
 
+def _cannot_write(path: Path, error: OSError) -> MachineUnfit:
+    why = error.strerror or str(error)
+    return MachineUnfit(
+        f"{error.filename or path} cannot be written: {why}; free some room in the state directory, or name another "
+        "with the variable BEDPLATE_STATE"
+    )
+
+
 def _own_state_directory(path: Path) -> None:
     """Whoever may write here could make root delete any file: so nobody else may."""
-    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
     status = path.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise RequirementMissing(

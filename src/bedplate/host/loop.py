@@ -111,6 +111,12 @@ def attach_loop(
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
     reasons = []
+    # The switch survives detaching: what its last user protected stays so for the next.
+    protected = Path("/sys/block") / name / "ro"
+    if protected.read_text().strip() != "0":
+        commands.run(["blockdev", "--setrw", device.path])
+        if protected.read_text().strip() != "0":
+            reasons.append(f"{device.path} is write-protected, and `blockdev --setrw` does not change that")
     if not in_memory and not _has_direct_io(name):
         reasons.append(
             f"{device.path} over {image} does not do direct I/O, so the page cache below would be "

@@ -37,7 +37,8 @@ class MountEntry:
     """One line of /proc/self/mountinfo (proc_pid_mountinfo(5)).
 
     `options` belong to this mount (`rw`, `noatime`), `super_options` to the file system (`rw`,
-    `data=ordered`), each in the kernel's order and unescaped. `device` is `major:minor`.
+    `data=ordered`), each in the kernel's order and unescaped. `device` is `major:minor`. `follows`: it is a copy
+    that is unmounted with its original in another namespace (`master:` in mountinfo).
     """
 
     mount_id: int
@@ -49,6 +50,7 @@ class MountEntry:
     source: str
     options: tuple[str, ...]
     super_options: tuple[str, ...]
+    follows: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -199,6 +201,7 @@ def _parse_line(line: str) -> MountEntry:
             source=_unescape(source),
             options=_words(options),
             super_options=_words(super_options),
+            follows=any(field.startswith("master:") for field in fields[6:hyphen]),
         )
     except ValueError as error:
         raise ValueError(f"not a line of mountinfo: {line!r}") from error

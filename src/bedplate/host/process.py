@@ -117,7 +117,9 @@ def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[i
     found = [
         pid for pid in _pids(proc) if _link(proc / str(pid) / "cwd") == here and _runs_from(pid, prefix, proc)
     ]
-    postmaster = _postmaster(data_directory)
+    # From within a namespace of its own the file has no name here, but its processes stand beside it.
+    places = (data_directory, *(proc / str(pid) / "cwd" for pid in found))
+    postmaster = next((pid for place in places if (pid := _postmaster(place)) is not None), None)
     if postmaster is not None and _runs_from(postmaster, prefix, proc):
         found = [postmaster, *(pid for pid in found if pid != postmaster)]
     return tuple(pid for pid in found if start_time(pid, proc) is not None)

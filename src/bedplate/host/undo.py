@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse
 from bedplate.host import process
+from bedplate.host.device_holders import device_holders
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.patience import wait_until
@@ -37,6 +38,8 @@ WRITE_BACK = "write back"
 SYS_BLOCK = Path("/sys/block")
 # The kernel has no event for "no longer busy": these are polled, within this time.
 _PATIENCE_S = 10.0
+# The last process of a mount namespace takes its mounts along; what is dirty then is written first.
+_UNMOUNT_PATIENCE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -242,15 +245,27 @@ def _loop(holding: Holding, commands: Commands) -> Undone:
     for name in devices:
         release_pool(pool_name(f"/dev/{name}"), commands)
         commands.run(["losetup", "--detach", f"/dev/{name}"], check=False)
-    if not wait_until(lambda: not attached_to(image), deadline_s=_PATIENCE_S):
-        left = attached_to(image) or devices
-        mounts = [entry.target for entry in read_mount_table() if entry.source == f"/dev/{left[0]}"]
+    if not _is_detached(image):
+        left = (attached_to(image) or devices)[0]
+        who = "; ".join(device_holders(f"/dev/{left}")) or "nobody that can be seen"
         return Undone(
-            f"/dev/{left[0]} over {image} cannot be detached: something holds it open"
-            f"{f' (mounted on {mounts[0]})' if mounts else ''}; it will go when that ends",
+            f"/dev/{left} over {image} cannot be detached: {who} holds it; it goes when that ends",
             settled=False,
         )
     return Undone(None, f"/dev/{', /dev/'.join(devices)} detached from {image}") if devices else _NOTHING_LEFT
+
+
+def _is_detached(image: Path) -> bool:
+    """Once it is: the kernel detaches at the last close, and that of an unmount may have to wait for a slow disk."""
+    if wait_until(lambda: not attached_to(image), deadline_s=_PATIENCE_S):
+        return True
+
+    def has_gone_or_is_held() -> bool:
+        left = attached_to(image)
+        return not left or bool(device_holders(f"/dev/{left[0]}"))
+
+    wait_until(has_gone_or_is_held, deadline_s=_UNMOUNT_PATIENCE_S)
+    return not attached_to(image)
 
 
 def _server(holding: Holding) -> Undone:

@@ -1,22 +1,36 @@
 """`bedplate run-visit REQUEST DIRECTORY`: one JSON document in, one directory out.
 
 Standard library only: in an emulated guest every import costs seconds. Exit codes: 0 when the visit
-was recorded, whatever its outcome; 2 when the request cannot be read; 130 when it was abandoned, and
-then there is no record.
+was recorded, whatever its outcome; 2 when the request cannot be read; 3 when the machine is unfit for any visit, 1
+when something went wrong that nobody foresaw, 130 when it was abandoned: then there is no record.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_PLAN_OR_CALL_WRONG, BedplateError, StudyError
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_PLAN_OR_CALL_WRONG,
+    EXIT_REQUIREMENT_MISSING,
+    EXIT_SOME_RUNS_FAILED,
+    BedplateError,
+    MachineUnfit,
+    StudyError,
+)
+from bedplate.host.command import Commands
 from bedplate.host.interruption import arrive
+from bedplate.host.own_mounts import enter_own_namespaces, let_go_of_foreign_mounts, paths_in
+from bedplate.host.room import NO_ROOM, full_places
 from bedplate.model import codec
 from bedplate.model.visit import FORMAT_VERSION, VisitRequest
 from bedplate.visit.events import EventStream
@@ -53,11 +67,38 @@ def main(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     events = EventStream(sys.stdout)
     try:
+        if os.geteuid() == 0:
+            _live_apart(request, given)
         record = live(request, given.directory, executor=given.executor, emit=events.emit)
+        codec.write(given.directory / "visit.json", record)
     except Abandoned:
         return EXIT_INTERRUPTED
-    codec.write(given.directory / "visit.json", record)
+    except MachineUnfit as error:
+        _say(*error.reasons)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 -- whatever it is, nobody should have to read a traceback for it
+        full = full_places(given.directory, Path(request.state_directory))
+        if full or (isinstance(error, OSError) and error.errno in NO_ROOM):
+            _say(*(full or (f"{getattr(error, 'filename', None) or given.directory}: {error}",)))
+            return EXIT_REQUIREMENT_MISSING
+        file = given.directory / "logs" / "traceback.txt"
+        with contextlib.suppress(OSError):
+            file.write_text(traceback.format_exc(), encoding="utf-8")
+        _say(f"an error that bedplate did not expect, please report it with {file}: {error!r}")
+        return EXIT_SOME_RUNS_FAILED
     return EXIT_DONE
+
+
+def _live_apart(request: VisitRequest, given: argparse.Namespace) -> None:
+    """In namespaces of its own: no stranger can hold what is mounted here, and a SIGKILL unmounts it by itself."""
+    enter_own_namespaces()
+    let_go_of_foreign_mounts((given.request, given.directory, *paths_in(codec.to_json(request))), Commands())
+
+
+def _say(*reasons: str) -> None:
+    """For the executor, a line each; a full disk may not take them."""
+    with contextlib.suppress(OSError):
+        print(*reasons, sep="\n", file=sys.stderr, flush=True)
 
 
 def _abandon_on_signals() -> None:

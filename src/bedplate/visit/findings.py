@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError, DeviceRefused, MachineUnfit, RequirementMissing, VisitFailed
 from bedplate.model.levels import Levels
 from bedplate.model.visit import CheckOutcome, Comparison, Durability, FlushCount, Timing
 
@@ -48,16 +48,21 @@ class Steps:
         self._emit = emit
 
     @contextlib.contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """One step of the life; a BedplateError inside becomes VisitFailed with its name."""
+    def step(self, name: str, *, of_machine: bool = False) -> Iterator[None]:
+        """One step of the life; a BedplateError inside becomes VisitFailed with its name.
+
+        `of_machine`: what the step lacks, every visit would lack, so it becomes MachineUnfit.
+        """
         self.current = name
         self._emit({"event": "step", "step": name})
         started = time.monotonic()
         try:
             yield
-        except VisitFailed:
+        except (VisitFailed, MachineUnfit):
             raise
         except BedplateError as error:
+            if of_machine and isinstance(error, RequirementMissing | DeviceRefused):
+                raise MachineUnfit(*error.reasons) from error
             raise VisitFailed(name, *error.reasons) from error
         except OSError as error:
             what = f"{error.filename}: " if error.filename else ""

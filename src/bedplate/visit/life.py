@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate import __version__
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError, MachineUnfit, VisitFailed
 from bedplate.host.command import Commands
 from bedplate.host.kernel_log import KernelLog, without_other_loops
 from bedplate.host.ledger import Ledger
+from bedplate.host.room import full_places
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 from bedplate.visit.findings import Findings, Steps
-from bedplate.visit.preflight import unmet_needs
+from bedplate.visit.preflight import unmet_by_the_cell, unmet_needs
 from bedplate.visit.stand import Stand
 from bedplate.workload.registry import workload_for
 
@@ -38,7 +39,10 @@ def live(
     executor: str,
     emit: Callable[[Mapping[str, Scalar]], None],
 ) -> VisitRecord:
-    """Live through one visit and return its record; raises only what must not be recorded (signals)."""
+    """Live through one visit and return its record; raises only what must not be recorded.
+
+    That is a signal, and MachineUnfit: what no other visit would find otherwise.
+    """
     (directory / "logs").mkdir(exist_ok=True)
     (directory / "runs").mkdir(exist_ok=True)
     commands = Commands()
@@ -51,6 +55,9 @@ def live(
     try:
         _live(request, directory, commands=commands, steps=steps, findings=findings, emit=emit)
     except VisitFailed as error:
+        full = full_places(directory, Path(request.state_directory))
+        if full:
+            raise MachineUnfit(*full, *(f"{error.step}: {reason}" for reason in error.reasons)) from error
         failed_step, reasons = error.step, list(error.reasons)
     messages = kernel_log.messages()
     kernel_log.close()
@@ -109,8 +116,11 @@ def _live(
 ) -> None:
     with steps.step("preflight"):
         needs = unmet_needs(request, commands)
+        of_cell = unmet_by_the_cell(request)
         if needs:
-            raise VisitFailed("preflight", *needs)
+            raise MachineUnfit(*needs, *of_cell)
+        if of_cell:
+            raise VisitFailed("preflight", *of_cell)
     state = Path(request.state_directory)
     owner = f"{os.getpid()}-{request.key.cell[-8:]}-{request.key.repetition}.{request.key.attempt}"
     ledger = Ledger.open(state, owner)

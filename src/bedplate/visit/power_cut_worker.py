@@ -22,7 +22,7 @@ from bedplate.filesystem.after_cut import image_levels, repair, repairs_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
-from bedplate.host.own_mounts import let_go_of_foreign_mounts
+from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
 from bedplate.model.engines import LMDB
@@ -40,7 +40,7 @@ from bedplate.workload.power_cut.postgresql_oracle import examine
 from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from bedplate.host.ledger import Holding
     from bedplate.model.power_cut import CutPoint, PointRecord
@@ -256,18 +256,6 @@ def _replay(
     return record
 
 
-def _paths_in(document: object) -> Iterator[Path]:
-    """Every absolute path that a job's JSON names: programs, drivers, builds."""
-    if isinstance(document, str) and document.startswith("/"):
-        yield Path(document)
-    elif isinstance(document, dict):
-        for value in document.values():
-            yield from _paths_in(value)
-    elif isinstance(document, list):
-        for value in document:
-            yield from _paths_in(value)
-
-
 def main(arguments: list[str]) -> int:
     """Replay one share of a job."""
     parser = argparse.ArgumentParser(prog="power_cut_worker", description=__doc__)
@@ -279,7 +267,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
-        needed = (given.job, given.log, given.directory, *_paths_in(codec.to_json(job)))
+        needed = (given.job, given.log, given.directory, *paths_in(codec.to_json(job)))
         let_go_of_foreign_mounts(needed, Commands())
         replay_share(job, given.log, given.directory, share=given.share, of=given.of)
     except BedplateError as error:

@@ -24,7 +24,7 @@ _MEMORY_FLOOR_BYTES = 256 * MIB
 
 
 def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
-    """One sentence for each thing that is missing; empty when the visit may begin."""
+    """One sentence for each thing that the machine lacks, whatever the cell; empty when the visit may begin."""
     reasons: list[str] = []
     if os.geteuid() != 0:
         reasons.append(
@@ -43,7 +43,6 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
         directory=Path(request.scratch_device.image_directory or request.state_directory),
     )
     reasons += _journal(request, commands)
-    reasons += _memory(request)
     return tuple(reasons)
 
 
@@ -74,10 +73,11 @@ def _journal(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
     )
 
 
-def _memory(request: VisitRequest) -> list[str]:
+def unmet_by_the_cell(request: VisitRequest) -> tuple[str, ...]:
+    """What this cell asks for and this machine has not, while it may have all that another asks for."""
     limit = request.cell.device.memory_bytes
     if limit is None:
-        return []
+        return ()
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     reasons = []
     if limit > machine and not has_memory_of_a_guest(request):
@@ -87,4 +87,4 @@ def _memory(request: VisitRequest) -> list[str]:
             f"memory = {format_size(limit)} is less than the {format_size(_MEMORY_FLOOR_BYTES)} "
             "that a server needs beside its buffers"
         )
-    return reasons
+    return tuple(reasons)

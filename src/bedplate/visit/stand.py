@@ -99,10 +99,10 @@ class Stand:
     def measure(self) -> None:
         """Every step from the scratch device to the closing check."""
         self._make_places()
-        with self._steps.step("scratch device"):
+        with self._steps.step("scratch device", of_machine=True):
             device = self._take_device()
         if self._levels.journal == "external":
-            with self._steps.step("journal device"):
+            with self._steps.step("journal device", of_machine=True):
                 self._take_journal()
         group = self._make_group(device)
         with self._steps.step("mkfs"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.errors import BedplateError, MachineUnfit
 from bedplate.executor import keeping, study_run
 from bedplate.executor.keeping import Grounds
 from bedplate.executor.study_run import StudyRun
@@ -48,6 +48,7 @@ duration = "60 s"
 """
 
 OnEvent = Callable[[Mapping[str, Scalar]], None]
+Deed = Callable[[VisitRequest, Path], VisitRecord | None]
 
 
 class Pretender:
@@ -229,9 +230,74 @@ def test_a_study_that_cannot_be_written_stops_with_the_reason(lab: Laboratory) -
     def full(_request: VisitRequest, directory: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(directory / "visit.json"))
 
-    with pytest.raises(RequirementMissing, match=r"visit\.json: No space left on device.*same command again"):
+    with pytest.raises(MachineUnfit, match=r"(?s)visit\.json: No space left on device.*same command again"):
         lab.run(Pretender(visit_2=full))
     assert [0] == [index for index, _, _ in lab.outcomes()]
+
+
+def test_what_the_machine_fails_is_no_result_and_ends_the_start(lab: Laboratory) -> None:
+    def unfit(_request: VisitRequest, _directory: Path) -> None:
+        raise MachineUnfit("/dev/sdb is held by process 7 (sleep)")
+
+    executor = Pretender(visit_2=unfit)
+    with pytest.raises(MachineUnfit, match=r"process 7 \(sleep\)") as caught:
+        lab.run(executor)
+    assert 3 == caught.value.exit_code
+    assert ([0], 2) == ([index for index, _, _ in lab.outcomes()], len(executor.requests))
+    assert executor.closed
+    assert lab.schedule.visits[1:] == lab.store.due(lab.schedule)
+
+
+def misspelt(request: VisitRequest, _directory: Path) -> VisitRecord:
+    words = f"12:00:0{request.key.repetition} the server did not start: unknown parameter shared_bufers"
+    return record_of(request, Outcome.FAILED, words)
+
+
+def visits_until_given_up(lab: Laboratory, **deeds: Deed) -> int:
+    executor = Pretender(**deeds)
+    tally = lab.run(executor)
+    assert bool(tally.left_behind) is (len(executor.requests) < len(lab.schedule.visits))
+    return len(executor.requests)
+
+
+def test_what_fails_every_visit_alike_ends_the_start_after_the_second(tmp_path: Path) -> None:
+    lab = Laboratory(tmp_path, PLAN + "[canary]\nenabled = false\n")
+    executor = Pretender(**{f"visit_{number}": misspelt for number in range(1, 9)})
+    tally = lab.run(executor)
+    assert (2, 2) == (len(executor.requests), tally.failed)
+    assert "failed alike, at load: 12:00:01 the server did not start" in tally.left_behind[0]
+    assert "the 2 that are left" in tally.left_behind[1]
+
+
+def test_a_cell_that_differs_is_tried_before_the_study_is_given_up(tmp_path: Path) -> None:
+    # Two file systems with barriers on and off, and without canaries: the first two may be of one type.
+    text = (
+        PLAN + '[[filesystem]]\ntype = "xfs"\nbarrier = { vary = [true, false] }\n[canary]\nenabled = false\n'
+    )
+    tried: dict[bool, set[int]] = {}
+    for seed in range(12):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        lab = Laboratory(folder, text.replace("seed = 5", f"seed = {seed}"))
+        cells = [lab.expansion.find(v.cell_id, v.dataset_id, canary=False)[0] for v in lab.schedule.visits]
+        one, other = (cell.filesystem for cell in cells[:2])
+        deeds: dict[str, Deed] = {f"visit_{number}": misspelt for number in range(1, 9)}
+        tried.setdefault(one.type == other.type or one.barrier == other.barrier, set()).add(
+            visits_until_given_up(lab, **deeds)
+        )
+    assert {False: {2}, True: {3}} == tried
+
+
+def test_one_success_or_another_reason_keeps_the_study_going(tmp_path: Path) -> None:
+    def otherwise(request: VisitRequest, _directory: Path) -> VisitRecord:
+        return record_of(request, Outcome.FAILED, "another reason")
+
+    for name, deed in (("success", complete), ("reason", otherwise)):
+        folder = tmp_path / name
+        folder.mkdir()
+        deeds: dict[str, Deed] = {f"visit_{number}": misspelt for number in range(1, 9)}
+        lab = Laboratory(folder)
+        assert len(lab.schedule.visits) == visits_until_given_up(lab, **{**deeds, "visit_1": deed})
 
 
 def test_a_bug_in_a_figure_costs_the_visit_its_success_and_nothing_else(

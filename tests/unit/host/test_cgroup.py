@@ -185,3 +185,23 @@ def test_hybrid_hierarchy_keeps_controllers_apart(tmp_path: Path) -> None:
 def test_machine_without_control_groups_has_none(tmp_path: Path) -> None:
     (tmp_path / "mountinfo").write_text("")
     assert Hierarchy({}, None, frozenset()) == read_hierarchy(tmp_path / "mountinfo")
+
+
+def test_groups_are_made_in_the_systems_own_hierarchy_whoever_else_has_mounted_it(tmp_path: Path) -> None:
+    def line(number: int, target: str, kind: str, words: str) -> str:
+        return f"{number} 1 0:{number} / {target} rw - {kind} {kind} rw{words}\n"
+
+    own = (
+        line(31, "/sys/fs/cgroup/memory", "cgroup", ",memory"),
+        line(32, "/sys/fs/cgroup/unified", "cgroup2", ""),
+    )
+    chroot = (
+        line(41, "/srv/chroot/sys/fs/cgroup/memory", "cgroup", ",memory"),
+        line(42, "/srv/chroot/sys/fs/cgroup", "cgroup2", ""),
+    )
+    table = tmp_path / "mountinfo"
+    for lines in ((*own, *chroot), (*chroot, *own)):
+        table.write_text("".join(lines))
+        found = read_hierarchy(table)
+        assert Path("/sys/fs/cgroup/memory") == found.v1["memory"]
+        assert Path("/sys/fs/cgroup/unified") == found.v2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -12,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import ledger as ledger_module
+from bedplate.host import undo
 from bedplate.host.command import Commands, Completed
 from bedplate.host.ledger import MARK, Holding, Ledger, release_orphans
 from bedplate.host.process import boot_id, start_time
@@ -231,3 +233,53 @@ def test_replay_of_any_prefix_is_the_state_after_its_whole_lines(
         else:
             expected.pop((kind, name), None)
     assert expected == ledger_module._replay(text)
+
+
+def test_what_two_dead_ledgers_hold_is_judged_after_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By name the first one holds the image alone, and the second one the loop device over it.
+    state, image = tmp_path / "state", tmp_path / "x.img"
+    image.touch()
+    attached = ["loop7"]
+    monkeypatch.setattr(undo, "attached_to", lambda _image: tuple(attached))
+    monkeypatch.setattr(undo, "device_holders", lambda _path: ())
+
+    class Detaching(Commands):
+        def run(self, argv: Sequence[str], **_: object) -> Completed:
+            assert ["losetup", "--detach", "/dev/loop7"] == list(argv)
+            attached.clear()
+            return Completed(tuple(argv), 0, "", "", 0.0)
+
+    for owner, kind in (("1-first", "image"), ("2-second", "loop")):
+        _dead(state, owner, [["note", kind, str(image), ""]])
+    report = release_orphans(state, Detaching())
+    assert ((), [f"/dev/loop7 detached from {image}", f"{image} deleted"]) == (
+        report.problems,
+        list(report.released),
+    )
+    assert [] == list(state.iterdir())
+
+
+def test_a_state_directory_without_room_is_named_and_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.open(tmp_path, "a")
+    image = Holding("image", "/x")
+    ledger.note(image)
+
+    def full(_file: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("bedplate.host.ledger.os.write", full)
+        with pytest.raises(MachineUnfit, match=f"{tmp_path}/a/ledger.jsonl cannot be written: No space left"):
+            ledger.note(Holding("loop", "/x"))
+        assert (image,) == ledger.held()
+        # What is given back is given back, whether that can be written down or not.
+        ledger.settled(image)
+        assert () == ledger.held()
+        with pytest.raises(MachineUnfit, match="cannot be written: No space left"):
+            Ledger.open(tmp_path, "b")
+    ledger.close()
+    assert [] == [path for path in tmp_path.iterdir() if path.name != ".locks"]

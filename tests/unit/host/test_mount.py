@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,8 @@ def test_reads_real_mount_table(repository: Path) -> None:
 def test_optional_fields_may_be_none_or_many() -> None:
     (many,) = _table(EXT4)
     (none,) = _table(EXT4.replace(" shared:2 master:1", ""))
-    assert many == none
+    assert (True, False) == (many.follows, none.follows)
+    assert replace(many, follows=False) == none
 
 
 def test_a_target_named_hyphen_does_not_end_the_optional_fields() -> None:

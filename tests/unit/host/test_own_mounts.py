@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from bedplate.host.mount import MountEntry
-from bedplate.host.own_mounts import foreign_mounts
+from bedplate.host.own_mounts import foreign_mounts, paths_in
 
 
 def mounted(target: str, kind: str, source: str) -> MountEntry:
@@ -26,6 +27,19 @@ def test_only_what_keeps_others_busy_is_let_go_of() -> None:
     assert ["/mnt/stick", "/run/other/mount", "/dev/shm/other/recorder", "/snap/core/1"] == [
         entry.target for entry in foreign_mounts(table, needed)
     ]
+
+
+def test_what_goes_with_its_original_and_what_a_container_lays_over_the_system_stays() -> None:
+    table = [
+        replace(mounted("/mnt/stick", "vfat", "/dev/sdc1"), follows=True),
+        mounted("/etc/resolv.conf", "ext4", "/dev/sda1"),
+    ]
+    assert [] == foreign_mounts(table, [])
+
+
+def test_every_absolute_path_of_a_document_is_found() -> None:
+    document = {"build": {"prefix": "/pg"}, "inputs": ["/data", "relative", 7, None], "seed": 1}
+    assert [Path("/pg"), Path("/data")] == list(paths_in(document))
 
 
 def test_what_holds_the_log_stays_even_if_it_is_served_from_user_space() -> None:

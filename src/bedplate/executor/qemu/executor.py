@@ -7,7 +7,6 @@ the next visit of the same boot gets a new one.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import platform
@@ -18,7 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import EXIT_DONE, BedplateError, RequirementMissing
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_REQUIREMENT_MISSING,
+    BedplateError,
+    DeviceRefused,
+    MachineUnfit,
+    RequirementMissing,
+)
 from bedplate.executor.qemu.accelerator import find_accelerator
 from bedplate.executor.qemu.command_line import GuestSpec, qemu_version
 from bedplate.executor.qemu.disks import disks_of, inside, kind_of, renew
@@ -33,6 +39,7 @@ from bedplate.host.cache import cache_directory as default_cache_directory
 from bedplate.host.command import Commands, environment
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
+from bedplate.host.room import full_places
 from bedplate.host.signature import erase_signatures
 from bedplate.host.undo import remove_tree
 from bedplate.units import GIB, MIB, format_size
@@ -53,8 +60,6 @@ DEFAULT_MEMORY_BYTES = 2 * GIB
 # `group`, which limits the server in a guest of the default size as on a machine of one's own.
 _IN_GUEST = "guest"
 _BOOT_ATTEMPTS = 3
-# With less left, the study's disk counts as full.
-_FULL_BYTES = MIB
 _SHOWN_SAID_CHARACTERS = 2000
 
 
@@ -114,7 +119,7 @@ class QemuExecutor:
         """Live through one visit in the guest of this boot, started now if there is none.
 
         BedplateError if the guest died, hung or left no record: with the console's last lines, its log
-        in `logs/`; the next visit gets a new guest. OSError if the study's disk is full.
+        in `logs/`; the next visit gets a new guest. MachineUnfit if no visit could run: the study's disk is full.
         """
         ledger = self._open()
         names = [request.scratch_device.device or IMAGE_FILES]
@@ -188,7 +193,11 @@ class QemuExecutor:
                 on_event({"event": "image", "done_bytes": done, "of_bytes": total})
 
         on_event({"event": "step", "step": "disks"})
-        renew(equipped, disks, ledger=ledger, commands=self._commands, progress=tell)
+        try:
+            renew(equipped, disks, ledger=ledger, commands=self._commands, progress=tell)
+        except (RequirementMissing, DeviceRefused) as error:
+            # Of every visit's disks.
+            raise MachineUnfit(*error.reasons) from error
         # From here on: what is on it was looked at, and may go.
         self._journal = request.journal_device.device if request.journal_device is not None else None
         (directory / "logs").mkdir(exist_ok=True)
@@ -257,14 +266,14 @@ class QemuExecutor:
         return not ended.broken and _gave_everything_back(directory)
 
     def _judge(self, ended: Ended, directory: Path) -> None:
-        """BedplateError, or OSError for a full disk, if there is no record."""
+        """BedplateError if there is no record; MachineUnfit where no other visit would leave one."""
         if ended.said:
             (directory / "logs" / "run-visit.err").write_text(f"{ended.said}\n", encoding="utf-8")
         if ended.status == EXIT_DONE and (directory / "visit.json").exists():
             return
-        room = os.statvfs(directory)
-        if room.f_bavail * room.f_frsize < _FULL_BYTES or f"[Errno {errno.ENOSPC}]" in ended.said:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
+        full = full_places(directory)
+        if ended.status == EXIT_REQUIREMENT_MISSING or full:
+            raise MachineUnfit(*(full or ended.said.splitlines() or ("the guest did not say why",)))
         said = ended.said[-_SHOWN_SAID_CHARACTERS:] or "(it printed nothing)"
         raise BedplateError(
             f"the visit ended in the guest with status {ended.status} and left no record: {said}"
