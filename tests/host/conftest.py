@@ -70,6 +70,11 @@ class Bench:
         return self.base / "state"
 
     @property
+    def state_inside(self) -> Path:
+        """The state directory as the visit under way sees it, which mounts where nobody else does."""
+        return Path(f"/proc/{self.started[-1].pid}/root{self.state}")
+
+    @property
     def directory(self) -> Path:
         return self.base / "visit"
 

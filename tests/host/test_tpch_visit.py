@@ -341,7 +341,8 @@ def test_a_server_that_dies_under_a_query_is_named(bench: Bench, csv_files: Path
         event = json.loads(line)
         if (event["event"], event.get("run"), event.get("done")) == ("item", WARM, 3):
             killed.extend(
-                int(path.read_text().split()[0]) for path in bench.state.glob("*/mount/*/postmaster.pid")
+                int(path.read_text().split()[0])
+                for path in bench.state_inside.glob("*/mount/*/postmaster.pid")
             )
             os.kill(killed[0], signal.SIGKILL)
 

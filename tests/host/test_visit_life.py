@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
+import struct
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.errors import EXIT_REQUIREMENT_MISSING
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.loop_table import attached_to
 from bedplate.host.requirement import look
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec
@@ -88,10 +93,9 @@ def test_a_memory_limit_makes_the_device_answer(bench: Bench, make_run: Callable
         ({"settings": {"shared_buffers": "900TB"}}, "server start", "shared_buffers"),
         ({"settings": {"no_such_setting": "1"}}, "server start", "no_such_setting"),
         ({"scale": 60}, "load", "space"),
-        ({"image_bytes": 2**50}, "preflight", "free"),
         ({"device": DeviceLevels(memory_bytes=2**60)}, "preflight", "memory"),
     ],
-    ids=["mkfs", "mount", "ignored-option", "setting", "unknown-setting", "full", "no-room", "memory"],
+    ids=["mkfs", "mount", "ignored-option", "setting", "unknown-setting", "full", "memory"],
 )
 def test_a_failing_visit_says_at_which_step_and_why(
     bench: Bench, changes: dict[str, Any], step: str, words: str
@@ -99,6 +103,110 @@ def test_a_failing_visit_says_at_which_step_and_why(
     record = bench.live(bench.request(changes.pop("filesystem", None), **changes))
     assert (Outcome.FAILED, step) == (record.outcome, record.failed_step)
     assert any(words in reason for reason in record.reasons), record.reasons
+    assert [] == bench.left_behind()
+
+
+def test_what_every_visit_would_lack_is_said_and_not_recorded(bench: Bench) -> None:
+    visit = bench.start(bench.request(image_bytes=2**50))
+    visit.communicate(timeout=60)
+    assert EXIT_REQUIREMENT_MISSING == visit.returncode
+    assert "free; the image needs" in (bench.base / "errors").read_text()
+    assert not (bench.directory / "visit.json").exists()
+    assert [] == bench.left_behind()
+
+
+def run_in(bench: Bench, *words: str) -> None:
+    """As root would by hand, in the mounts of the visit under way."""
+    pid = str(bench.started[-1].pid)
+    subprocess.run(["nsenter", "--target", pid, "--mount", *words], check=True)
+
+
+def unmount_lazily(bench: Bench) -> None:
+    run_in(bench, "umount", "--lazy", str(next(bench.state.glob("*/mount"))))
+
+
+def protect(bench: Bench) -> None:
+    subprocess.run(["blockdev", "--setro", device_of(bench)], check=True)
+
+
+def detach(bench: Bench) -> None:
+    # It goes with its last user, at the unmount.
+    subprocess.run(["losetup", "--detach", device_of(bench)], check=True)
+
+
+def shut_down(bench: Bench) -> None:
+    """As the kernel does after an error of the journal."""
+    target = next(bench.state_inside.glob("*/mount"))
+    folder = os.open(target, os.O_RDONLY)
+    # EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN, without a flush of the log.
+    fcntl.ioctl(folder, 0x8004587D, struct.pack("I", 2))
+    os.close(folder)
+
+
+def device_of(bench: Bench) -> str:
+    image = next(bench.base.glob("**/*.img"))
+    return f"/dev/{attached_to(image)[0]}"
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        (unmount_lazily, "is no longer mounted: something unmounted it"),
+        (protect, "is write-protected, and was not when the visit began"),
+        (detach, "is no longer attached to"),
+        (shut_down, "the kernel has shut it down"),
+    ],
+    ids=["unmounted", "write-protected", "detached", "shut-down"],
+)
+def test_what_becomes_of_device_and_file_system_is_named_and_accuses_no_fsck(
+    bench: Bench, make_run: Callable[..., RunSpec], kind: str, deed: Callable[[Bench], None], words: str
+) -> None:
+    done: list[str] = []
+
+    def interfere(line: str) -> None:
+        event = json.loads(line)
+        if event["event"] == "second" and event["phase"] == "measure" and not done:
+            done.append(device_of(bench))
+            deed(bench)
+
+    runs = (make_run("only", script="read-write", duration_s=3),)
+    record = bench.live(bench.request(FilesystemLevels(kind), runs=runs), interfere)
+    try:
+        assert (1, Outcome.FAILED) == (len(done), record.outcome)
+        assert words in " | ".join(record.reasons)
+        assert "fsck" not in " | ".join(record.reasons)
+        assert record.filesystem_check_outcome is not CheckOutcome.ERRORS
+        assert {} == record.sizes
+        assert [] == bench.left_behind()
+        # The next visit on the same loop device has nothing of it.
+        again = bench.live(bench.request(FilesystemLevels(kind), runs=runs))
+        assert (Outcome.COMPLETED, ()) == (again.outcome, again.reasons)
+    finally:
+        subprocess.run(["blockdev", "--setrw", done[0]], check=False)
+
+
+def test_a_killed_backend_costs_seconds(bench: Bench, make_run: Callable[..., RunSpec]) -> None:
+    killed: list[int] = []
+
+    def kill_a_backend(line: str) -> None:
+        event = json.loads(line)
+        if event["event"] == "second" and event["phase"] == "measure" and not killed:
+            postmaster = int(
+                next(bench.state_inside.glob("*/mount/data/postmaster.pid")).read_text().split()[0]
+            )
+            children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+            names = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in children}
+            killed.append(next(int(pid) for pid, name in names.items() if "[local]" in name))
+            os.kill(killed[0], signal.SIGKILL)
+
+    runs = (make_run("only", script="read-write", duration_s=3),)
+    record = bench.live(bench.request(runs=runs), kill_a_backend)
+    assert Outcome.FAILED == record.outcome
+    (stop,) = [timing.seconds for timing in record.timings if timing.step == "stop"]
+    # A server that is asked politely waits for ever; what it takes to kill it is ten seconds at most.
+    assert stop < 60
+    assert CheckOutcome.CLEAN is record.filesystem_check_outcome
     assert [] == bench.left_behind()
 
 
@@ -126,7 +234,7 @@ def test_a_server_that_dies_is_named_and_the_rest_is_not_run(
     def kill_at_the_first_second(line: str) -> None:
         event = json.loads(line)
         if event["event"] == "second" and event["phase"] == "measure" and not killed:
-            pid = int(next(bench.state.glob("*/mount/data/postmaster.pid")).read_text().split()[0])
+            pid = int(next(bench.state_inside.glob("*/mount/data/postmaster.pid")).read_text().split()[0])
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
