@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -289,7 +288,9 @@ def test_a_device_that_others_hold_ends_the_start_and_is_no_result(lab: Lab) -> 
         env={name: word for name, word in os.environ.items() if name != "BEDPLATE_LEDGER"},
     )
     try:
-        time.sleep(0.2)
+        assert wait_until(
+            lambda: Path(f"/proc/{stranger.pid}/comm").read_text().strip() == "sleep", deadline_s=30
+        )
         os.kill(visit, signal.SIGKILL)
         said, _ = process.communicate(timeout=180)
         assert 3 == process.returncode, said
