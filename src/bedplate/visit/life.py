@@ -55,9 +55,7 @@ def live(
     try:
         _live(request, directory, commands=commands, steps=steps, findings=findings, emit=emit)
     except VisitFailed as error:
-        full = full_places(directory, Path(request.state_directory))
-        if full:
-            raise MachineUnfit(*full, *(f"{error.step}: {reason}" for reason in error.reasons)) from error
+        _demand_room(directory, Path(request.state_directory), error)
         failed_step, reasons = error.step, list(error.reasons)
     messages = kernel_log.messages()
     kernel_log.close()
@@ -103,6 +101,13 @@ def live(
             **_tools(findings),
         },
     )
+
+
+def _demand_room(directory: Path, state: Path, failure: VisitFailed) -> None:
+    """MachineUnfit if bedplate's own disks are full: then the visit failed for that, whatever it says."""
+    full = full_places(directory, state)
+    if full:
+        raise MachineUnfit(*full, *(f"{failure.step}: {reason}" for reason in failure.reasons)) from failure
 
 
 def _live(
