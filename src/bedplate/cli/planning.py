@@ -38,11 +38,12 @@ class Prospect:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a study was begun with, and stays with: its executor, its cells, its order."""
+    """What a study was begun with, and stays with: its executor, its cells, its order, its table of defaults."""
 
     executor: str
     cells: tuple[Cell, ...]
     schedule: Schedule
+    defaults: int = 1
 
 
 def prospect(
@@ -93,12 +94,14 @@ def prospect_of(
     from bedplate.cli.plan_text import with_executor  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
     from bedplate.model.fleet import common_machine  # noqa: PLC0415
+    from bedplate.model.plan import DEFAULTS_VERSION  # noqa: PLC0415
     from bedplate.plan.estimate import estimate  # noqa: PLC0415
     from bedplate.plan.expand import expand  # noqa: PLC0415
     from bedplate.plan.load import load_plan  # noqa: PLC0415
     from bedplate.plan.order import order  # noqa: PLC0415
 
-    plan = load_plan(text, source=source, directory=directory)
+    defaults = DEFAULTS_VERSION if begun is None else begun.defaults
+    plan = load_plan(text, source=source, directory=directory, defaults=defaults)
     if executor is not None and executor != plan.executor:
         plan, text = replace(plan, executor=executor), with_executor(text, executor)
     machine = read_machine()

@@ -170,10 +170,12 @@ def _begun(study: Path) -> Begun:
     require_known_format(layout)
     record = read_schedule(layout)
     visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
+    facts = codec.read(StudyFacts, layout.facts)
     return Begun(
-        codec.read(StudyFacts, layout.facts).executor,
+        facts.executor,
         tuple(record.cells[cell_id] for cell_id in visited),
         Schedule(record.seed, record.repetitions, record.visits),
+        facts.defaults,
     )
 
 

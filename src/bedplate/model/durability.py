@@ -17,12 +17,13 @@ Rules, each with its source:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.visit import Durability, FlushCount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
@@ -30,6 +31,16 @@ UNSAFE = "unsafe"
 UNKNOWN = "unknown"
 # Of the setting, as reasons begin with it; what cuts measure of such a cell is held against it.
 FULL_PAGE_WRITES_OFF = "full_page_writes = off"
+_TORN = f"{FULL_PAGE_WRITES_OFF}: a page torn by the cut cannot be repaired from the WAL"
+_FSYNC_OFF = "fsync = off: the operating system may lose what the server believes written"
+_ASYNCHRONOUS = "synchronous_commit = off: the last commits may be lost, what stays is whole"
+# What a session may have set otherwise than the server, or must be known to judge it.
+SESSION_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "wal_sync_method")
+# With these the WAL is synced by a call of its own, which is counted.
+_SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
+_LOGGING = "logging"
+_COUNTED_LATE_SHARE_MAX = 0.05
+_OTHERS_COMMITS = 10
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
@@ -55,7 +66,7 @@ def declared(
     counts = tuple(flush_counts)
     reasons: list[str] = []
     if settings.get("fsync") == "off":
-        reasons.append("fsync = off: the operating system may lose what the server believes written")
+        reasons.append(_FSYNC_OFF)
     if journal_in_memory and not rolls_back_whole:
         reasons.append("the journal stands in memory: a power cut takes it, and what only it holds")
     # Nothing that follows makes it better, or less certain; it is told all the same.
@@ -69,17 +80,109 @@ def declared(
         reasons.append("the log stands in memory: a power cut takes the last seconds, what stays is whole")
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
-        reasons.append(f"{FULL_PAGE_WRITES_OFF}: a page torn by the cut cannot be repaired from the WAL")
+        reasons.append(_TORN)
         volatile = worst(volatile, UNSAFE)
         protected = worst(protected, UNKNOWN)
     if settings.get("synchronous_commit") == "off":
-        reasons.append("synchronous_commit = off: the last commits may be lost, what stays is whole")
+        reasons.append(_ASYNCHRONOUS)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if checked_by_fsck:
         reasons.append("no journal: the file system needs fsck after every cut")
     if certainly_unsafe:
         volatile = protected = UNSAFE
     return Durability(volatile, protected, "declared", tuple(reasons))
+
+
+@dataclass(frozen=True)
+class Commits:
+    """What one run committed, and what it may have waited for meanwhile; None is not known.
+
+    `transactions` wrote and committed, at `clients` sessions. `flushes` are of data and journal device, `wal_syncs`
+    calls of fsync and fdatasync on the WAL. `settings` are those of a session as the run had them. `unlogged` are the unlogged tables that were
+    written; `sets_asynchronous` says that the script's text sets synchronous_commit off.
+    """
+
+    run: str
+    clients: int
+    transactions: int | None
+    flushes: float | None
+    wal_syncs: float | None
+    settings: Mapping[str, str]
+    roles: str = ""
+    unlogged: str = ""
+    sets_asynchronous: bool = False
+
+
+def lowered_by(
+    declared: Durability,
+    commits: Commits,
+    flush_counts: Iterable[FlushCount],
+    server_settings: Mapping[str, str],
+) -> Durability:
+    """The class after a run: lower where what the run did, or was told, promises less than was declared.
+
+    `server_settings` are those that the class was declared from. A session waits for the flush that its commit needs,
+    and `clients` sessions can share one at most. So a run with fewer than 1 / clients for each writing transaction has
+    not waited, whatever any setting says. More prove nothing: others flush the same device.
+    """
+    found = list(_told_otherwise(commits, server_settings))
+    if found and commits.roles:
+        found[0] = (*found[0][:2], f"{found[0][2]} (set for {commits.roles})")
+    numbers = _not_waited_for(commits, tuple(flush_counts))
+    if numbers is not None and found:
+        found[0] = (*found[0][:2], f"{found[0][2]}; {numbers}")
+    elif numbers is not None and "off" not in map(server_settings.get, ("fsync", "synchronous_commit")):
+        found.append((UNKNOWN, UNKNOWN, numbers))
+    reasons = tuple(f"run {commits.run}: {words}" for _, _, words in found)
+    for volatile, protected, _ in found:
+        declared = replace(
+            declared,
+            volatile_cache=worst(declared.volatile_cache, volatile),
+            protected_cache=worst(declared.protected_cache, protected),
+        )
+    return replace(declared, reasons=(*declared.reasons, *reasons), by_runs=(*declared.by_runs, *reasons))
+
+
+def _told_otherwise(commits: Commits, server_settings: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """What a run's sessions were told that the server was not: both classes, and the reason."""
+    off = {name for name, value in commits.settings.items() if value == "off"}
+    off -= {name for name, value in server_settings.items() if value == "off"}
+    if "fsync" in off:
+        yield UNSAFE, UNSAFE, _FSYNC_OFF
+    if "full_page_writes" in off:
+        yield UNSAFE, UNKNOWN, _TORN
+    if "synchronous_commit" in off:
+        yield BOUNDED_LOSS, BOUNDED_LOSS, _ASYNCHRONOUS
+    elif commits.sets_asynchronous and server_settings.get("synchronous_commit") != "off":
+        yield BOUNDED_LOSS, BOUNDED_LOSS, f"the script sets {_ASYNCHRONOUS}"
+    if commits.unlogged:
+        words = f"rows were written to unlogged tables ({commits.unlogged}), which a crash empties"
+        yield UNSAFE, UNSAFE, words
+
+
+def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> str | None:
+    transactions, clients = commits.transactions, commits.clients
+    if not transactions:
+        return None
+    # Where the visit counted no flush per sync of the WAL (barriers off), their number says nothing of waiting.
+    logging = [count for count in counts if count.pattern == _LOGGING]
+    are_flushed = bool(logging) and sum(count.flushes for count in logging) >= logging[0].calls
+    by_calls = commits.settings.get("wal_sync_method") in _SYNCED_BY_CALLS
+    known = (
+        ("flushes of the device", commits.flushes if are_flushed else None),
+        ("syncs of the WAL", commits.wal_syncs if by_calls else None),
+    )
+    for name, count in known:
+        # Each session's first and last commit may have its flush outside the window, and counts reach the server's
+        # statistics a moment late.
+        needed = transactions * (1 - _COUNTED_LATE_SHARE_MAX) - 2 * clients - _OTHERS_COMMITS
+        if count is not None and count * clients < needed:
+            return (
+                f"{count:.0f} {name} for {transactions} transactions that wrote, {count / transactions:.2g} each; "
+                f"{clients} client{'s' * (clients > 1)} that wait{'s' * (clients == 1)} for the medium need "
+                f"{1 / clients:.2g} or more"
+            )
+    return None
 
 
 def worst(first: str, second: str) -> str:

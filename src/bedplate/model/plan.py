@@ -35,6 +35,9 @@ from bedplate.units import GIB
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
 # image full of zeros would cost more than the canary itself.
 CANARY_IMAGE_BYTES = GIB
+# The table of defaults that a plan is read with. One that changes a run gets a new version, and a study that was begun
+# with an earlier one goes on with it (`StudyFacts.defaults`). 2: pgbench has a thread for each client.
+DEFAULTS_VERSION = 2
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
 VISITS_PER_BOOT = 8

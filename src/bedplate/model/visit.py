@@ -234,6 +234,8 @@ class Durability:
     Classes: `durable`, `bounded loss`, `unsafe`, `unknown`. `basis` is `declared` (flushes counted
     and settings read) or `measured` (power cuts). `without_waiting` is there where a visit also commits
     without waiting for the medium (LMDB, `sync = "by-test"`): the class of those commits, as a record of its own.
+    `by_runs` are those of the reasons that runs gave by what they did: they lower a measured class, too, as cuts
+    asked about other transactions.
     """
 
     volatile_cache: str
@@ -241,6 +243,7 @@ class Durability:
     basis: str
     reasons: tuple[str, ...] = ()
     without_waiting: Durability | None = None
+    by_runs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from bedplate.model.engines import LMDB, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Canary, EngineSetup, Guest, Plan
+from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, Guest, Plan
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.chosen_cells import chosen
 from bedplate.plan.document import Document, FilesystemTable, LmdbTable, PostgresqlTable
@@ -47,11 +47,12 @@ _UNUSED_JOURNAL_DEVICE = (
 )
 
 
-def load_plan(text: str, *, source: str, directory: Path) -> Plan:
+def load_plan(text: str, *, source: str, directory: Path, defaults: int = DEFAULTS_VERSION) -> Plan:
     """The plan in a TOML text.
 
     `source` is the file's name in errors; files that the plan names (an own script, an own
-    postgresql.conf) are read from `directory`. PlanError has all reasons, each with the file, the
+    postgresql.conf) are read from `directory`. `defaults` is the version of the table of defaults: a study stays with
+    the one that it was begun with. PlanError has all reasons, each with the file, the
     key, what was found and what is allowed.
     """
     name = source if source.isprintable() and len(source) <= 300 else shown(source)
@@ -59,7 +60,7 @@ def load_plan(text: str, *, source: str, directory: Path) -> Plan:
         files: dict[str, str] = {}
         document = _document(parse_toml(text), directory, files)
         _refuse_too_many(document)
-        return _plan(document, files)
+        return _plan(document, files, defaults)
     except PlanError as error:
         raise PlanError(*(f"{name}: {bounded(reason)}" for reason in error.reasons)) from None
 
@@ -105,7 +106,7 @@ def _refuse_too_many(document: Document) -> None:
         raise PlanError(*reasons)
 
 
-def _plan(document: Document, files: dict[str, str]) -> Plan:
+def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
     reasons: list[str] = []
     plan = Plan(
         title=document.title,
@@ -119,7 +120,7 @@ def _plan(document: Document, files: dict[str, str]) -> Plan:
         kernels=tuple(map(KernelLevels, _asked(document.machine.kernel))),
         filesystems=_filesystems(document, reasons),
         engines=_engines(document),
-        workloads=workloads(document.workload, document.seed, reasons),
+        workloads=workloads(document.workload, document.seed, reasons, defaults=defaults),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
         journal_device=_journal_device(document, reasons),

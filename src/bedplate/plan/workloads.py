@@ -8,7 +8,7 @@ from math import prod
 
 from bedplate.model.engines import ENGINE_OF, POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import Workload
+from bedplate.model.plan import DEFAULTS_VERSION, Workload
 from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.plan import runs
 from bedplate.plan.chosen_cells import Departures
@@ -69,7 +69,9 @@ def engines(table: AnyWorkload) -> tuple[str, ...]:
     return table.engine if isinstance(table, PowerCutTable) else (ENGINE_OF[table.type],)
 
 
-def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> tuple[Workload, ...]:
+def workloads(
+    tables: Iterable[AnyWorkload], seed: int, reasons: list[str], *, defaults: int = DEFAULTS_VERSION
+) -> tuple[Workload, ...]:
     """All of them, in the order of the plan; what speaks against one is added to `reasons`."""
     found: list[Workload] = []
     tables = tuple(tables)
@@ -81,7 +83,7 @@ def workloads(tables: Iterable[AnyWorkload], seed: int, reasons: list[str]) -> t
                 "workload of type pgbench or tpch, or take the key out"
             )
         try:
-            workload = _workload(table, seed)
+            workload = _workload(table, seed, defaults)
         except ValueError as error:
             reasons.append(f"workload[{index}].{'job' if table.type == 'fio' else 'run'}: {error}")
             continue
@@ -113,9 +115,9 @@ def _cells(table: AnyWorkload) -> tuple[Departures, ...]:
     return table.cells if isinstance(table, PowerCutTable) else ()
 
 
-def _workload(table: AnyWorkload, seed: int) -> Workload:
+def _workload(table: AnyWorkload, seed: int, defaults: int) -> Workload:
     if isinstance(table, PgbenchTable):
-        return Workload(table.type, table.scale, runs.run_specs(table.run, table.type))
+        return Workload(table.type, table.scale, runs.run_specs(table.run, table.type, defaults=defaults))
     if isinstance(table, TpchTable):
         return Workload(table.type, (), tpch_runs(table, seed), _datasets(scale_factor=table.scale_factor))
     if isinstance(table, LmdbWorkloadTable):

@@ -14,6 +14,9 @@ _DATABASE = """
 SELECT 'blks_hit', blks_hit FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'blks_read', blks_read FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'xact_commit', xact_commit FROM pg_stat_database WHERE datname = current_database()
+UNION ALL SELECT 'rows_written', tup_inserted + tup_updated + tup_deleted
+    FROM pg_stat_database WHERE datname = current_database()
+UNION ALL SELECT 'transaction_ids', pg_snapshot_xmax(pg_current_snapshot())::text::numeric
 UNION ALL SELECT 'temp_bytes', temp_bytes FROM pg_stat_database WHERE datname = current_database()
 UNION ALL SELECT 'wal_bytes', pg_current_wal_insert_lsn() - '0/0'
 UNION ALL SELECT 'wal_full_page_images', wal_fpi FROM pg_stat_wal
@@ -52,6 +55,12 @@ UNION ALL SELECT 'buffers_backend',
     coalesce(sum(write_bytes), 0) / current_setting('block_size')::int FROM pg_stat_io WHERE {_BACKENDS}
 """  # noqa: S608 -- constants only
 
+# Calls of fsync and fdatasync on the WAL: methods that write with O_SYNC need none, and count none.
+_WAL_SYNCS_UNTIL_17 = "UNION ALL SELECT 'wal_syncs', wal_sync FROM pg_stat_wal\n"
+_WAL_SYNCS_SINCE_18 = """UNION ALL SELECT 'wal_syncs', coalesce(sum(fsyncs), 0) FROM pg_stat_io
+    WHERE object = 'wal' AND context = 'normal'
+"""
+
 _NAME = "bedplate_probe"
 
 
@@ -59,15 +68,18 @@ def statement_for(version: str) -> str:
     """The statement that reads every counter which this version has."""
     major = int(version.split(".", maxsplit=1)[0].split("beta", maxsplit=1)[0].split("rc", maxsplit=1)[0])
     if major >= 18:
-        return _DATABASE + _WRITERS_SINCE_17 + _IO_SINCE_18
+        return _DATABASE + _WRITERS_SINCE_17 + _IO_SINCE_18 + _WAL_SYNCS_SINCE_18
     if major == 17:
-        return _DATABASE + _WRITERS_SINCE_17 + _IO_17
+        return _DATABASE + _WRITERS_SINCE_17 + _IO_17 + _WAL_SYNCS_UNTIL_17
     if major == 16:
         # 16 still counts backends' writes in pg_stat_bgwriter; pg_stat_io adds the bytes read.
         return (
-            _DATABASE + _WRITERS_UNTIL_16 + _IO_17.split("UNION ALL SELECT 'buffers_backend'", maxsplit=1)[0]
+            _DATABASE
+            + _WRITERS_UNTIL_16
+            + _IO_17.split("UNION ALL SELECT 'buffers_backend'", maxsplit=1)[0]
+            + _WAL_SYNCS_UNTIL_17
         )
-    return _DATABASE + _WRITERS_UNTIL_16
+    return _DATABASE + _WRITERS_UNTIL_16 + _WAL_SYNCS_UNTIL_17
 
 
 class PostgresqlProbe:

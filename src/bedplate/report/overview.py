@@ -397,6 +397,7 @@ def _worse(first: Durability, second: Durability) -> Durability:
         basis=first.basis if first.basis == second.basis else "declared",
         reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
         without_waiting=_worse(others[0], others[-1]) if others else None,
+        by_runs=tuple(dict.fromkeys((*first.by_runs, *second.by_runs))),
     )
 
 

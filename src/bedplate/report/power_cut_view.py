@@ -108,6 +108,15 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
             volatile_cache=worst(together.volatile_cache, found.volatile_cache),
             protected_cache=worst(together.protected_cache, found.protected_cache),
         )
+    if declared is not None and declared.by_runs:
+        # The cuts asked about the transactions of their own recordings, not about those of these runs.
+        together = replace(
+            together,
+            volatile_cache=worst(together.volatile_cache, declared.volatile_cache),
+            protected_cache=worst(together.protected_cache, declared.protected_cache),
+            by_runs=declared.by_runs,
+        )
+        reasons |= dict.fromkeys(declared.by_runs)
     return replace(
         together,
         reasons=(*reasons, *dict.fromkeys(refused)),

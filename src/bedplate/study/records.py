@@ -22,6 +22,7 @@ class StudyFacts:
     """`study.json`. `kernel_release` is that of the last start; a declared factor may change it.
 
     `executor` is the one that the study was begun with, and stays with, where its plan says `auto`.
+    So is `defaults`, the version of the table of defaults that its plan is read with.
     """
 
     format_version: int
@@ -33,6 +34,7 @@ class StudyFacts:
     kernel_release: str
     history: tuple[HistoryEntry, ...]
     executor: str = "local"
+    defaults: int = 1
 
 
 @dataclass(frozen=True)

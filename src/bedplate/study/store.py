@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 from bedplate import __version__
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
 from bedplate.study.checksums import write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
@@ -112,6 +113,7 @@ class StudyStore:
                 kernel_release=machine.kernel_release,
                 history=(HistoryEntry(now, "created"),),
                 executor=executor,
+                defaults=DEFAULTS_VERSION,
             ),
         )
         _sync(directory)

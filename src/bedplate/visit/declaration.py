@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engine import lmdb_durability
 from bedplate.engine.lmdb_durability import LmdbFlags
-from bedplate.model.durability import declared
+from bedplate.model.durability import SESSION_SETTINGS, Commits, declared, lowered_by
 from bedplate.model.engines import LMDB
 from bedplate.model.lmdb import BY_TEST, settings_in_force
 from bedplate.model.visit import Comparison, Durability
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
     from bedplate.model.filesystem import FilesystemTraits
     from bedplate.model.levels import Levels, Scalar
-    from bedplate.model.visit import FlushCount
+    from bedplate.model.visit import FlushCount, RunRecord
 
     class _Promises(TypedDict):
         checked_by_fsck: bool
@@ -52,6 +52,43 @@ def declare(
     found = declared(flush_counts, {}, **promises)
     only = "no engine: this holds for what was fsynced, and for nothing that was only written"
     return replace(found, reasons=(*found.reasons, only))
+
+
+def after_run(
+    durability: Durability | None,
+    run: RunRecord,
+    flush_counts: tuple[FlushCount, ...],
+    server_settings: Mapping[str, str],
+) -> Durability | None:
+    """The class of a visit after one of its runs, whose script and sessions may promise less than the server."""
+    if durability is None or not any(name.startswith("session_") for name in run.facts):
+        return durability
+    facts = run.facts
+    transactions = facts.get("writing_transactions")
+    commits = Commits(
+        run=run.spec.name,
+        clients=int(facts.get("clients") or 1),
+        transactions=None if transactions is None else int(transactions),
+        flushes=_grown(run, "device.flushes", "journal_device.flushes"),
+        wal_syncs=None if "wal_syncs" not in facts else float(facts["wal_syncs"]),
+        settings={
+            name: str(facts[f"session_{name}"]) for name in SESSION_SETTINGS if f"session_{name}" in facts
+        },
+        roles=str(facts.get("role_settings") or ""),
+        unlogged=str(facts.get("unlogged_tables_written") or ""),
+        sets_asynchronous=bool(facts.get("script_sets_synchronous_commit_off")),
+    )
+    return lowered_by(durability, commits, flush_counts, server_settings)
+
+
+def _grown(run: RunRecord, name: str, *also: str) -> float | None:
+    """How much a counter grew over the measured window, with those of `also` that there are."""
+    if run.before is None or run.after is None:
+        return None
+    before, after = run.before.values, run.after.values
+    if name not in before or name not in after:
+        return None
+    return sum(after[each] - before[each] for each in (name, *also) if each in before and each in after)
 
 
 def lmdb_settings(asked: Levels) -> list[Comparison]:

@@ -39,7 +39,7 @@ from bedplate.probe.kernel import (
     ProcessorProbe,
 )
 from bedplate.units import MIB
-from bedplate.visit.declaration import declare, lmdb_settings
+from bedplate.visit.declaration import after_run, declare, lmdb_settings
 from bedplate.visit.footing import device_troubles, filesystem_troubles
 from bedplate.visit.power_bench import VisitPowerBench
 from bedplate.visit.preflight import has_memory_of_a_guest
@@ -93,6 +93,7 @@ class Stand:
         self._mount_point = self._place / "mount"
         self._data_directory = self._mount_point / "data"
         self._journal: AttachedDevice | None = None
+        self._server_settings: Mapping[str, str] = {}
         self._mounted: MountEntry | None = None
         self._devices: list[AttachedDevice] = []
 
@@ -354,6 +355,7 @@ class Stand:
                 findings=self._findings,
             )
             cluster, settings = started.cluster, started.settings
+            self._server_settings = settings
         if request.cell.build.engine == LMDB:
             self._findings.comparisons += lmdb_settings(request.cell.cluster.settings)
         self._findings.durability = declare(
@@ -450,6 +452,9 @@ class Stand:
             if loads and record.outcome is not Outcome.COMPLETED:
                 without_load = f"the run before it that loads ({spec.name}) did not complete"
             codec.write(directory / "record.json", record)
+            self._findings.durability = after_run(
+                self._findings.durability, record, self._findings.flush_counts, self._server_settings
+            )
             self._findings.run_problems += [f"{spec.name}: {reason}" for reason in record.reasons]
 
     def _run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:

@@ -19,6 +19,7 @@ from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.probe.sampler import Sampler, read_all
+from bedplate.workload.commits import commit_facts, unlogged_writes
 from bedplate.workload.pgbench_process import PgbenchProcess, SecondSeen
 from bedplate.workload.protocol import Driver
 from bedplate.workload.server_loss import why_the_server_is_gone
@@ -150,6 +151,7 @@ class _Measurement:
         self._watching_pids.append(session.pid)
         session.execute("CHECKPOINT")
         probes = self._probes(session)
+        unlogged_before = unlogged_writes(session)
         sampler = Sampler(probes, self._directory / "course.jsonl", on_sample=self._watch_reads)
         sampler.start()
         try:
@@ -166,6 +168,17 @@ class _Measurement:
         self._facts["database_bytes"] = int(session.value("SELECT pg_database_size(current_database())"))
         self._facts["wal_bytes_on_disk"] = int(
             session.value("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()")
+        )
+
+        assert self._before is not None  # noqa: S101 -- read above
+        assert self._after is not None  # noqa: S101
+        self._facts |= commit_facts(
+            self._rig,
+            before=self._before,
+            after=self._after,
+            clients=self._settings.clients,
+            script_text=self._spec.levels.text("script_text"),
+            unlogged_before=unlogged_before,
         )
 
     def record(self) -> RunRecord:

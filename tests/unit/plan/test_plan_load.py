@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bedplate.model.cell import ClusterLevels, FilesystemLevels, Throttle
 from bedplate.model.codec import dumps, loads
 from bedplate.model.levels import Levels
-from bedplate.model.plan import Plan
+from bedplate.model.plan import DEFAULTS_VERSION, Plan
 from bedplate.plan.load import load_plan
 from bedplate.plan.words import mount_option
 
@@ -95,7 +95,23 @@ def test_each_level_of_a_run_is_a_run_with_its_level_in_the_name(load_text: Load
         "read-only-clients-10-rate-500",
     ] == [run.name for run in runs]
     assert [None, 500.0, None, 500.0] == [run.levels.number("rate_tps") for run in runs]
-    assert [1, 1, 2, 2] == [run.levels.integer("jobs") for run in runs]
+    assert [1, 1, 10, 10] == [run.levels.integer("jobs") for run in runs]
+
+
+def test_a_study_of_before_keeps_two_threads_where_its_plan_is_silent(
+    load_text: LoadText, edited: Edited, tmp_path: Path
+) -> None:
+    silent, asked = (edited(line, "workload.run") for line in ("clients = 8", "clients = 8\njobs = 4"))
+    threads = {
+        version: [
+            run.levels.integer("jobs")
+            for text in (silent, asked)
+            for run in load_plan(text, source="plan", directory=tmp_path, defaults=version).workloads[0].runs
+        ]
+        for version in (1, DEFAULTS_VERSION)
+    }
+    assert {1: [2, 4], 2: [8, 4]} == threads
+    assert load_text(silent) == load_plan(silent, source="plan", directory=tmp_path)
 
 
 def test_until_steady_keeps_its_limit(load_text: LoadText, edited: Edited) -> None:

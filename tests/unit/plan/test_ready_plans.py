@@ -12,7 +12,7 @@ import pytest
 
 from bedplate.model.codec import dumps, loads
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Expansion, Plan
+from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan
 from bedplate.plan.document import TABLES
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
@@ -37,9 +37,11 @@ VONDRA = {
 }
 
 
-def read(name: str) -> Plan:
+def read(name: str, defaults: int = DEFAULTS_VERSION) -> Plan:
     path = ROOT / "plans" / f"{name}.toml"
-    return load_plan(path.read_text(encoding="utf-8"), source=str(path), directory=path.parent)
+    return load_plan(
+        path.read_text(encoding="utf-8"), source=str(path), directory=path.parent, defaults=defaults
+    )
 
 
 def _types(expansion: Expansion) -> Counter[str]:
@@ -147,7 +149,11 @@ def test_identities_of_the_quick_plan_have_not_moved(machine: MakeMachine) -> No
     found = {
         "cells": [planned.cell.id for planned in expansion.cells],
         "datasets": sorted({load.dataset.id for planned in expansion.cells for load in planned.loads}),
-        "runs": [run.id for run in expansion.cells[0].loads[0].runs],
+        # A study that was begun with the first defaults goes on with the same runs.
+        "runs_by_the_defaults_of": {
+            str(version): [run.id for run in read("quick", version).workloads[0].runs]
+            for version in range(1, DEFAULTS_VERSION + 1)
+        },
         "canary": expansion.canary.cell.id if expansion.canary else None,
     }
     assert json.loads(GOLDEN.read_text(encoding="utf-8")) == found

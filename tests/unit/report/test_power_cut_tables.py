@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -161,6 +162,20 @@ def test_commits_that_do_not_wait_keep_what_was_declared_of_them(found: Overview
     made = durability_by_cuts(declared, cell_of(found, "ext4 barrier").cuts)
     assert made is not None
     assert (made.basis, made.without_waiting) == ("measured", others)
+
+
+def test_a_run_that_did_not_wait_lowers_what_cuts_of_other_transactions_measured(found: Overview) -> None:
+    cuts = cell_of(found, "ext4 barrier").cuts
+    reason = "run own: 72 flushes of the device for 42410 transactions that wrote"
+    refused = Durability("unknown", "unknown", "declared", (reason,), by_runs=(reason,))
+    made = durability_by_cuts(refused, cuts)
+    assert made is not None
+    assert ("unknown", "unknown", (reason,)) == (made.volatile_cache, made.protected_cache, made.by_runs)
+    assert reason in made.reasons
+    # What was only declared of the same cell is replaced by what was measured.
+    declared = durability_by_cuts(replace(refused, by_runs=()), cuts)
+    assert declared is not None
+    assert declared.volatile_cache != "unknown"
 
 
 def test_recordings_of_one_cell_together_are_the_worst_of_them(found: Overview) -> None:

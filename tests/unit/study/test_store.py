@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from bedplate.model.cell import (
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import (
+    DEFAULTS_VERSION,
     Canary,
     EngineSetup,
     Expansion,
@@ -127,6 +129,16 @@ def test_a_new_study_has_everything_due_and_says_who_made_it(tmp_path: Path) -> 
         assert ["created"] == [entry.what for entry in store.facts.history]
         assert PLAN.digest == store.facts.plan_digest
         assert "select 1" == (store.layout.plan_files / "own.sql").read_text()
+
+
+def test_a_study_says_which_defaults_its_plan_is_read_with(tmp_path: Path) -> None:
+    with create(tmp_path / "s") as store:
+        assert DEFAULTS_VERSION == store.facts.defaults
+        older = json.loads(store.layout.facts.read_text())
+        del older["defaults"]
+        store.layout.facts.write_text(json.dumps(older))
+        # What was begun before there were versions was read with the first.
+        assert 1 == store.facts.defaults
 
 
 def test_a_finished_visit_is_due_no_more_in_the_next_start_either(tmp_path: Path) -> None:
