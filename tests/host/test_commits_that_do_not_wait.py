@@ -93,6 +93,7 @@ def test_commits_that_do_not_wait_lower_the_class_with_the_numbers(
 ) -> None:
     text, expected = ASYNCHRONOUS[name]
     record = bench.live(bench.request(runs=_runs(make_run, **{name: {"script_text": text, "clients": 2}})))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
     (reason,) = record.durability.by_runs
     assert (expected, expected) == (record.durability.volatile_cache, record.durability.protected_cache)
     assert f"run {name}: " in reason
@@ -110,6 +111,7 @@ def test_what_a_script_sets_for_its_role_or_makes_of_its_tables_is_read_back(
     role = {"script_text": "ALTER ROLE CURRENT_USER SET synchronous_commit = off;\n" + _UPDATE, "clients": 1}
     later = _runs(make_run, unlogged=unlogged, role=role, later={"script": "simple-update"})
     record = bench.live(bench.request(runs=(*before, *later)))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
     unlogged_reason, role_reason, later_reason = record.durability.by_runs
     assert (UNSAFE, UNSAFE) == (record.durability.volatile_cache, record.durability.protected_cache)
     assert "public.numbers" in unlogged_reason

@@ -82,13 +82,14 @@ class Deltas:
 
 @dataclass(frozen=True)
 class Divisors:
-    """What counters are divided by: transactions of the log, the clients' CPU and threads."""
+    """What counters are divided by: transactions of the log, the clients' CPU, threads and how often these slept."""
 
     transactions: int | None
     duration_s: float
     client_cpu_s: float | None
     client_threads: int
     block_size_bytes: int | None
+    client_sleeps: float | None = None
 
 
 def counter_figures(deltas: Deltas, divisors: Divisors) -> Iterator[Figure]:
@@ -315,6 +316,11 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
         cpu_s = divisors.client_cpu_s if divisors.client_cpu_s is not None else deltas.growth("client.cpu_s")
         return _divide(cpu_s, divisors.duration_s * divisors.client_threads, "no time passed")
 
+    def sleeps() -> float:
+        if divisors.client_sleeps is None:
+            raise Absent("how often the client's threads slept was not counted")
+        return _per_transaction(divisors.client_sleeps, divisors)
+
     def busy_share() -> float:
         return _divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), "no time passed")
 
@@ -323,6 +329,7 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
             deltas.growth("server.cpu_s") * 1000, divisors
         ),
         "client_cpu_share": client_share,
+        "client_sleeps_per_transaction": sleeps,
         "watching_cpu_share": lambda: _per_second(deltas.growth("watching.cpu_s"), deltas),
         "machine_cpu_share": busy_share,
         "others_cpu_share": lambda: others_cpu_share(deltas),

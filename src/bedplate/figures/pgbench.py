@@ -229,6 +229,7 @@ class _Measured:
             client_cpu_s=number(self.inputs.record, "measure_client_cpu_s"),
             client_threads=self._threads,
             block_size_bytes=self._block_size_bytes,
+            client_sleeps=number(self.inputs.record, "measure_client_sleeps"),
         )
 
     @cached_property

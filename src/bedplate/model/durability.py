@@ -160,6 +160,19 @@ def _told_otherwise(commits: Commits, server_settings: Mapping[str, str]) -> Ite
         yield UNSAFE, UNSAFE, words
 
 
+def worse(first: Durability, second: Durability) -> Durability:
+    """Where visits disagree, the cell promises only what all of them do."""
+    others = [found.without_waiting for found in (first, second) if found.without_waiting is not None]
+    return Durability(
+        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
+        protected_cache=worst(first.protected_cache, second.protected_cache),
+        basis=first.basis if first.basis == second.basis else "declared",
+        reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
+        without_waiting=worse(others[0], others[-1]) if others else None,
+        by_runs=tuple(dict.fromkeys((*first.by_runs, *second.by_runs))),
+    )
+
+
 def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> str | None:
     transactions, clients = commits.transactions, commits.clients
     if not transactions:

@@ -192,6 +192,13 @@ _SERVER = (
     Metric("wal_full_page_images", "1", _COUNT, _NEITHER, "full page images in the WAL"),
     Metric("server_cpu_ms_per_transaction", "ms", _RATIO, _LOWER, "CPU of the server / transactions"),
     Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)"),
+    Metric(
+        "client_sleeps_per_transaction",
+        "1",
+        _RATIO,
+        _NEITHER,
+        "times that a thread of the client waited for an answer / transactions: 1 where each answer wakes its thread",
+    ),
     Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time"),
     Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time"),
     Metric(

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import worst
+from bedplate.model.durability import worse
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.raw import FIO
@@ -16,6 +16,7 @@ from bedplate.report.counted_share import counted_share
 from bedplate.report.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
+from bedplate.report.modes import marked_by_mode
 from bedplate.report.parts import WHOLE, part_figures, whole_figures
 from bedplate.report.power_cut_view import CutRun, cut_runs, durability_by_cuts
 from bedplate.report.tpch_view import TpchView, score_reasons, score_summaries, tpch_views, with_composites
@@ -254,7 +255,7 @@ def overview(directory: Path) -> Overview:
 def overview_of(study: Study) -> Overview:
     """Summarise a study that was read."""
     specs = _specs(study)
-    measurements = tuple(with_composites(tuple(_measurements(study)), specs))
+    measurements = tuple(with_composites(marked_by_mode(tuple(_measurements(study))), specs))
     plain = [m for m in measurements if not m.canary]
     runs = tuple(dict.fromkeys((m.dataset, m.run) for m in plain))
     records = [visit.record for visit in study.visits]
@@ -335,7 +336,7 @@ def _cells(
     for record in plain:
         if record.durability is not None:
             before = promises.get(record.key.cell)
-            promises[record.key.cell] = _worse(before, record.durability) if before else record.durability
+            promises[record.key.cell] = worse(before, record.durability) if before else record.durability
     cuts = cut_runs(study.visits)
     cells = {
         cell_id: CellFacts(
@@ -386,19 +387,6 @@ def _differences(records: Sequence[VisitRecord]) -> tuple[str, ...]:
 
 def _provenance(record: VisitRecord) -> Mapping[str, str]:
     return {"executor": record.executor, **record.provenance}
-
-
-def _worse(first: Durability, second: Durability) -> Durability:
-    """Where visits disagree, the cell promises only what all of them do."""
-    others = [found.without_waiting for found in (first, second) if found.without_waiting is not None]
-    return Durability(
-        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
-        protected_cache=worst(first.protected_cache, second.protected_cache),
-        basis=first.basis if first.basis == second.basis else "declared",
-        reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
-        without_waiting=_worse(others[0], others[-1]) if others else None,
-        by_runs=tuple(dict.fromkeys((*first.by_runs, *second.by_runs))),
-    )
 
 
 def _measurements(study: Study) -> Iterator[Measurement]:

@@ -241,6 +241,7 @@ class _Measurement:
             if until_steady:
                 self._facts["warmup_ended"] = "steady" if stopped else "limit"
             self._facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
+            self._facts[f"{phase}_client_sleeps"] = ended.sleeps
             self._facts[f"{phase}_pgbench_status"] = ended.status
             if ended.problem is not None:
                 raise BedplateError(ended.problem, *why_the_server_is_gone(self._rig))

@@ -39,11 +39,15 @@ class SecondSeen:
 
 @dataclass(frozen=True)
 class PgbenchEnded:
-    """How pgbench ended; `problem` is None when all is well."""
+    """How pgbench ended; `problem` is None when all is well.
+
+    `sleeps` counts how often its threads had nothing to do and waited (voluntary context switches, getrusage(2)).
+    """
 
     status: int
     client_cpu_s: float
     problem: str | None
+    sleeps: int = 0
 
 
 class PgbenchProcess:
@@ -68,6 +72,7 @@ class PgbenchProcess:
         self._pgbench: subprocess.Popen[bytes] | None = None
         self._reader: subprocess.Popen[bytes] | None = None
         self._client_cpu_s = 0.0
+        self._sleeps = 0
 
     @property
     def pid(self) -> int:
@@ -174,7 +179,7 @@ class PgbenchProcess:
         problem = None
         if status != 0:
             problem = f"pgbench ended with status {status}: {self._pgbench_said()}"
-        return PgbenchEnded(status, self._client_cpu_s, problem)
+        return PgbenchEnded(status, self._client_cpu_s, problem, self._sleeps)
 
     def abandon(self) -> None:
         """Kill and reap whatever still runs; harmless after `finish`."""
@@ -192,6 +197,7 @@ class PgbenchProcess:
         _, status, usage = os.wait4(pgbench.pid, 0)
         pgbench.returncode = os.waitstatus_to_exitcode(status)
         self._client_cpu_s = usage.ru_utime + usage.ru_stime
+        self._sleeps = usage.ru_nvcsw
 
     @staticmethod
     def _tell_reader_to_end(reader: subprocess.Popen[bytes]) -> None:
