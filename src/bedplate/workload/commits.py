@@ -89,7 +89,7 @@ def _wait_for_the_last(session: Session) -> None:
     deadline = time.monotonic() + _GONE_LIMIT_S
     asked = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'"
     while int(session.value(asked)) and time.monotonic() < deadline:
-        time.sleep(0.02)
+        session.execute("SELECT pg_sleep(0.02)")
 
 
 def _writing(session: Session, rig: Rig, before: Sample, after: Sample, clients: int) -> Mapping[str, Scalar]:
