@@ -33,7 +33,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, ScratchDevice, VisitRecord, VisitRequest
 from bedplate.units import MIB
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 # Runs in the guest: a group of its own with a limit each, and what the limits hold.
 LIMITS = """

@@ -21,7 +21,7 @@ from bedplate.model.filesystem import TRAITS
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 # Runs in the guest; what it prints is not for the executor, so it goes to a file.
 SCRIPT = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.guest_lab import guest_lab
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 HERE = Path(__file__).resolve().parent
 # Runs in the guest in the place of a visit.

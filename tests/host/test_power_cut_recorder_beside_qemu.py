@@ -19,7 +19,7 @@ from bedplate.host.recorder import RecorderSizes
 from bedplate.units import MIB
 from bedplate.workload.power_cut.log import FLUSH, Log, read_log
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 SECTOR = 512
 SIZES = RecorderSizes(disk_bytes=16 * MIB, log_limit_bytes=64 * MIB)

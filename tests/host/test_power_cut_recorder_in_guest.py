@@ -15,7 +15,7 @@ from tests.recorder_lab import recorder_driver
 from bedplate.host.recorder import DRIVER
 from bedplate.units import MIB
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 # Runs in the guest in the place of a visit.
 SCRIPT = """

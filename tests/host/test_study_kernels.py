@@ -8,7 +8,7 @@ import os
 import pytest
 from tests.study_lab import Lab
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
 RUNNING = os.uname().release
 KERNELS = ("[canary]", f'[machine]\nkernel = {{ vary = ["99.9", "{RUNNING}"] }}\n[canary]')

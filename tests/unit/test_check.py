@@ -123,6 +123,7 @@ def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
         "imports": "passed",
         "unit, golden and meta tests": "passed",
         "host tests": "skipped",
+        "guest and fleet tests": "skipped",
         "browser tests": "passed",
         "office tests": "passed",
     }
@@ -150,7 +151,8 @@ def test_host_tests_without_root_are_skipped_visibly(bench: Bench) -> None:
         "skipped: they make loop devices, mount and start servers, which needs root: sudo ./check"
         in ended.stdout
     )
-    assert _table(ended.stdout)["host tests"] == ("skipped", "needs root: sudo ./check")
+    for step in ("host tests", "guest and fleet tests"):
+        assert _table(ended.stdout)[step] == ("skipped", "needs root: sudo ./check")
     assert "-m host" not in ended.stdout
 
 
@@ -167,7 +169,8 @@ def test_root_runs_the_host_tests(bench: Bench) -> None:
     _give_host_tools(bench)
     ended = bench.check()
     assert _table(ended.stdout)["host tests"] == ("passed", "")
-    assert "--durations=10 -m host" in ended.stdout
+    assert "--durations=10 -m host and not elsewhere tests/host" in ended.stdout
+    assert "--durations=10 -m host and elsewhere tests/host" in ended.stdout
     assert ended.returncode == 0
 
 
@@ -181,7 +184,8 @@ def test_the_host_tests_run_beside_the_others_and_are_told_after_them(bench: Ben
     python.write_text(
         f"""#!/bin/sh
 case "$*" in
-    *"-m host"*) echo host >{begun}; echo "the host tests" ;;
+    *"host and not elsewhere"*) echo host >{begun}; echo "the host tests" ;;
+    *"host and elsewhere"*) echo "the guests" ;;
     *"not host"*) cat {begun}; echo "the unit tests" ;;
     *) echo "the others" ;;
 esac
@@ -192,6 +196,7 @@ esac
     assert ended.returncode == 0
     assert ended.stdout.index("the unit tests") < ended.stdout.rindex("the others")
     assert ended.stdout.rindex("the others") < ended.stdout.index("the host tests")
+    assert ended.stdout.index("the host tests") < ended.stdout.index("the guests")
     assert _table(ended.stdout)["host tests"] == ("passed", "")
 
 
@@ -216,7 +221,7 @@ def test_an_interrupted_check_waits_until_the_host_tests_have_given_back(bench: 
     python.write_text(
         f"""#!{sys.executable}
 import signal, sys, threading
-if "-m host" in " ".join(sys.argv):
+if "host and not elsewhere" in sys.argv:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         open({str(begun)!r}, "w").close()
@@ -411,3 +416,11 @@ def test_a_session_ends_in_order_when_the_time_is_over(repository: Path, tmp_pat
     assert ended.returncode == 1
     assert "the time limit of ./check is over" in ended.stdout
     assert "given back" in ended.stdout
+
+
+def test_no_test_lies_where_no_step_looks(repository: Path) -> None:
+    looked_at = {"unit", "meta", "host", "browser", "office"}
+    text = (repository / "check").read_text(encoding="utf-8")
+    assert [] == [folder for folder in looked_at if f"tests/{folder}" not in text]
+    tests = [path.relative_to(repository / "tests") for path in (repository / "tests").rglob("test_*.py")]
+    assert set() == {path.parts[0] for path in tests} - looked_at
