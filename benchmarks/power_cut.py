@@ -4,7 +4,7 @@ Whole visits of power cuts, as a study has them, one after the other: the record
 oracle. A point's stages are those of its record; the rest is building the image, taking it down, and waiting for a
 processor. Memory is the most that stood on the tmpfs at the end of any point: the log, and the images of all workers.
 
-    benchmarks/run power_cut [--points 200] [--duration 4] [--engines postgresql,lmdb] [--filesystems ext4,xfs,btrfs]
+    benchmarks/run power_cut [--points 160] [--duration 20] [--engines postgresql,lmdb] [--filesystems ext4,xfs,btrfs]
 
 The aim, on two idle cores and ext4: 100 points a minute of PostgreSQL, 400 of LMDB.
 """
@@ -43,7 +43,10 @@ from bedplate.model.cell import (
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     DEFAULT_PROFILES,
+    DURATION_S,
     ENGINE,
+    IMAGE_BYTES,
+    POINTS_DEFAULT,
     POINTS_FILE,
     RECORDING_FILE,
     WORKLOAD,
@@ -66,7 +69,6 @@ from machine import print_machine
 REPOSITORY = Path(__file__).resolve().parent.parent
 AIMS = {"postgresql": 100, "lmdb": 400}
 STAGES = ("mount_s", "fsck_s", "engine_start_s", "oracle_s")
-IMAGE_BYTES = 512 * MIB
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class Replayed:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--duration", type=float, default=4.0, help="seconds that are recorded")
+    parser.add_argument("--points", type=int, default=POINTS_DEFAULT)
+    parser.add_argument("--duration", type=float, default=DURATION_S, help="seconds that are recorded")
     parser.add_argument("--engines", default=",".join(AIMS))
     parser.add_argument("--filesystems", default="ext4,xfs,btrfs")
     given = parser.parse_args()

@@ -34,6 +34,9 @@ static const char USAGE[] =
     "  --preallocation HOW  none (default), ftruncate, fallocate, written\n"
     "  --map-bytes N        size of the map (128 MiB)\n"
     "  --pressure-ms N      ask the kernel every N milliseconds to write what is dirty (0: never)\n"
+    "  --log FILE           grows as the device is written to: the file by which --log-bytes are dealt out\n"
+    "  --log-bytes N        how much it may grow in all, in equal parts by the second; then wait for the next\n"
+    "  --log-most N         how large it may become, if that leaves less\n"
     "  --seed N             of the random numbers (1)\n"
     "\n"
     "The directory has to be there, for write without an environment in it.\n"
@@ -44,7 +47,7 @@ static const char USAGE[] =
 
 enum name {
     DIRECTORY, MARK, CLIENTS, ACCOUNTS, VALUE_SIZE, DURATION, SYNC, WRITEMAP, NO_READAHEAD, PREALLOCATION, MAP_SIZE,
-    PRESSURE, SEED, HELP,
+    PRESSURE, LOG, LOG_BYTES, LOG_MOST, SEED, HELP,
 };
 
 static const struct option NAMES[] = {
@@ -60,6 +63,9 @@ static const struct option NAMES[] = {
     [PREALLOCATION] = {"preallocation", required_argument, NULL, PREALLOCATION},
     [MAP_SIZE] = {"map-bytes", required_argument, NULL, MAP_SIZE},
     [PRESSURE] = {"pressure-ms", required_argument, NULL, PRESSURE},
+    [LOG] = {"log", required_argument, NULL, LOG},
+    [LOG_BYTES] = {"log-bytes", required_argument, NULL, LOG_BYTES},
+    [LOG_MOST] = {"log-most", required_argument, NULL, LOG_MOST},
     [SEED] = {"seed", required_argument, NULL, SEED},
     [HELP] = {"help", no_argument, NULL, HELP},
     [HELP + 1] = {NULL, 0, NULL, 0},
@@ -81,6 +87,9 @@ static void take(struct options *options, int name, const char *text)
     case PREALLOCATION: options->preallocation = (enum preallocation)word(called, text, PREALLOCATION_WORDS); break;
     case MAP_SIZE: options->map_bytes = number(called, text, 1, BYTES_MAX); break;
     case PRESSURE: options->pressure_ms = number(called, text, 0, COUNT_MAX); break;
+    case LOG: options->log = text; break;
+    case LOG_BYTES: options->log_bytes = number(called, text, 0, BYTES_MAX); break;
+    case LOG_MOST: options->log_most = number(called, text, 0, BYTES_MAX); break;
     case SEED: options->seed = number(called, text, 0, UINT64_MAX); break;
     case HELP: fputs(USAGE, stdout); exit(0);
     }

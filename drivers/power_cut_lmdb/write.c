@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -188,6 +189,34 @@ static void *press(void *unused)
     }
 }
 
+static uint64_t size_of(const char *path)
+{
+    struct stat found;
+    demand(stat(path, &found) == 0 ? 0 : errno, "look at the log");
+    return (uint64_t)found.st_size;
+}
+
+/* Full speed until this second's part of the log is used up, then a rest until the next (../power_cut/pressure.py). */
+static void keep_pace(const struct options *options, uint64_t first_bytes, uint64_t end_ns)
+{
+    if (options->log == NULL)
+        return;
+    uint64_t left = options->log_most > first_bytes ? options->log_most - first_bytes : 0;
+    uint64_t room = options->log_bytes < left ? options->log_bytes : left;
+    for (;;) {
+        uint64_t second = (clock_ns() - writer.begun_ns) / SECOND_NS + 1;
+        uint64_t next_ns = writer.begun_ns + second * SECOND_NS;
+        if (size_of(options->log) - first_bytes < room / options->duration_s * second)
+            return;
+        if (stop_signal != 0 || next_ns >= end_ns)
+            next_ns = end_ns;
+        /* A signal ends the rest. */
+        struct timespec next = {(time_t)(next_ns / SECOND_NS), (long)(next_ns % SECOND_NS)};
+        if (stop_signal != 0 || clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL) != 0 || next_ns == end_ns)
+            return;
+    }
+}
+
 int write_transactions(const struct options *options)
 {
     struct sigaction stop = {.sa_handler = ask_to_stop, .sa_flags = SA_RESTART};
@@ -207,8 +236,11 @@ int write_transactions(const struct options *options)
     write_mark("begin\n", 6);
     writer.begun_ns = clock_ns();
     uint64_t end_ns = writer.begun_ns + options->duration_s * SECOND_NS;
-    for (uint64_t number = 0; stop_signal == 0 && clock_ns() < end_ns; number++)
+    uint64_t first_bytes = options->log == NULL ? 0 : size_of(options->log);
+    for (uint64_t number = 0; stop_signal == 0 && clock_ns() < end_ns; number++) {
         commit_one(options, (uint32_t)(number % options->clients), number / options->clients + 1);
+        keep_pace(options, first_bytes, end_ns);
+    }
     write_mark("end\n", 4);
     say(NULL, 0, NULL);
     /* No closing of the environment: nothing more is written than the run itself did. */

@@ -387,12 +387,12 @@ def notes(first: int, last: int, account: str) -> str:
 @pytest.mark.parametrize("whole", ["whole", "unchecked"])
 def test_an_older_root_of_an_index_is_silent_corruption(database: Database, whole: str) -> None:
     path = database.path_of("note_account", whole)
-    target = database.after(notes(61, 2000, "1000 + 10 * g"), whole=whole)
+    target = database.after(notes(61, 2000, "1000 + 9 * g"), whole=whole)
     before = (target / path).read_bytes()
     # The meta page: a header of 24 bytes, magic, version, the root's number, its level.
     root, level = (int.from_bytes(before[at : at + 4], "little") for at in (32, 36))
     assert level == 1
-    database.work_on(target, notes(2001, 4000, "1000 + 10 * (g - 1940) + 5"))
+    database.work_on(target, notes(2001, 4000, "1000 + 9 * (g - 1940) + 4"))
     after = (target / path).read_bytes()
     assert root == int.from_bytes(after[32:36], "little")
     older = before[root * PAGE :][:PAGE]

@@ -30,6 +30,7 @@ from bedplate.model.power_cut import (
     LOG_FILE,
     POINTS_FILE,
     RECORDING_FILE,
+    SMALL_LOG_BYTES,
     PointOutcome,
     PointRecord,
     Profile,
@@ -133,7 +134,13 @@ def test_ext4_with_barriers_loses_nothing(bench: Bench, drivers: dict[str, str])
     assert cut.facts.acknowledged > 0
     assert cut.facts.flushes >= cut.facts.acknowledged / 2
     assert cut.facts.bound_ms is None
-    assert not (cut.directory / LOG_FILE).exists()
+    # Others wrote to it too, in its last part, and whoever on this machine called sync(2) was counted.
+    assert cut.facts.pressure_from is not None
+    assert cut.facts.measured_from < cut.facts.pressure_from < cut.facts.measured_from + cut.facts.entries
+    assert cut.facts.foreign_syncs is not None
+    assert "pressure" not in cut.facts.facts
+    # A good run's log is small, and kept to be looked at.
+    assert (cut.directory / LOG_FILE).stat().st_size <= SMALL_LOG_BYTES
     assert [] == bench.left_behind()
 
 
@@ -256,19 +263,21 @@ def in_little_memory(bench: Bench, monkeypatch: pytest.MonkeyPatch, size: str) -
     monkeypatch.setattr(sys, "executable", str(program))
 
 
-def long_lmdb(bench: Bench, drivers: dict[str, str]) -> VisitRequest:
+def long_lmdb(bench: Bench, drivers: dict[str, str], *, duration_s: int) -> VisitRequest:
     asked = request(bench, drivers, engine="lmdb", settings={"sync": "full"}, points=8)
-    levels = Levels({**asked.dataset.levels, "duration_s": 60})
+    levels = Levels({**asked.dataset.levels, "duration_s": duration_s})
     return replace(asked, dataset=replace(asked.dataset, levels=levels))
 
 
-def test_a_log_without_room_makes_a_shorter_recording(
+def test_a_log_with_little_room_is_dealt_out_over_the_whole_recording(
     bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Full speed fills these 100 MB in a second."""
     in_little_memory(bench, monkeypatch, "400m")
-    cut = Cut(bench, long_lmdb(bench, drivers))
-    assert cut.facts.facts["ended_early"] == "the log was nearly full"
-    assert 0 < cut.facts.seconds < 30
+    cut = Cut(bench, long_lmdb(bench, drivers, duration_s=6))
+    assert "ended_early" not in cut.facts.facts
+    assert cut.facts.seconds >= 6
+    assert 0 < cut.facts.write_bytes < 100 * MIB
     assert cut.facts.acknowledged > 0
     assert [PointOutcome.OK] * 8 == [record.outcome for record in (*cut.of(), *cut.of(ordered=True))]
 
@@ -278,7 +287,7 @@ def test_images_without_room_are_an_error_and_no_verdict(
     bench: Bench, drivers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_little_memory(bench, monkeypatch, "150m")
-    bench.live(long_lmdb(bench, drivers))
+    bench.live(long_lmdb(bench, drivers, duration_s=6))
     (directory,) = (bench.directory / "runs").iterdir()
     record = codec.read(RunRecord, directory / "record.json")
     assert record.outcome is Outcome.FAILED

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bedplate.model.levels import Scalar
+from bedplate.units import GIB, MIB
 
 WORKLOAD = "power_cut"
 
 # Files in the run's folder: one JSON object per line and point; the facts of the recording; the log itself, packed
-# (xz), which is kept where a point failed that is no control.
+# (xz), which is kept where a point failed that is no control, and of a good run as `keep_logs` says.
 POINTS_FILE = "points.jsonl"
 RECORDING_FILE = "recording.json"
 LOG_FILE = "log.xz"
@@ -28,6 +29,19 @@ ENGINE = "engine"
 RAM_JOURNAL = "ram_journal"
 JOURNAL_LOST = "lost"
 JOURNAL_KEPT = "kept"
+
+
+# What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
+# MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
+IMAGE_BYTES = 4 * GIB
+DURATION_S = 20.0
+POINTS_DEFAULT = 160
+
+# Level `keep_logs` of a run: whether the log of a run without a bad cut is kept. `small`: if it packs to this much or less.
+KEEP_SMALL = "small"
+KEEP_ALL = "all"
+KEEP_BAD = "bad"
+SMALL_LOG_BYTES = 32 * MIB
 
 
 class Profile(Enum):
@@ -131,7 +145,9 @@ class RecordingFacts:
 
     `journal_flushes` is None without an external journal. `window_bytes` bounds what a device's cache holds. `bound_ms` and
     `bound_transactions` are what the engine's settings call a bounded loss, None where they promise none at all.
-    `loses_journal`: an external journal stands in memory and is gone after each cut.
+    `loses_journal`: an external journal stands in memory and is gone after each cut. `foreign_syncs` are calls of sync(2) by
+    anybody, each of which committed this file system; None where they were not counted, as in older recordings.
+    `pressure_from` is the entry from which on other files of the file system were written too.
     """
 
     entries: int
@@ -149,4 +165,6 @@ class RecordingFacts:
     loses_journal: bool = False
     bound_ms: float | None = None
     bound_transactions: int | None = None
+    foreign_syncs: int | None = None
+    pressure_from: int | None = None
     facts: Mapping[str, Scalar] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from bedplate.model.tpch import DRAWN, VALIDATION
 from bedplate.plan import settings, values, words
 from bedplate.plan.chosen_cells import Departures, departures
 from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES, LMDB_TESTS
-from bedplate.plan.power_cut_runs import PROFILES, RAM_JOURNALS
+from bedplate.plan.power_cut_runs import KEPT_LOGS, PROFILES, RAM_JOURNALS
 from bedplate.plan.raw_runs import FioRun, fio_jobs
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.words import shown
@@ -109,6 +109,7 @@ CutEngine: TypeAlias = Annotated[str, _within(values.one_of, CUT_ENGINES)]
 CutPoints: TypeAlias = Annotated[int, _within(values.whole_number, 1, 100_000)]
 CutProfiles: TypeAlias = Annotated[tuple[str, ...], _within(values.some_of, PROFILES)]
 RamJournal: TypeAlias = Annotated[str, _within(values.one_of, RAM_JOURNALS)]
+KeptLogs: TypeAlias = Annotated[str, _within(values.one_of, KEPT_LOGS)]
 # Less than a page is no cache; more than this no device has, and the window stands in memory.
 CacheBytes: TypeAlias = Annotated[int, _within(values.size, 4 * KIB, GIB)]
 # In memory, as often as points are worked on at once.

@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.power_cut import ENGINE, JOURNAL_KEPT, JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, Profile
+from bedplate.model.power_cut import (
+    ENGINE,
+    JOURNAL_KEPT,
+    JOURNAL_LOST,
+    KEEP_ALL,
+    KEEP_BAD,
+    KEEP_SMALL,
+    RAM_JOURNAL,
+    WORKLOAD,
+    Profile,
+)
 
 if TYPE_CHECKING:
     from bedplate.plan.workload_tables import PowerCutTable
 
 RUN_NAME = "power-cut"
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
+KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
 PROFILES = tuple(profile.value for profile in Profile)
 
 
@@ -42,13 +53,15 @@ def power_cut_datasets(table: PowerCutTable) -> tuple[Levels, ...]:
 
 def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     """The cuts of one recording; `seed` is the plan's, where the table has none of its own."""
-    levels = Levels(
-        points=table.points,
-        profiles=",".join(table.profiles),
-        cache_bytes=table.cache_bytes,
-        seed=seed if table.seed is None else table.seed,
-    )
-    return RunSpec(RUN_NAME, WORKLOAD, levels)
+    levels: dict[str, Scalar] = {
+        "points": table.points,
+        "profiles": ",".join(table.profiles),
+        "cache_bytes": table.cache_bytes,
+        "seed": seed if table.seed is None else table.seed,
+    }
+    if table.keep_logs != KEEP_SMALL:
+        levels["keep_logs"] = table.keep_logs
+    return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
 
 
 def _without_default(levels: dict[str, Scalar]) -> Levels:

@@ -7,7 +7,16 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
-from bedplate.model.power_cut import DEFAULT_PROFILES, JOURNAL_KEPT, JOURNAL_LOST, Profile
+from bedplate.model.power_cut import (
+    DEFAULT_PROFILES,
+    DURATION_S,
+    IMAGE_BYTES,
+    JOURNAL_KEPT,
+    JOURNAL_LOST,
+    KEEP_SMALL,
+    POINTS_DEFAULT,
+    Profile,
+)
 from bedplate.plan.fields import (
     CacheBytes,
     ChosenCells,
@@ -23,6 +32,7 @@ from bedplate.plan.fields import (
     FileSize,
     FioJobs,
     Flag,
+    KeptLogs,
     LmdbEntries,
     LmdbMap,
     LmdbTests,
@@ -42,7 +52,7 @@ from bedplate.plan.fields import (
     WarmUp,
 )
 from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_misfits
-from bedplate.plan.power_cut_runs import PROFILES
+from bedplate.plan.power_cut_runs import KEPT_LOGS, PROFILES
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.plan.words import joined
@@ -155,7 +165,7 @@ class PowerCutTable(Table):
     type: Literal["power_cut"] = Field(description="power_cut")
     engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
     points: CutPoints = Field(
-        default=200, description="a whole number from 1 to 100000: how often the power is cut"
+        default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
     )
     profiles: CutProfiles = Field(
         default=tuple(profile.value for profile in DEFAULT_PROFILES),
@@ -165,13 +175,20 @@ class PowerCutTable(Table):
         default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
     )
     seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
-    duration: Factor[Duration] = Field(default=(4.0,), description='time that is recorded, such as "4 s"')
+    duration: Factor[Duration] = Field(
+        default=(DURATION_S,), description='time that is recorded, such as "20 s"'
+    )
     clients: Factor[Count] = Field(default=(2,), description="sessions at once")
     image_size: Factor[CutImage] = Field(
-        default=(512 * MIB,), description='size of the recorded disk, such as "512 MB"'
+        default=(IMAGE_BYTES,),
+        description='size of the recorded disk, such as "4 GB"; it is sparse, in memory',
     )
     ram_journal: Factor[RamJournal] = Field(
         default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
+    )
+    keep_logs: KeptLogs = Field(
+        default=KEEP_SMALL,
+        description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
     )
     cells: ChosenCells = Field(
         default=(), description="a list of tables: where it differs from the first cell"

@@ -13,6 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import environment
+from bedplate.host.foreign_syncs import call_counter
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
 from bedplate.host.process import start_time
@@ -38,6 +41,7 @@ from bedplate.units import GIB, MIB
 from bedplate.workload.power_cut.bench import DATA_DIRECTORY
 from bedplate.workload.power_cut.image import rebuild
 from bedplate.workload.power_cut.log import JOURNAL, read_log
+from bedplate.workload.power_cut.pressure import pause_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from bedplate.engine.postgresql.cluster import Holdings
     from bedplate.host.command import Account, Commands
     from bedplate.host.device import AttachedDevice
+    from bedplate.host.foreign_syncs import CallCounter
     from bedplate.host.ledger import Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
     from bedplate.model.power_cut import CutPoint
@@ -57,6 +62,10 @@ _JOURNAL_BYTES = 128 * MIB
 _LOG_BYTES_MOST = 2 * GIB
 # So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
 _SHARE_FOR_CLIENTS = 0.8
+_SHARE_DEALT_OUT = 0.7
+# How often XFS writes its metadata back, in hundredths of a second (Documentation/admin-guide/xfs.rst).
+_XFS_PERIOD = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
+_PERIOD_S_MOST = 60.0
 # Its log, what the disks hold, and the images of the workers afterwards.
 _SHARE_OF_MEMORY = 4
 _SYNC_LIMIT_S = 600.0
@@ -72,6 +81,8 @@ class Stand:
     mark_file: Path
     log: Path
     memory: Path
+    neighbour: Path
+    mounted_s: float
     log_limit_bytes: int
     journal_bytes: int | None
     loses_journal: bool
@@ -79,8 +90,9 @@ class Stand:
     request: VisitRequest
     account: Account
     commands: Commands
-    ledger: Holdings
+    ledger: Ledger
     socket_directory: Path
+    tracefs: Path
     undo: ExitStack
 
     def cluster(self) -> Cluster:
@@ -111,6 +123,24 @@ class Stand:
         """This file system only."""
         argv = ["sync", "--file-system", str(self.data_directory)]
         self.commands.run(argv, timeout_s=_SYNC_LIMIT_S)
+
+    def log_for_clients_bytes(self) -> int:
+        """Below the size at which they are told to end."""
+        return int(_SHARE_DEALT_OUT * self.log_limit_bytes)
+
+    def await_own_writeback(self, duration_s: float) -> None:
+        """XFS pushes all its metadata to the disk at a fixed time after the mount, and else hardly ever in seconds."""
+        try:
+            period_s = int(_XFS_PERIOD.read_text()) / 100
+        except (OSError, ValueError):
+            return
+        if self.request.cell.filesystem.type == "xfs" and period_s <= _PERIOD_S_MOST:
+            elapsed_s = time.monotonic() - self.mounted_s
+            threading.Event().wait(pause_before(elapsed_s, duration_s, period_s))
+
+    def foreign_syncs(self) -> CallCounter:
+        """Between preparation and end nobody here calls sync(2)."""
+        return call_counter(self.tracefs, ledger=self.ledger, commands=self.commands)
 
     def is_log_nearly_full(self) -> bool:
         """By its file, which no request of the recorder's has to wait for."""
@@ -167,6 +197,7 @@ class VisitPowerBench:
             filesystem.mkfs(levels, disk.path, commands=self.commands, journal_path=journal_path)
             undo.callback(self._unmount, mount_point, journal_path)
             self._mount(disk, mount_point, journal)
+            mounted_s = time.monotonic()
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
             shutil.chown(data_directory, self.account.uid, self.account.gid)
@@ -175,6 +206,8 @@ class VisitPowerBench:
                 recorder.mark,
                 recorder.log,
                 self.memory,
+                mount_point / "neighbour",
+                mounted_s,
                 sizes.log_limit_bytes,
                 sizes.journal_bytes,
                 levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
@@ -184,6 +217,7 @@ class VisitPowerBench:
                 self.commands,
                 self.ledger,
                 self.place / "recorded-socket",
+                self.place / "tracefs",
                 undo,
             )
 

@@ -54,13 +54,20 @@ def refused(text: str) -> str:
 def test_the_defaults_are_those_that_are_promised() -> None:
     (workload,) = plan_of(cuts()).workloads
     assert workload.datasets == (
-        Levels(engine="postgresql", image_bytes=512 * MIB, clients=2, duration_s=4.0, points=200),
+        Levels(engine="postgresql", image_bytes=4096 * MIB, clients=2, duration_s=20.0, points=160),
     )
     (run,) = workload.runs
     assert (run.name, run.workload) == ("power-cut", "power_cut")
     assert run.levels == Levels(
-        points=200, profiles="subset-4k,subset-512,lost,ordered", cache_bytes=8 * MIB, seed=7
+        points=160, profiles="subset-4k,subset-512,lost,ordered", cache_bytes=8 * MIB, seed=7
     )
+
+
+@pytest.mark.parametrize(("asked", "level"), [("all", "all"), ("bad", "bad"), ("small", None)])
+def test_logs_are_kept_as_asked_and_the_default_names_no_level(asked: str, level: str | None) -> None:
+    """A run's name follows from its levels, and older studies have none."""
+    (workload,) = plan_of(cuts(f'keep_logs = "{asked}"')).workloads
+    assert level == workload.runs[0].levels.get("keep_logs")
 
 
 def test_what_is_asked_for_reaches_dataset_and_run() -> None:
@@ -116,6 +123,7 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
         ('profiles = ["torn"]', "list of subset-4k"),
         ('cache_bytes = "1 kB"', "4 KiB to 1 GiB"),
         ('image_size = "64 MB"', "128 MiB to 16 GiB"),
+        ('keep_logs = "some"', "allowed: small, all, bad"),
         ('ram_journal = "perhaps"', "allowed: lost, kept"),
         ("cells = []", "a list of tables"),
         ("cells = [1]", "a list of tables"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.engine.postgresql.cluster import Cluster
+    from bedplate.host.foreign_syncs import CallCounter
     from bedplate.model.cell import Cell
     from bedplate.model.power_cut import PointRecord
 
@@ -68,10 +69,12 @@ class ReplayJob:
 class RecordedStand(Protocol):
     """A file system of the cell on devices that log, empty at first, with room for the engine's files.
 
-    `log` is whole once `seal` has returned. `memory` is a folder on tmpfs, for what must not be logged.
+    `log` is whole once `seal` has returned. `memory` is a folder on tmpfs, for what must not be logged. `neighbour` is a folder
+    beside the engine's on the recorded file system, not yet made.
     """
 
     data_directory: Path
+    neighbour: Path
     mark_file: Path
     log: Path
     memory: Path
@@ -88,6 +91,18 @@ class RecordedStand(Protocol):
 
     def settle(self) -> None:
         """Bring everything that was written so far to the medium."""
+        ...
+
+    def log_for_clients_bytes(self) -> int:
+        """How large the log may be when the clients end in their own time."""
+        ...
+
+    def await_own_writeback(self, duration_s: float) -> None:
+        """Wait where the file system writes its metadata back at a known time, so that a recording now has it in it."""
+        ...
+
+    def foreign_syncs(self) -> CallCounter:
+        """A counter of what commits this file system beside it: sync(2) by anybody; CallsNotCounted without one."""
         ...
 
     def is_log_nearly_full(self) -> bool:

@@ -1,4 +1,4 @@
-"""The log of a run in which a point failed, packed for the study.
+"""The log of a run, packed for the study.
 
 A database writes the same pages again and again: a window of megabytes finds the one before, where deflate with its 32
 KiB does not. A log of LMDB of 869 MB was packed to 12 MB in 17 s; deflate made 371 MB of it in 10 s.
@@ -19,8 +19,8 @@ _WINDOW_BYTES = 16 * MIB
 _PIECE_BYTES = 4 * MIB
 
 
-def keep_log(log: Path, target: Path) -> None:
-    """Pack a log (xz); a reader finds the whole of it or nothing."""
+def keep_log(log: Path, target: Path, *, limit_bytes: int | None = None) -> bool:
+    """Pack a log (xz); a reader finds the whole of it or nothing. False where it would be larger than the limit."""
     # Some interpreters are built without it, and most runs need it not.
     import lzma  # noqa: PLC0415
 
@@ -34,8 +34,15 @@ def keep_log(log: Path, target: Path) -> None:
     }
     part = target.with_name(f".{target.name}.part")
     with log.open("rb") as source, lzma.open(part, "wb", filters=[fastest]) as packed:
-        shutil.copyfileobj(source, packed, _PIECE_BYTES)
+        while piece := source.read(_PIECE_BYTES):
+            packed.write(piece)
+            if limit_bytes is not None and part.stat().st_size > limit_bytes:
+                break
+    if limit_bytes is not None and part.stat().st_size > limit_bytes:
+        part.unlink()
+        return False
     part.replace(target)
+    return True
 
 
 def unpack_log(kept: Path, target: Path) -> None:

@@ -15,12 +15,14 @@ from bedplate.engine.native import LIBLMDB
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, OutputNotUnderstood
 from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, settings_in_force
 from bedplate.units import MIB
+from bedplate.workload.power_cut.pressure import ROOM_BYTES
 from bedplate.workload.power_cut.replaying import Answer, Driven
 from bedplate.workload.protocol import Driver
 from bedplate.workload.tool_process import ToolProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from bedplate.host.command import Account, Commands
@@ -63,9 +65,16 @@ def bound_transactions(settings: Levels) -> int | None:
 
 
 def drive(
-    rig: Rig, stand: RecordedStand, output: Path, *, clients: int, duration_s: float, seed: int
+    rig: Rig,
+    stand: RecordedStand,
+    output: Path,
+    *,
+    clients: int,
+    duration_s: float,
+    seed: int,
+    beside: AbstractContextManager[object],
 ) -> Driven:
-    """The writer, from an empty directory to its end; BedplateError in the library's own words.
+    """The writer, from an empty directory to its end; BedplateError in the library's own words. `beside` is entered once it runs.
 
     It ends before its time where the stand's log is nearly full.
     """
@@ -80,8 +89,9 @@ def drive(
         *(() if settings["readahead"] else ("--no-readahead",)),
         f"--preallocation={settings['preallocation']}",
         *((f"--pressure-ms={_PRESSURE_MS}",) if mode in ASYNCHRONOUS else ()),
+        *(f"--log={stand.log}", f"--log-bytes={ROOM_BYTES}", f"--log-most={stand.log_for_clients_bytes()}"),
     )
-    with ToolProcess(argv, rig, output=output, directory=rig.log_directory) as tool:
+    with ToolProcess(argv, rig, output=output, directory=rig.log_directory) as tool, beside:
         ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=stand.is_log_nearly_full)
     document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
     if document is not None and document["failure"] is not None:

@@ -127,14 +127,17 @@ def drive(
     clients: int,
     duration_s: float,
     seed: int,
+    pause_s: Callable[[], float] = lambda: 0.0,
     enough: Callable[[], bool] = lambda: False,
 ) -> Driven:
     """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble.
 
-    Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
+    Before each transaction a client waits as long as `pause_s` says. Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
     """
     ended_early = False
-    crew = [_Client(cluster, mark_file, number, duration_s, seed) for number in range(clients)]
+    crew = [
+        _Client(cluster, mark_file, number, duration_s, seed, pause_s=pause_s) for number in range(clients)
+    ]
     started = time.monotonic()
     try:
         for client in crew:
@@ -165,13 +168,23 @@ def drive(
 class _Client(threading.Thread):
     """One client: a transaction, its mark, the next one."""
 
-    def __init__(self, cluster: Cluster, mark_file: Path, number: int, duration_s: float, seed: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        mark_file: Path,
+        number: int,
+        duration_s: float,
+        seed: int,
+        *,
+        pause_s: Callable[[], float],
+    ) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.sequence = 0
         self.trouble: str | None = None
         self._number = number
         self._mark_file = mark_file
         self._duration_s = duration_s
+        self._pause_s = pause_s
         self._draw = random.Random(f"client {number} of {seed}")  # noqa: S311 -- chance, not secrecy
         self._is_over = threading.Event()
         self._session = cluster.session()
@@ -200,7 +213,10 @@ class _Client(threading.Thread):
         until = time.monotonic() + self._duration_s
         mark = os.open(self._mark_file, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            while time.monotonic() < until and not self._is_over.is_set():
+            while (left_s := until - time.monotonic()) > 0 and not self._is_over.is_set():
+                if (pause_s := self._pause_s()) > 0:
+                    self._is_over.wait(min(pause_s, left_s))
+                    continue
                 sequence = self.sequence + 1
                 session.execute(transaction(self._number, sequence, self._draw.randint(1, ACCOUNTS)))
                 os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bedplate.engine.native import LIBFUSE3
 from bedplate.errors import BedplateError, VisitFailed
+from bedplate.host.foreign_syncs import CallsNotCounted
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.model import codec
@@ -20,10 +22,16 @@ from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
     DEFAULT_PROFILES,
+    DURATION_S,
     ENGINE,
+    IMAGE_BYTES,
+    KEEP_BAD,
+    KEEP_SMALL,
     LOG_FILE,
+    POINTS_DEFAULT,
     POINTS_FILE,
     RECORDING_FILE,
+    SMALL_LOG_BYTES,
     WORKLOAD,
     Profile,
     RecordingFacts,
@@ -35,12 +43,15 @@ from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
 from bedplate.workload.power_cut.kept_log import keep_log
 from bedplate.workload.power_cut.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workload.power_cut.positions import choose_points
+from bedplate.workload.power_cut.pressure import CALM_SHARE, PRESSURE, Pace, Pressure
 from bedplate.workload.protocol import Driver
 from bedplate.workload.recording import Recording
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from bedplate.engine.postgresql.cluster import Cluster
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.power_cut import PointRecord
     from bedplate.model.visit import RunRecord
@@ -93,10 +104,11 @@ class _Cuts:
         self._rig = recording.rig
         levels, dataset = recording.spec.levels, recording.rig.dataset.levels
         self._is_lmdb = dataset.text(ENGINE) == LMDB
-        self._image_bytes = dataset.integer("image_bytes") or 512 * MIB
+        self._image_bytes = dataset.integer("image_bytes") or IMAGE_BYTES
         self._clients = dataset.integer("clients") or 2
-        self._duration_s = dataset.number("duration_s") or 4.0
-        self._points = levels.integer("points") or 200
+        self._duration_s = dataset.number("duration_s") or DURATION_S
+        self._points = levels.integer("points") or POINTS_DEFAULT
+        self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
         self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
         seed = levels.integer("seed")
         self._seed = self._rig.seed if seed is None else seed
@@ -104,6 +116,9 @@ class _Cuts:
         self._profiles = tuple(map(Profile, names)) or DEFAULT_PROFILES
         self._bound_ms: float | None = None
         self._engine_facts = Levels()
+        # What came from outside while it was recorded, and what was done to it besides.
+        self._foreign_syncs: int | None = None
+        self._about: dict[str, Scalar] = {}
 
     @property
     def _bench(self) -> PowerBench:
@@ -130,9 +145,7 @@ class _Cuts:
             codec.write(recording.directory / JOB_FILE, job)
             with recording.timed_phase(POINTS):
                 is_bad = self._replay(stand.log, job)
-            if is_bad:
-                recording.tell(POINTS, "the log is kept", done=len(job.points), of=len(job.points))
-                keep_log(stand.log, recording.directory / LOG_FILE)
+            self._keep(stand.log, is_bad=is_bad, points=len(job.points))
         finally:
             shutil.rmtree(stand.log.parent)
 
@@ -143,14 +156,20 @@ class _Cuts:
             self._engine_facts = Levels(lmdb.facts_of(rig))
             output = recording.directory / "logs" / "power_cut_lmdb"
             recording.tell(RECORDING, "the clients", done=1, of=1)
-            return lmdb.drive(
-                rig,
-                stand,
-                output,
-                clients=self._clients,
-                duration_s=self._duration_s,
-                seed=self._seed,
-            )
+            stand.await_own_writeback(self._duration_s)
+            with self._watched(stand):
+                pressure = self._pressure(stand)
+                driven = lmdb.drive(
+                    rig,
+                    stand,
+                    output,
+                    clients=self._clients,
+                    duration_s=self._duration_s,
+                    seed=self._seed,
+                    beside=pressure,
+                )
+            self._take_trouble(pressure)
+            return driven
         cluster = stand.cluster()
         postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build, clients=self._clients)
         settings = postgresql.settings_of(cluster)
@@ -158,17 +177,62 @@ class _Cuts:
         self._engine_facts = Levels(settings)
         stand.settle()
         recording.tell(RECORDING, "the clients", done=1, of=1)
-        stand.mark(lmdb.BEGIN)
-        driven = postgresql.drive(
-            cluster,
-            stand.mark_file,
-            clients=self._clients,
-            duration_s=self._duration_s,
-            seed=self._seed,
-            enough=stand.is_log_nearly_full,
-        )
-        stand.mark(lmdb.END)
+        stand.await_own_writeback(self._duration_s)
+        pressure = self._pressure(stand, cluster)
+        with self._watched(stand):
+            stand.mark(lmdb.BEGIN)
+            pace = Pace.begin(stand.log, stand.log_for_clients_bytes(), self._duration_s)
+            with pressure:
+                driven = postgresql.drive(
+                    cluster,
+                    stand.mark_file,
+                    clients=self._clients,
+                    duration_s=self._duration_s,
+                    seed=self._seed,
+                    pause_s=pace.pause_s,
+                    enough=stand.is_log_nearly_full,
+                )
+            stand.mark(lmdb.END)
+        self._take_trouble(pressure)
         return driven
+
+    def _pressure(self, stand: RecordedStand, cluster: Cluster | None = None) -> Pressure:
+        return Pressure(
+            stand.neighbour,
+            stand.data_directory,
+            calm_s=CALM_SHARE * self._duration_s,
+            seed=self._seed,
+            mark_file=stand.mark_file,
+            cluster=cluster,
+        )
+
+    def _take_trouble(self, pressure: Pressure) -> None:
+        if pressure.trouble is not None:
+            self._about["pressure"] = pressure.trouble
+
+    @contextmanager
+    def _watched(self, stand: RecordedStand) -> Iterator[None]:
+        """Count what commits the recorded file system and is not of this recording."""
+        try:
+            counter = stand.foreign_syncs()
+            counter.__enter__()
+        except CallsNotCounted as error:
+            self._about["foreign_syncs"] = f"not counted: {error}"
+            yield
+            return
+        try:
+            yield
+            self._foreign_syncs = counter.count
+        finally:
+            counter.__exit__()
+
+    def _keep(self, log: Path, *, is_bad: bool, points: int) -> None:
+        """The log of a run with a bad cut whatever its size; of a good one if it is wanted, or small."""
+        if self._keep_logs == KEEP_BAD and not is_bad:
+            return
+        self._recording.tell(POINTS, "the log is packed", done=points, of=points)
+        limit_bytes = SMALL_LOG_BYTES if self._keep_logs == KEEP_SMALL and not is_bad else None
+        keep_log(log, self._recording.directory / LOG_FILE, limit_bytes=limit_bytes)
 
     def _require_something(self, driven: Driven) -> None:
         """A recording that ended early is a shorter one, and is told; one without a transaction is none."""
@@ -235,7 +299,9 @@ class _Cuts:
             loses_journal=job.loses_journal,
             bound_ms=self._bound_ms,
             bound_transactions=lmdb.bound_transactions(self._rig.engine_settings) if self._is_lmdb else None,
-            facts={**self._engine_facts, **_said_of(driven), "kernel": os.uname().release},
+            foreign_syncs=self._foreign_syncs,
+            pressure_from=log.find_mark(PRESSURE.encode(), begin),
+            facts={**self._engine_facts, **_said_of(driven), **self._about, "kernel": os.uname().release},
         )
 
     def _replay(self, log: Path, job: ReplayJob) -> bool:

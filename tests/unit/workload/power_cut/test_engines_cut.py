@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -199,6 +200,15 @@ def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path
     kept.write_bytes(content[: len(content) // 2])
     with pytest.raises(StudyError, match="damaged"):
         unpack_log(kept, back)
+
+
+def test_a_log_that_packs_badly_is_given_up_at_its_limit(tmp_path: Path) -> None:
+    log, kept = tmp_path / "log", tmp_path / "log.xz"
+    log.write_bytes(random.Random(1).randbytes(3_000_000))
+    assert not keep_log(log, kept, limit_bytes=1_000_000)
+    assert [log] == list(tmp_path.iterdir())
+    assert keep_log(log, kept, limit_bytes=4_000_000)
+    assert kept.exists()
 
 
 def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(

@@ -1,0 +1,45 @@
+"""Counting what anybody on the machine calls, without anything that could be left behind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from bedplate.host import foreign_syncs
+from bedplate.host.foreign_syncs import CallsNotCounted, _processors, call_counter
+
+
+def test_processors_are_listed_as_the_kernel_lists_them(tmp_path: Path) -> None:
+    (tmp_path / "online").write_text("0-2,5\n")
+    assert [0, 1, 2, 5] == list(_processors(tmp_path / "online"))
+
+
+def test_a_kernel_without_the_tracepoint_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "events").mkdir()
+    monkeypatch.setattr(foreign_syncs, "TRACEFS", (tmp_path,))
+    with pytest.raises(CallsNotCounted, match="no tracepoint syscalls/sys_enter_sync"):
+        call_counter(tmp_path / "unused", ledger=cast("Any", None), commands=cast("Any", None))
+
+
+def test_the_counts_of_all_processors_are_added(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    numbers = iter((3, 4))
+
+    @contextmanager
+    def counting() -> Iterator[foreign_syncs.CallCounter]:
+        def opened(_: int, processor: int) -> int:
+            path = tmp_path / str(processor)
+            path.write_bytes(next(numbers).to_bytes(8, "little"))
+            return os.open(path, os.O_RDONLY)
+
+        monkeypatch.setattr(foreign_syncs, "_open", opened)
+        monkeypatch.setattr(foreign_syncs, "_processors", lambda: iter((0, 1)))
+        with foreign_syncs.CallCounter(7) as counter:
+            yield counter
+
+    with counting() as counter:
+        assert 7 == counter.count
