@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.host.patience import wait_until
 from bedplate.workload.power_cut.pressure import PRESSURE, Pace, Pressure, pause_before
 
 
@@ -43,9 +44,7 @@ def pressed(tmp_path: Path, *, calm_s: float, seconds: float) -> Pressure:
     mark.touch()
     pressure = Pressure(tmp_path / "neighbour", data, calm_s=calm_s, seed=1, mark_file=mark)
     with pressure:
-        until = time.monotonic() + 10 * seconds
-        while time.monotonic() < until and len(list(tmp_path.glob("neighbour/*/*"))) < 3:
-            time.sleep(seconds / 10)
+        wait_until(lambda: len(list(tmp_path.glob("neighbour/*/*"))) >= 3, deadline_s=10 * seconds)
     return pressure
 
 
