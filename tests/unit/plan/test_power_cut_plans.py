@@ -223,4 +223,4 @@ def test_the_quick_plan_is_what_was_asked_for() -> None:
         (load,) = planned.loads
         asked = load.runs[0].levels.integer("points") or 0
         points[asked] = points.get(asked, 0) + 1
-    assert points == {200: 3, 60: 13, 100: 5}
+    assert points == {160: 3, 48: 13, 80: 5}
