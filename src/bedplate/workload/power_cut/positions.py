@@ -1,6 +1,7 @@
 """Where a log is cut.
 
-Half of the points lie anywhere alike; half lie where more writes wait for a flush, in proportion to their number: a
+Half of the points lie anywhere alike, those of a volatile cache wherever something waits in it at all: where nothing does, such
+a cut is one in order. Half lie where more writes wait for a flush, in proportion to their number: a
 window that is hardly ever open is found by these, and seldom by the others. Each profile gets as many of both.
 
 A control lies where a device that ignores flushes must lose an acknowledged transaction: its cache still holds more
@@ -57,6 +58,8 @@ def choose_points(
         )
     draw = random.Random(f"power cut {seed}")  # noqa: S311 -- chance, not secrecy
     weights = list(accumulate(_volatile_changes(log, measured_from, until, window_bytes)))
+    before = (0, *weights)
+    busy = [measured_from + 1 + index for index, weight in enumerate(weights) if weight > before[index]]
     chosen = []
     for number in range(points):
         turn, place = divmod(number, len(profiles))
@@ -65,6 +68,8 @@ def choose_points(
         position = (
             draw.choices(range(measured_from + 1, until + 1), cum_weights=weights)[0]
             if weighted
+            else draw.choice(busy)
+            if busy and profiles[place] is not Profile.ORDERED
             else draw.randint(measured_from + 1, until)
         )
         chosen.append(

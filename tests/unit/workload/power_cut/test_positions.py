@@ -128,8 +128,21 @@ def test_weighted_points_lie_where_writes_wait(tmp_path: Path) -> None:
     # Position 509 has nine times the weight of 501.
     counts = Counter(weighted)
     assert counts[509] > 3 * counts[501]
-    uniform = [point.position for point in found if point.placement is Placement.UNIFORM]
-    assert 20 > sum(position in waiting for position in uniform)
+
+
+def test_uniform_points_of_a_volatile_cache_lie_wherever_anything_waits_and_those_in_order_anywhere(
+    tmp_path: Path,
+) -> None:
+    burst = [a_write(100 + k) for k in range(9)]
+    entries = [*[FLUSHED] * 500, *burst, *[FLUSHED] * 491]
+    found = chosen(tmp_path, entries, points=400)
+    waiting = range(501, 510)
+    uniform = [point for point in found if point.placement is Placement.UNIFORM]
+    volatile = Counter(point.position for point in uniform if point.profile is not Profile.ORDERED)
+    # Nothing waits elsewhere: a cut there would be one in order.
+    assert set(waiting) == set(volatile)
+    assert volatile[509] < 3 * volatile[501]
+    assert 10 > sum(point.position in waiting for point in uniform if point.profile is Profile.ORDERED)
 
 
 def test_where_nothing_ever_waits_all_are_uniform(tmp_path: Path) -> None:
