@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,3 +78,24 @@ def test_a_signal_ends_a_visit_cleanly(bench: Bench, step: str, number: signal.S
     assert (EXIT_INTERRUPTED, "") == (visit.returncode, (bench.base / "errors").read_text())
     assert [] == bench.left_behind()
     assert not (bench.directory / "visit.json").exists()
+
+
+def test_no_shared_memory_is_left_of_a_server_that_was_killed_with_its_visit(bench: Bench) -> None:
+    visit = bench.start(bench.request())
+    _wait_for(visit, "second of read-write")
+    postmaster = int(next(bench.state_inside.glob("*/mount/data/postmaster.pid")).read_text().split()[0])
+    maps = Path(f"/proc/{postmaster}/maps").read_text()
+    segments = {Path(line[line.index("/") :]) for line in maps.splitlines() if "/dev/shm/PostgreSQL" in line}
+    assert segments
+    assert all(path.exists() for path in segments)
+    # The System V segment of its interlock is in a namespace that goes with it.
+    assert Path(f"/proc/{postmaster}/ns/ipc").readlink() != Path("/proc/self/ns/ipc").readlink()
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    for pid in (visit.pid, postmaster, *map(int, children)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    visit.wait()
+    report = release_orphans(bench.state, Commands())
+    assert () == report.problems
+    assert [] == [path for path in segments if path.exists()]
+    assert [] == bench.left_behind()

@@ -177,7 +177,8 @@ def test_what_becomes_of_device_and_file_system_is_named_and_accuses_no_fsck(
         assert words in " | ".join(record.reasons)
         assert "fsck" not in " | ".join(record.reasons)
         assert record.filesystem_check_outcome is not CheckOutcome.ERRORS
-        assert {} == record.sizes
+        # A loop device goes with its last user, after the sizes were read.
+        assert deed is detach or {} == record.sizes
         assert [] == bench.left_behind()
         # The next visit on the same loop device has nothing of it.
         again = bench.live(bench.request(FilesystemLevels(kind), runs=runs))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Places in a line of `stat` (Documentation/block/stat.rst).
+_READS, _WRITES = 0, 4
 
 
 @dataclass(frozen=True)
@@ -66,13 +74,39 @@ class BlockTree:
 
     def under_root(self) -> frozenset[str]:
         """Every device that the running root stands on, down to the disks."""
-        found: set[str] = set()
-        waiting = [
+        return self._down_from(
             name
             for entry in self._mounts()
             if entry.target in {"/", "/boot", "/boot/efi", "/usr"}
             and (name := self._mounted_device(entry)) is not None
-        ]
+        )
+
+    def under(self, *paths: Path) -> frozenset[str]:
+        """Every device that these files stand on, down to the disks; none where the kernel does not tell."""
+        mounts = {entry.device: self._mounted_device(entry) for entry in self._mounts()}
+        numbers = []
+        for path in paths:
+            with contextlib.suppress(OSError):
+                device = path.stat().st_dev
+                numbers.append(f"{os.major(device)}:{os.minor(device)}")
+        return self._down_from(name for number in numbers if (name := mounts.get(number)) is not None)
+
+    def names(self) -> tuple[str, ...]:
+        """Every device and partition that the kernel knows."""
+        return tuple(sorted(path.name for path in (self.sys / "class/block").iterdir()))
+
+    def io_counts(self) -> dict[str, int]:
+        """How many reads and writes each whole device has done so far (Documentation/block/stat.rst)."""
+        counts = {}
+        for folder in (self.sys / "block").iterdir():
+            fields = self._text(folder.name, "stat").split()
+            if len(fields) > _WRITES:
+                counts[folder.name] = int(fields[_READS]) + int(fields[_WRITES])
+        return counts
+
+    def _down_from(self, names: Iterable[str]) -> frozenset[str]:
+        found: set[str] = set()
+        waiting = [*names]
         while waiting:
             name = waiting.pop()
             if name in found:

@@ -14,6 +14,7 @@ KERNEL_LOG = Path("/dev/kmsg")
 # syslog(2): 4 is a warning, smaller is worse; a record's number holds the facility above three bits.
 _WARNING = 4
 _RECORD_BYTES = 8192
+_WORD = re.compile(r"\w[\w-]*")
 _LOOP = re.compile(r"\b(loop\d+)(?:p\d+)?\b")
 
 
@@ -80,15 +81,26 @@ class KernelLog:
                 self._kept.append(parsed)
 
 
-def without_other_loops(messages: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:
-    """The messages but those that name loop devices and none of `own` (`loop0`).
+def messages_of_ours(
+    messages: Iterable[str], own: Iterable[str], *, devices: Iterable[str] = (), others_in_use: bool = False
+) -> tuple[str, ...]:
+    """The messages but those that another device's use may have caused.
 
-    Another program's image has its own troubles. What names a disk is kept whoever uses it, as an image
-    file stands on one.
+    One that names loop devices and none of `own` (`loop0`) is another program's. What names a disk is kept whoever uses
+    it, as an image file stands on one. What names none of `devices`, all that the kernel knows, may be of whichever was
+    in use: where others were, it is nobody's.
     """
     names = set(own)
-    found = ((text, set(_LOOP.findall(text))) for text in messages)
-    return tuple(text for text, loops in found if not loops or loops & names)
+    known = {*devices, *names}
+    found = []
+    for text in messages:
+        loops = set(_LOOP.findall(text))
+        if loops and not loops & names:
+            continue
+        if others_in_use and not loops and not known.intersection(_WORD.findall(text)):
+            continue
+        found.append(text)
+    return tuple(found)
 
 
 def parse_records(text: str) -> tuple[tuple[int, int, str], ...]:

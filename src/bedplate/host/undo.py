@@ -22,6 +22,7 @@ from bedplate.host.device_holders import device_holders
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.patience import wait_until
+from bedplate.host.shared_memory import remove_orphaned_segments
 from bedplate.host.signature import erase_signatures, fingerprint
 from bedplate.host.zpool import pool_name, release_pool
 
@@ -67,6 +68,8 @@ def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: C
                 return _loop(holding, commands)
             case "server":
                 return _server(holding)
+            case "shared_memory":
+                return _shared_memory(holding)
             case "process":
                 return _process(holding)
             case "cgroup":
@@ -278,6 +281,12 @@ def _server(holding: Holding) -> Undone:
             settled=False,
         )
     return Undone(None, f"server on {holding.name} ended") if count else _NOTHING_LEFT
+
+
+def _shared_memory(holding: Holding) -> Undone:
+    uid, _, since_s = holding.detail.partition(" ")
+    removed = remove_orphaned_segments(int(uid), float(since_s))
+    return Undone(None, f"{', '.join(map(str, removed))} removed") if removed else _NOTHING_LEFT
 
 
 def _process(holding: Holding) -> Undone:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from bedplate import __version__
 from bedplate.errors import BedplateError, MachineUnfit, VisitFailed
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.kernel_log import KernelLog, without_other_loops
+from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Ledger
 from bedplate.host.room import full_places
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
@@ -49,7 +50,7 @@ def live(
     steps = Steps(emit)
     findings = Findings()
     started_wall_s, started = time.time(), time.monotonic()
-    kernel_log = KernelLog()
+    kernel_log, io_before = KernelLog(), BlockTree().io_counts()
     failed_step: str | None = None
     reasons: list[str] = []
     try:
@@ -86,7 +87,7 @@ def live(
             **findings.versions,
             **findings.tool_versions,
         },
-        kernel_messages=without_other_loops(messages or (), findings.device_names),
+        kernel_messages=_charged(messages or (), findings, io_before, request, directory),
         filesystem_check=findings.filesystem_check,
         filesystem_check_outcome=findings.filesystem_check_outcome,
         commands=tuple(commands.record),
@@ -160,6 +161,29 @@ def _tools(findings: Findings) -> Mapping[str, str]:
     """What did the work, for the record of what may be compared; nothing where no run came so far."""
     words = ", ".join(f"{name} {version}" for name, version in sorted(findings.tool_versions.items()))
     return {"tools": words} if words else {}
+
+
+def _charged(
+    messages: tuple[str, ...],
+    findings: Findings,
+    io_before: Mapping[str, int],
+    request: VisitRequest,
+    directory: Path,
+) -> tuple[str, ...]:
+    """The kernel's messages that this visit has to answer for."""
+    tree = BlockTree()
+    counts = tree.io_counts()
+    places = (
+        directory,
+        Path(request.state_directory),
+        Path(request.scratch_device.image_directory or directory),
+    )
+    # Its own devices, and the disks below its files and below the running system.
+    ours = {tree.whole(name) for name in (*findings.device_names, *tree.under(*places), *tree.under_root())}
+    used = {name for name, count in counts.items() if count > io_before.get(name, 0)}
+    return messages_of_ours(
+        messages, findings.device_names, devices=tree.names(), others_in_use=bool(used - ours)
+    )
 
 
 def _write_logs(directory: Path, commands: Commands, messages: tuple[str, ...] | None) -> None:

@@ -20,7 +20,7 @@ from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood, Req
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, Completed
 from bedplate.host.facts import distribution, read_machine, tool_versions
-from bedplate.host.kernel_log import KernelLog, parse_records, without_other_loops
+from bedplate.host.kernel_log import KernelLog, messages_of_ours, parse_records
 from bedplate.host.lock import device_lock
 from bedplate.host.process import end_process, is_running, marked_with, servers_of, start_time
 from bedplate.host.signature import erase_signatures, read_signatures
@@ -370,5 +370,17 @@ def test_troubles_of_other_loop_devices_are_not_ours() -> None:
         "loop2p1: loop1 is full",
         "watchdog: BUG: soft lockup",
     )
-    assert without_other_loops(messages, ("loop1",)) == (messages[1], *messages[3:])
-    assert without_other_loops(messages, ()) == (messages[3], messages[5])
+    assert messages_of_ours(messages, ("loop1",)) == (messages[1], *messages[3:])
+    assert messages_of_ours(messages, ()) == (messages[3], messages[5])
+
+
+def test_a_message_without_a_device_is_nobodys_where_another_device_was_in_use() -> None:
+    messages = (
+        "EXT4-fs: Warning: mounting with data=journal disables delayed allocation",
+        "EXT4-fs (loop1): warning: checktime reached",
+        "Buffer I/O error on dev sda1, logical block 7",
+        "XFS (dm-0): log I/O error",
+    )
+    known = ("dm-0", "loop1", "loop2", "sda", "sda1")
+    assert messages_of_ours(messages, ("loop1",), devices=known, others_in_use=True) == messages[1:]
+    assert messages_of_ours(messages, ("loop1",), devices=known) == messages

@@ -124,6 +124,10 @@ class Cluster:
 
     def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
         """Start the server and wait until it accepts connections; `options` win over its configuration."""
+        # Whole seconds, and one before: the clock of files is coarser than that of programs.
+        detail = f"{self.account.uid} {int(time.time()) - 1}"
+        # Noted first, so given back last: of a server that is dead by then.
+        self._ledger.note(Holding("shared_memory", str(self.data_directory), detail))
         self._ledger.note(Holding("server", str(self.data_directory), self.build.prefix))
         argv = (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
         with self.log.open("ab") as log, held():
@@ -157,11 +161,9 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
-                self._server = None
-                self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+                self._settle(was_killed=True)
                 raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
-        self._server = None
-        self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+        self._settle(was_killed=server.returncode != 0)
         return server.returncode
 
     def run(self, program: str, *arguments: str, timeout_s: float, check: bool = True) -> Completed:
@@ -183,8 +185,7 @@ class Cluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(server.pid, signal.SIGKILL)
                 server.wait()
-        self._server = None
-        self._ledger.settled(Holding("server", str(self.data_directory), self.build.prefix))
+        self._settle(was_killed=True)
 
     def check_alive(self) -> None:
         """ServerFailed with the log's last lines if the server is gone."""
@@ -221,6 +222,14 @@ class Cluster:
     def session(self) -> Session:
         """A new session; the caller closes it."""
         return Session(self.connection)
+
+    def _settle(self, *, was_killed: bool = False) -> None:
+        """The server is gone, and with it, where it ended by itself, its shared memory."""
+        self._server = None
+        self._ledger.settled(Holding("server", str(self.data_directory)))
+        # What a kill left stays noted: the ledger looks for it when all is given back.
+        if not was_killed:
+            self._ledger.settled(Holding("shared_memory", str(self.data_directory)))
 
     def _has_logged(self, text: str) -> bool:
         try:

@@ -59,6 +59,8 @@ class Session:
         )
         self._rest = b""
         self._has_killed = False
+        # Why this session was ended from here, for whoever asks it again.
+        self._ended = ""
 
     @property
     def pid(self) -> int:
@@ -126,6 +128,8 @@ class Session:
             self._process.stdin.write(text.encode())
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError) as error:
+            if self._ended:
+                raise SessionFailed(self._ended) from error
             said = "; ".join(self._remaining())
             raise SessionFailed(f"the connection to the server is gone: {said or error}") from error
         return self._read_answer(statement, time.monotonic() + timeout_s)
@@ -137,7 +141,8 @@ class Session:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 self.abandon()
-                raise SessionFailed(f"{_shown(statement)}: no answer in time; the session was ended")
+                self._ended = f"{_shown(statement)}: the server gave no answer in time; the session was ended"
+                raise SessionFailed(self._ended)
             chunk = os.read(self._process.stdout.fileno(), 65536)
             if not chunk:
                 said = self._rest.decode(errors="replace").strip()
