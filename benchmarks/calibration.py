@@ -5,7 +5,8 @@
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
 judged by the lines that judge a real study. Printed as the tables of docs/METHOD.md and docs/BENCHMARKS.md:
 how often the 95 % interval holds the truth, how often a verdict is false or has the wrong sign, what many
-comparisons do, and how large a difference must be to be found.
+comparisons do, what advice says of cells that are alike, what dips do and how often they are found, and how
+large a difference must be to be found.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path.insert(0, str(REPOSITORY))
 from tests.simulated_studies import (  # noqa: E402
     OUTSIDE_MARGIN,
     SCENARIOS,
+    Scenario,
     log_deviation,
     simulate,
     tally,
@@ -33,7 +35,10 @@ from tests.simulated_studies import (  # noqa: E402
 )
 from tests.unbalanced_designs import Planted, design_cells, planted  # noqa: E402
 
+from bedplate.model.metrics import METRICS  # noqa: E402
+from bedplate.statistics.all_pairs import all_pairs as pairs_of  # noqa: E402
 from bedplate.statistics.design import DesignCell  # noqa: E402
+from bedplate.statistics.dips import dips  # noqa: E402
 from bedplate.statistics.effects import (  # noqa: E402
     Effect,
     Effects,
@@ -42,6 +47,8 @@ from bedplate.statistics.effects import (  # noqa: E402
     within_classes,
 )
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
+from bedplate.statistics.objectives import confidences  # noqa: E402
+from bedplate.statistics.pareto import Standing, front  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -277,6 +284,117 @@ def _told(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, I
     return sum(one.judged.real for one, _ in pairs) / max(len(pairs), 1)
 
 
+ADVISED_CELLS = 10
+# How much the figures of advice scatter: speed, the 99th percentile, steadiness.
+ADVISED = ("tps", "latency_ms_p99", "tps_cv")
+ADVISED_SCATTER = (0.04, 0.1, 0.2)
+
+
+def advice(studies: int, random: np.random.Generator) -> None:
+    """Ten cells in four figures, of which space does not scatter: what is told where nothing, or little, differs."""
+    cases: tuple[tuple[str, Scenario, float, float], ...] = (
+        ("nothing differs", SCENARIOS[0], 1.0, 1.0),
+        ("nothing differs, heavy tails (t3)", SCENARIOS[2], 1.0, 1.0),
+        ("nothing differs, 4 % beside 45 %", SCENARIOS[1], 1.0, 1.0),
+        ("only space differs", SCENARIOS[0], 1.0, 1.1),
+        ("5 of 10 differ by 1.3 in speed", SCENARIOS[0], 1.3, 1.0),
+    )
+    rows = []
+    for name, scenario, speed, space in cases:
+        for repetitions in (*REPETITIONS, 10):
+            told = [_advised(scenario, repetitions, random, speed=speed, space=space) for _ in range(studies)]
+            rows.append([name, str(repetitions), *map(percent, np.mean(np.array(told), axis=0))])
+    print(f"Advice on {ADVISED_CELLS} cells ({studies} studies each; all in %)\n")
+    table(
+        (
+            "truth",
+            "repetitions",
+            "studies with a cell behind or ruled out",
+            "false of the differences told",
+            "pairs told apart in speed",
+            "pairs called the same in speed",
+        ),
+        rows,
+    )
+
+
+def _advised(
+    scenario: Scenario, repetitions: int, random: np.random.Generator, *, speed: float, space: float
+) -> tuple[float, ...]:
+    comparable = np.ones(ADVISED_CELLS * (ADVISED_CELLS - 1) // 2, dtype=np.bool_)
+    shift = np.repeat([0.0, math.log(speed)], ADVISED_CELLS // 2)
+    figures, shifts = [], []
+    for name, scatter in zip(ADVISED, ADVISED_SCATTER, strict=True):
+        own = simulate(scenario, random, studies=1, repetitions=repetitions, cells=ADVISED_CELLS)[0].T
+        shifts.append(shift if name == "tps" else np.zeros(ADVISED_CELLS))
+        logs = own * scatter / ADVISED_SCATTER[0] + shifts[-1][:, None]
+        figures.append(pairs_of(np.exp(logs), METRICS[name], comparable=comparable))
+    sizes = np.repeat([[1.0], [space]], ADVISED_CELLS // 2, axis=0) * np.ones(repetitions)
+    figures.append(pairs_of(sizes, METRICS["database_mib"], comparable=comparable))
+    told = [pairs.verdicts(own) for pairs, own in zip(figures, confidences(figures), strict=True)]
+    better, same = (np.array(each) for each in zip(*told, strict=True))
+    false = [larger & (true[:, None] <= true) for larger, true in zip(better, shifts, strict=False)]
+    return (
+        any(standing is not Standing.LEADING for standing in front(better, same).standings),
+        float(np.sum(false)) / max(int(np.sum(better[: len(shifts)])), 1),
+        float(better[0].sum()) / len(comparable),
+        float(same[0].sum()) / 2 / len(comparable),
+    )
+
+
+DIP = 0.5
+DIP_SHARE = 0.1
+
+
+def one_sided_dips(studies: int, random: np.random.Generator) -> None:
+    """One cell loses half of its speed in a tenth of its runs: what its interval is worth, and whether that is found."""
+    rows = []
+    truth = DIP_SHARE * math.log(DIP)
+    for name, cells, deviations in (
+        ("2 cells, 4 %", 2, (0.04, 0.04)),
+        ("12 cells, 4 %", 12, (0.04, 0.04)),
+        ("2 cells, 4 % beside 45 % without dips", 2, (0.04, 0.45)),
+        ("12 cells, 10 %", 12, (0.1, 0.1)),
+    ):
+        for repetitions in (*REPETITIONS, 10):
+            logs = simulate(
+                Scenario("", deviations), random, studies=studies, repetitions=repetitions, cells=cells
+            )
+            quiet = np.mean([bool(_dipping(study)) for study in logs])
+            dipped = random.random((studies, repetitions)) < DIP_SHARE
+            logs[..., 0] += dipped * math.log(DIP)
+            low, high = paired(logs[..., 1], logs[..., 0]).interval(0.95)
+            found = np.array([_dipping(study) for study in logs], dtype=object)
+            right = np.array(["0" in names for names in found])
+            happened = dipped.any(axis=-1)
+            shares = (
+                np.mean((low <= truth) & (truth <= high)),
+                np.mean(happened),
+                np.mean(right[happened]),
+                np.mean(right),
+                quiet,
+            )
+            rows.append([name, str(repetitions), *map(percent, shares)])
+    print(f"One cell loses half of its speed in a tenth of its runs ({studies} studies each; all in %)\n")
+    table(
+        (
+            "scenario",
+            "repetitions",
+            "interval covers",
+            "a run dipped",
+            "found where one dipped",
+            "found in all",
+            "told without dips",
+        ),
+        rows,
+    )
+
+
+def _dipping(study: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> tuple[str, ...]:
+    values = ((str(cell), float(value)) for cell, runs in enumerate(np.exp(study).T) for value in runs)
+    return tuple(one.group for one in dips(values))
+
+
 def smallest_found(scatter: float, repetitions: int, confidence: float) -> float:
     """The ratio that is found with a chance of 80 %, by bisection."""
     deviation = math.sqrt(2) * log_deviation(scatter)
@@ -317,6 +435,8 @@ def main() -> None:
     together(asked.studies, random)
     factors(max(asked.studies // 40, 1), random)
     unbalanced(max(asked.studies // 40, 1), random)
+    advice(max(asked.studies // 20, 1), random)
+    one_sided_dips(max(asked.studies // 5, 1), random)
     power()
     print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")
 

@@ -29,7 +29,16 @@ METRICS = {
     "count": Metric("count", "1", Scale.COUNT, Better.LOWER, ""),
 }
 _FIELDS = ("kind", "verdict", "estimate", "low", "high", "confidence", "margin", "n", "paired")
-_MORE_FIELDS = ("smallest", "largest", "more_repetitions", "suspect", "censored", "open_side", "p_value")
+_MORE_FIELDS = (
+    "smallest",
+    "largest",
+    "more_repetitions",
+    "suspect",
+    "unknown",
+    "censored",
+    "open_side",
+    "p_value",
+)
 
 
 def observed(side: list[list[Any]]) -> dict[int, Observation]:
@@ -143,7 +152,7 @@ def _drawn(chance: random.Random) -> dict[str, Any]:
                     status.value,
                     limit if censored else None,
                     (Outcome.FAILED if fate < 0.02 else Outcome.COMPLETED).value,
-                    (Validity.SUSPECT if 0.02 < fate < 0.06 else Validity.VALID).value,
+                    _validity(fate).value,
                 ]
             )
         return rows
@@ -156,6 +165,12 @@ def _drawn(chance: random.Random) -> dict[str, Any]:
         "confidence": chance.choice((0.95, 0.95, 0.99)),
         "shares_repetitions": chance.random() > 0.2,
     }
+
+
+def _validity(fate: float) -> Validity:
+    if 0.02 < fate < 0.05:
+        return Validity.SUSPECT
+    return Validity.UNKNOWN if 0.05 <= fate < 0.08 else Validity.VALID
 
 
 def _corners() -> list[dict[str, Any]]:

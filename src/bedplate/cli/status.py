@@ -50,7 +50,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
         print(f"  where it goes {slowest} (mean per visit)")
     if found.suspect:
-        print(f"  suspect      {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
+        print(f"  in doubt     {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
     for failure in found.failures:
         print(f"  failed       {failure.visit} at {failure.step}:")
         for reason in failure.reasons:

@@ -37,6 +37,7 @@ FLUSHES_SHARE_MIN = 0.5
 # LMDB syncs twice for a commit, and a file system may have syncs of its own; where fewer syncs than one in so many flushed
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
+_ANOTHER_RUN_FAILED = "another run of its visit failed, and a class is told of completed visits alone"
 _GRAIN_BYTES = {Profile.SUBSET_512: 512, Profile.SUBSET_4K: 4096}
 
 
@@ -71,6 +72,8 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
     refused = reasons if validity is not Validity.VALID else ()
     if run.outcome is not Outcome.COMPLETED:
         refused = ("the run did not complete", *refused)
+    elif visit.outcome is not Outcome.COMPLETED:
+        refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     by_profile = _tallies(cuts.points, cuts.recording)
     volatile = Tally.together(tally for name, tally in by_profile.items() if name != Profile.ORDERED.value)
     protected = by_profile.get(Profile.ORDERED.value, Tally())

@@ -20,10 +20,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.model.visit import Durability, FlushCount
+from bedplate.model.visit import Durability, FlushCount, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from bedplate.model.visit import VisitRecord
 
 DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
@@ -41,6 +43,7 @@ _SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
 _LOGGING = "logging"
 _COUNTED_LATE_SHARE_MAX = 0.05
 _OTHERS_COMMITS = 10
+FSCK_FOUND_ERRORS = "fsck found errors after a clean unmount, without any power cut"
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
@@ -196,6 +199,15 @@ def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> str | N
                 f"{1 / clients:.2g} or more"
             )
     return None
+
+
+def promised(visit: VisitRecord) -> Durability | None:
+    """What a visit promises as it ended; None of one that failed. Errors that fsck found leave nothing to build on."""
+    if visit.found_errors:
+        nothing = Durability(UNKNOWN, UNKNOWN, "declared", (FSCK_FOUND_ERRORS,))
+        has_two = visit.durability is not None and visit.durability.without_waiting is not None
+        return replace(nothing, without_waiting=nothing) if has_two else nothing
+    return visit.durability if visit.outcome is Outcome.COMPLETED else None
 
 
 def worst(first: str, second: str) -> str:

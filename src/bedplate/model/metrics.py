@@ -48,7 +48,7 @@ _TRANSACTIONS = (
     Metric("transactions", "1", _COUNT, _NEITHER, "transactions processed in the measured window"),
     Metric("transactions_failed", "1", _COUNT, _LOWER, "transactions that ended in an error"),
     Metric("transactions_skipped", "1", _COUNT, _LOWER, "transactions skipped under a rate and a limit"),
-    Metric("tps_cv", "share", _SHARE, _LOWER, "coefficient of variation of the tps of each second"),
+    Metric("tps_cv", "share", _RATIO, _LOWER, "coefficient of variation of the tps of each second"),
     Metric("tps_trend", "share", _SHARE, _NEITHER, "growth of tps over the window (Theil–Sen) / its mean"),
     Metric("tps_in_checkpoint", "1/s", _RATIO, _HIGHER, "tps in seconds within a checkpoint"),
     Metric("tps_settling", "1/s", _RATIO, _HIGHER, "tps in the 10 s after a checkpoint has ended"),
@@ -59,9 +59,9 @@ _TRANSACTIONS = (
         _HIGHER,
         "tps in seconds that are neither within a checkpoint nor in the 10 s after one",
     ),
-    Metric("tps_in_checkpoint_cv", "share", _SHARE, _LOWER, "variation of tps within checkpoints"),
-    Metric("tps_settling_cv", "share", _SHARE, _LOWER, "variation of tps in the settling time"),
-    Metric("tps_outside_cv", "share", _SHARE, _LOWER, "variation of tps outside"),
+    Metric("tps_in_checkpoint_cv", "share", _RATIO, _LOWER, "variation of tps within checkpoints"),
+    Metric("tps_settling_cv", "share", _RATIO, _LOWER, "variation of tps in the settling time"),
+    Metric("tps_outside_cv", "share", _RATIO, _LOWER, "variation of tps outside"),
     Metric("settle_s", "s", _RATIO, _LOWER, "time from the start of the warm-up until tps was steady"),
 )
 

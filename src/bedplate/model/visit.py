@@ -44,6 +44,11 @@ class Validity(StrEnum):
     SUSPECT = "suspect"
     UNKNOWN = "unknown"
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether figures may take part in a verdict. Where evidence is missing they may not: absent is not good."""
+        return self is Validity.VALID
+
 
 class CheckOutcome(StrEnum):
     """What became of the file system's own check (fsck) at the end of a visit."""
@@ -57,6 +62,8 @@ class CheckOutcome(StrEnum):
 # Steps that single runs stop at, or the making of their figures: the rest of the visit went through.
 STEPS_OF_SINGLE_RUNS = ("runs", "figures")
 CHECK_STEP = "check"
+# Of a doubt as it stands beside each run; the visit's record has the whole output of its tools.
+_REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
@@ -293,6 +300,17 @@ class VisitRecord:
         if self.filesystem_check_outcome is not None:
             return self.filesystem_check_outcome is CheckOutcome.ERRORS
         return self.failed_step == CHECK_STEP and self.filesystem_check is not None
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What speaks against every run of the visit: it failed after them, and not in one of them alone."""
+        if self.outcome is not Outcome.FAILED or self.failed_step in STEPS_OF_SINGLE_RUNS:
+            return ()
+        where = f" at the step “{self.failed_step}”" if self.failed_step else ""
+        words = " ".join(" ".join(self.reasons).split()) or "no reason was recorded"
+        if len(words) > _REASON_CHARACTERS:
+            words = f"{words[: _REASON_CHARACTERS - 1]}…"
+        return (f"its visit failed after it{where}: {words}",)
 
     @property
     def accelerator(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Doubts that the asker takes upon himself: runs that are suspect for nothing else take part in verdicts.
+"""Doubts that the asker takes upon himself: runs that nothing else speaks against take part in verdicts.
 
 A run on a throttled device is suspect where other programs were at work, though the device alone was the limit. Whoever
 knows that may say so; what was accepted then stands beside every verdict.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.model.visit import Validity
+from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def accepting(overviews: Sequence[Overview], words: Sequence[str]) -> tuple[Overview, ...]:
-    """The studies with those suspect runs trusted of which every doubt contains one of `words`; small letters do.
+    """The studies with those runs trusted, suspect or of unknown validity, of which every doubt contains one of `words`; small letters do.
 
     Only what stands for single runs is changed, and the marks: summaries keep what they were made of. Words that are in no
     doubt accept nothing; what is still left out is counted beside the verdicts as ever.
@@ -34,7 +34,7 @@ def _accepting(found: Overview, wanted: Sequence[str], words: Sequence[str]) -> 
     if not accepted:
         return found
     named = " or ".join(f"“{word}”" for word in words)
-    runs = "a suspect run counts" if len(accepted) == 1 else f"{len(accepted)} suspect runs count"
+    runs = "a run in doubt counts" if len(accepted) == 1 else f"{len(accepted)} runs in doubt count"
     return replace(
         found,
         measurements=tuple(
@@ -46,6 +46,6 @@ def _accepting(found: Overview, wanted: Sequence[str], words: Sequence[str]) -> 
 
 
 def _is_accepted(m: Measurement, wanted: Sequence[str]) -> bool:
-    if m.validity is not Validity.SUSPECT or not m.reasons:
+    if m.outcome is not Outcome.COMPLETED or m.validity.is_trusted or not m.reasons:
         return False
     return all(any(word in reason.casefold() for word in wanted) for reason in m.reasons)

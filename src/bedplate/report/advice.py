@@ -78,9 +78,8 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
         sentences.append(
             Sentence(
                 "limits",
-                f"{found.verdicts} of {found.judged} comparisons can tell. Of verdicts that are given together, {RATE:.0%} "
-                f"are wrong on average; for that every interval of a comparison has a confidence of "
-                f"{100 * found.confidence:.4g} %.",
+                f"{found.verdicts} of {found.judged} comparisons can tell. Of the verdicts on one figure {RATE:.0%} are wrong on "
+                f"average; for that an interval that shows a difference has a confidence of {_confidence_words(found)}.",
             )
         )
     if found.without:
@@ -90,6 +89,13 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
         )
     sentences += [Sentence("limits", words) for words in study_health(found.overview).sentences()]
     return tuple(sentences)
+
+
+def _confidence_words(found: Advised) -> str:
+    """From the least to the greatest: each figure has its own."""
+    own = sorted(each.difference for contest in found.contests for each in contest.confidences)
+    ends = dict.fromkeys(f"{100 * confidence:.4g}" for confidence in (own[0], own[-1]))
+    return f"{' to '.join(ends)} %"
 
 
 def cell_words(found: Overview, cell: str) -> str:
@@ -313,6 +319,7 @@ def _missing(found: Overview) -> Iterable[Sentence]:
         Trouble.FAILED: ("failed", "`bedplate run PLAN --study STUDY --retry-failed` does them again"),
         Trouble.NOT_RUN: ("have not been run", "`bedplate run PLAN --study STUDY` goes on"),
         Trouble.SUSPECT: ("are suspect and no part of this", "`bedplate show` says why"),
+        Trouble.UNKNOWN: ("are of unknown validity and no part of this", "`bedplate show` says why"),
     }
     plain = [m for m in found.measurements if not m.canary and m.cell in found.cells]
     for trouble, (words, way) in ways.items():

@@ -57,7 +57,6 @@ def advice_document(found: Advised) -> dict[str, Any]:
         "marks": list(overview.marks),
         "cache": found.cache,
         "false_discovery_rate": RATE,
-        "confidence": found.confidence,
         "verdicts": found.verdicts,
         "judged": found.judged,
         "durability": {
@@ -147,8 +146,10 @@ def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
                 "unit": each.metric.unit,
                 "better": each.metric.better.value,
                 "kind": "ratio" if each.metric.scale is Scale.RATIO else "difference",
+                "confidence_difference": confidence.difference,
+                "confidence_same": confidence.sameness,
             }
-            for each in contest.objectives
+            for each, confidence in zip(contest.objectives, contest.confidences, strict=True)
         ],
         "judged": contest.can_judge,
         "pareto_set": [
@@ -170,6 +171,7 @@ def _summary_document(found: Advised, contest: Contest, objective: Objective, ce
         "maximum": summary.maximum,
         "n": summary.n,
         "suspect": summary.suspect,
+        "unknown": summary.unknown,
     }
 
 
@@ -192,6 +194,7 @@ def _evidence_document(each: Evidence) -> dict[str, Any]:
         "low": comparison.low,
         "high": comparison.high,
         "verdict": comparison.verdict.value,
+        "confidence": comparison.confidence,
         "n": comparison.n,
         "more_repetitions": comparison.more_repetitions,
     }

@@ -1,7 +1,7 @@
 """What a study's comparisons leave standing: for each run, within each class of durability, on several figures.
 
-All pairs of all contests are one question, and its verdicts hold together (`statistics/false_discovery.py`). Only
-figures of whole runs take part.
+Each figure of each contest is a family of verdicts, and all hold together (`statistics/objectives.py`). Only figures of
+whole runs take part.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,11 +24,11 @@ from bedplate.report.run_heads import is_power_cut
 from bedplate.report.surroundings import Surroundings, surroundings_of
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
-from bedplate.statistics.comparison import CONFIDENCE, at_confidence, compare
+from bedplate.statistics.comparison import compare, judged_apart
 from bedplate.statistics.estimation import REPETITIONS_MIN
-from bedplate.statistics.false_discovery import discoveries, joint_confidence
+from bedplate.statistics.objectives import Confidence, confidences
 from bedplate.statistics.pareto import front
-from bedplate.statistics.summary import Observation, summarise
+from bedplate.statistics.summary import TRUSTED, Observation, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -81,8 +82,9 @@ class Contest:
 
     `cells` take part, in the order of the schedule; of cells that are the same in force one does, `same_as` names
     the others. `left_out` says of a cell of the class why it takes no part. `better` and `same` are the
-    verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`. `incomparable` are pairs in
-    surroundings that no factor explains.
+    verdicts as `statistics.pareto.front` takes them, by objective and pair of `cells`; `confidences` are those of the
+    objectives. `judged` counts comparisons with an interval. `incomparable` are pairs in surroundings that no factor
+    explains.
     """
 
     run: Run
@@ -94,6 +96,13 @@ class Contest:
     better: BoolArray
     same: BoolArray
     incomparable: int
+    confidences: tuple[Confidence, ...] = ()
+    judged: int = 0
+
+    @property
+    def verdicts(self) -> int:
+        """How many comparisons tell."""
+        return int(self.better.sum()) + int(self.same.sum()) // 2
 
     @cached_property
     def front(self) -> Front:
@@ -110,24 +119,32 @@ class Contest:
 class Advised:
     """All contests of a study, judged together. `classes` are those of all cells with the cache that is meant.
 
-    `judged` counts comparisons with an interval, `verdicts` those of them that tell. `without` are runs that have no
-    figure of the whole run.
+    `without` are runs that have no figure of the whole run.
     """
 
     overview: Overview
     cache: str
     contests: tuple[Contest, ...]
     classes: Mapping[str, str]
-    confidence: float
-    judged: int
-    verdicts: int
     without: tuple[Run, ...] = ()
     _summaries: dict[tuple[Run, str, str], Summary] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def judged(self) -> int:
+        """How many comparisons have an interval."""
+        return sum(contest.judged for contest in self.contests)
+
+    @property
+    def verdicts(self) -> int:
+        """How many of them tell."""
+        return sum(contest.verdicts for contest in self.contests)
+
     def comparison(self, contest: Contest, objective: Objective, baseline: str, contender: str) -> Comparison:
-        """Two cells in one objective, with the confidence of them all."""
+        """Two cells in one objective, with the confidence of this objective."""
         sides = [_observations(self.overview, cell, contest.run, objective) for cell in (baseline, contender)]
-        return at_confidence(compare(sides[0], sides[1], objective.metric), self.confidence)
+        own = contest.confidences[contest.objectives.index(objective)]
+        found = compare(sides[0], sides[1], objective.metric)
+        return judged_apart(found, difference=own.difference, sameness=own.sameness)
 
     def summary(self, contest: Contest, objective: Objective, cell: str) -> Summary:
         """The repetitions of one cell in one objective, each cell by itself."""
@@ -168,21 +185,16 @@ def advised(
         for name in CLASSES
         if name in named and name in classes.values()
     ]
-    contests = [
+    drafted = [
         _drafted(found, run, name, objectives, [cell for cell, own in classes.items() if own == name])
         for run, name, objectives in drafts
     ]
-    p_values = [pairs.p_values[pairs.judged] for contest in contests for pairs in contest.pairs]
-    every = np.concatenate([*p_values, np.empty(0)])
-    confidence = float(joint_confidence(every)) if len(every) else CONFIDENCE
+    judged = iter(confidences([pairs for draft in drafted for pairs in draft.pairs]))
     return Advised(
         overview=found,
         cache=cache,
-        contests=tuple(contest.judged(confidence) for contest in contests),
+        contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
         classes=classes,
-        confidence=confidence,
-        judged=len(every),
-        verdicts=int(discoveries(every)),
         without=tuple(run for run in runs if not objectives_of(found, run) and not is_power_cut(found, run)),
     )
 
@@ -232,13 +244,21 @@ class _Draft:
     contest: Contest
     pairs: tuple[Pairs, ...]
 
-    def judged(self, confidence: float) -> Contest:
+    def judged(self, confidences: tuple[Confidence, ...]) -> Contest:
         better, same = [], []
-        for objective, pairs in zip(self.contest.objectives, self.pairs, strict=True):
+        for objective, pairs, confidence in zip(
+            self.contest.objectives, self.pairs, confidences, strict=True
+        ):
             larger, alike = pairs.verdicts(confidence)
             better.append(larger if objective.metric.better is Better.HIGHER else larger.T)
             same.append(alike)
-        return replace(self.contest, better=np.array(better), same=np.array(same))
+        return replace(
+            self.contest,
+            better=np.array(better),
+            same=np.array(same),
+            confidences=confidences,
+            judged=sum(int(pairs.judged.sum()) for pairs in self.pairs),
+        )
 
 
 def _drafted(
@@ -335,7 +355,7 @@ def _usable(observations: Mapping[int, Observation]) -> dict[int, float]:
     return {
         repetition: summary.median
         for repetition, summary in alone.items()
-        if summary.median is not None and not summary.suspect
+        if summary.median is not None and summary.basis == TRUSTED
     }
 
 

@@ -1,4 +1,4 @@
-"""Reasons of suspect runs that differ only in their numbers, as one sentence with ranges.
+"""Reasons of runs in doubt that differ only in their numbers, as one sentence with ranges.
 
 What a run was disturbed by is measured, and hardly ever the same twice: ten lines that differ in a percentage say less
 than one with its range. Only a number that stands alone, or before a per cent sign, is an amount; one that is part of
@@ -29,7 +29,7 @@ _NAMING = re.compile(
 def shape(reason: str) -> tuple[str, ...]:
     """The text between the amounts, the same for all reasons that make one sentence.
 
-    A reason that is none of a suspect run is its own shape.
+    A reason that is none of a run in doubt is its own shape.
     """
     return tuple(_parts(reason)[::2])
 
@@ -43,7 +43,7 @@ def one_sentence(reasons: Iterable[str]) -> str:
 def _parts(reason: str) -> list[str]:
     """Text and amount by turns, a text at both ends."""
     head, colon, rest = reason.partition(": ")
-    if not head.startswith(Trouble.SUSPECT.value):
+    if not head.startswith((Trouble.SUSPECT.value, Trouble.UNKNOWN.value)):
         return [reason]
     parts, end = [f"{head}{colon}"], 0
     for found in _AMOUNT.finditer(rest):

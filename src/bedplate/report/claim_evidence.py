@@ -1,7 +1,7 @@
 """What a study has to say to a check of a claim: matched cells, and their figures by repetition.
 
 Cells are matched as `bedplate compare` does. Pairs that are not comparable, or are the same in force, are left out
-and counted, as are runs that are suspect and figures that were stopped at a limit.
+and counted, as are runs that are suspect or of unknown validity, and figures that were stopped at a limit.
 """
 
 from __future__ import annotations
@@ -135,8 +135,9 @@ class Evidence:
         place = (m.cell, self.asked.run, m.repetition)
         is_new = place not in self.tally.seen
         self.tally.seen.add(place)
-        if m.validity is Validity.SUSPECT:
-            self.tally.left_out["suspect runs"] += is_new
+        if not m.validity.is_trusted:
+            what = "suspect runs" if m.validity is Validity.SUSPECT else "runs of unknown validity"
+            self.tally.left_out[what] += is_new
             return None
         if any(each is not None and each.status is Status.CENSORED for each in figures):
             self.tally.left_out["runs that were stopped at a limit"] += is_new

@@ -17,7 +17,7 @@ from bedplate.report.interval_bars import Span, bar_scale, interval_bar
 from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import Notes, block_words, mark_lines, plain_table
 from bedplate.report.wording import number
-from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Kind, Verdict
+from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Kind, Verdict, left_out_words
 from bedplate.statistics.false_discovery import RATE
 
 if TYPE_CHECKING:
@@ -115,6 +115,13 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
         runs = "value of a suspect run is" if suspect == 1 else "values of suspect runs are"
         sentences.append(
             f"{suspect} {runs} no part of these verdicts: a run that a rule speaks against is left out."
+        )
+    unknown = sum(each.comparison.unknown for each in found.compared)
+    if unknown:
+        verb = "is" if unknown == 1 else "are"
+        sentences.append(
+            f"{unknown} value{'' if unknown == 1 else 's'} of runs of unknown validity {verb} no part of these verdicts: "
+            "evidence is missing; `bedplate show` says which."
         )
     if any(not each.pair.is_within_a_study for each in found.judged):
         sentences.append(
@@ -285,8 +292,9 @@ def _footnotes(each: Compared) -> list[str]:
         found.append(f"side by side, not comparable: {'; '.join(each.incomparable)}")
     elif not each.identical:
         found += comparison.reasons
-    if comparison.suspect:
-        found.append(f"suspect runs left out: {comparison.suspect}")
+    words = left_out_words(comparison.suspect, comparison.unknown)
+    if words:
+        found.append(f"left out: {words}")
     if comparison.censored:
         found.append(f"stopped at a limit, which counts as the figure: {comparison.censored} runs")
     return [*found, *each.notes]
@@ -306,7 +314,7 @@ def _health_sentences(found: Answer) -> list[str]:
     return [
         f"{names[number]}: {words}" if len(names) > 1 else words
         for number in sorted(used)
-        for words in replace(study_health(found.overviews[number]), suspect=0).sentences(runs)
+        for words in replace(study_health(found.overviews[number]), suspect=0, unknown=0).sentences(runs)
     ]
 
 
@@ -355,6 +363,7 @@ def _compared_document(found: Answer, each: Compared, condition: Condition | Non
         "paired": comparison.paired,
         "more_repetitions": comparison.more_repetitions,
         "suspect": comparison.suspect,
+        "unknown": comparison.unknown,
         "censored": comparison.censored,
         **({} if condition is None else {"condition": truth(condition, each).value}),
     }

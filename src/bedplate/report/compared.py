@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
-from bedplate.model.visit import Validity
 from bedplate.report.accepted import accepting
 from bedplate.report.default_metric import default_metric
 from bedplate.report.factors import DEFAULT, TYPE, factor_levels
@@ -330,7 +329,7 @@ def _words_about_nodes(
         {
             repetition: math.log(seen.value)
             for repetition, seen in _observations(overviews, side, asked).items()
-            if seen.value is not None and seen.value > 0 and seen.validity is not Validity.SUSPECT
+            if seen.value is not None and seen.value > 0 and seen.validity.is_trusted
         }
         for side in (pair.baseline, pair.contender)
     ]

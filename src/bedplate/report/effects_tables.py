@@ -22,7 +22,7 @@ from bedplate.report.effects_words import (
 from bedplate.report.factors import level_text, short_name
 from bedplate.report.interval_bars import Span, bar_scale, interval_bar
 from bedplate.report.table_parts import bar, mark_lines, plain_table
-from bedplate.statistics.comparison import Kind
+from bedplate.statistics.comparison import Kind, left_out_words
 from bedplate.statistics.estimation import REPETITIONS_MIN
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def effects_document(found: StudyEffects) -> dict[str, Any]:
                 "phase": each.asked.phase,
                 "item": each.asked.item,
                 "suspect": each.suspect,
+                "unknown": each.unknown,
                 "unusable": each.unusable,
                 "incomparable": list(each.incomparable),
                 "strongest": strongest_sentence(each),
@@ -109,10 +110,9 @@ def _crossing(each: FactorEffects) -> list[RenderableType]:
 
 
 def _left_out(each: FactorEffects) -> list[RenderableType]:
-    if not (each.suspect or each.unusable):
-        return []
-    words = f"Left out: {each.suspect} suspect runs, {each.unusable} without a positive figure."
-    return [Text(words, style="dim")]
+    unusable = f"{each.unusable} without a positive figure" if each.unusable else ""
+    words = ", ".join(filter(None, (left_out_words(each.suspect, each.unknown), unusable)))
+    return [Text(f"Left out: {words}.", style="dim")] if words else []
 
 
 def _part(each: FactorEffects, part: Effects, metric: Metric) -> list[RenderableType]:

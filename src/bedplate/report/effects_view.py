@@ -60,6 +60,7 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
             "strongest": strongest_sentence(each),
             "incomparable": list(each.incomparable),
             "suspect": each.suspect,
+            "unknown": each.unknown,
             "unusable": each.unusable,
             "designs": [
                 _design(part, one)

@@ -33,13 +33,14 @@ class FactorEffects:
 
     `classes` are the durability classes of the cells, the safest first, and how many cells each has. `crossing` are
     ratios whose two levels no class has both of: they are in no part, unless the parts are `across` all classes.
-    `suspect` runs are left out as such, `unusable` ones have no positive figure (absent, zero, or stopped at a
+    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no positive figure (absent, zero, or stopped at a
     limit). `incomparable` says why nothing is judged.
     """
 
     asked: Asked
     parts: tuple[Effects, ...]
     suspect: int
+    unknown: int
     unusable: int
     incomparable: tuple[str, ...] = ()
     classes: tuple[tuple[str, int], ...] = ()
@@ -118,13 +119,14 @@ def _effects(
     here = [cell for cell in candidates if runs[cell.cell]]
     incomparable = surroundings.of_cells(here, asked.run)
     every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
-    trusted = [m for m in every if m.validity is not Validity.SUSPECT]
+    trusted = [m for m in every if m.validity.is_trusted]
     classes = _by_class(found, asked, here)
     parts, crossing = ((), ()) if incomparable else within_classes(classes)
     return FactorEffects(
         asked=asked,
         parts=parts,
-        suspect=len(every) - len(trusted),
+        suspect=sum(m.validity is Validity.SUSPECT for m in every),
+        unknown=sum(m.validity is Validity.UNKNOWN for m in every),
         unusable=sum(_positive(m, asked) is None for m in trusted),
         incomparable=incomparable,
         classes=tuple((name, len(cells)) for name, cells in classes.items()),
@@ -143,7 +145,7 @@ def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: Asked) -> 
         m.repetition: value
         for m in runs
         if m.outcome is Outcome.COMPLETED
-        and m.validity is not Validity.SUSPECT
+        and m.validity.is_trusted
         and (value := _positive(m, asked)) is not None
     }
     return DesignCell(cell.levels, values, cell.unasked | usual_factors(cell.levels))

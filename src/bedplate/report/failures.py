@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed, is suspect or is missing; `logs` is a folder within the study, which is called `study`."""
+    """A run that failed, is in doubt or is missing; `logs` is a folder within the study, which is called `study`."""
 
     kind: str
     cell: str

@@ -14,8 +14,7 @@ from bedplate.report.alike_reasons import one_sentence, shape
 from bedplate.report.lmdb_view import ONLY_READS, SPEED, promise, run_tests
 from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import reasons_of
-from bedplate.report.wording import SUSPECT_MARK, number
-from bedplate.statistics.summary import SUSPECT
+from bedplate.report.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ _STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
 _WORDS = (
     f"Medians over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
     "volatile / protected device cache: D durable, B bounded loss, U unsafe, ? unknown; nothing behind a test that only "
-    f"reads. {SUSPECT_MARK} suspect runs alone, – no figure. Latency, CPU and space of each test: --metric lmdb_latency_us_p99, "
+    f"reads. {SUSPECT_MARK} suspect runs alone, {UNKNOWN_MARK} runs of unknown validity alone, – no figure. Latency, CPU and space of each test: --metric lmdb_latency_us_p99, "
     "lmdb_cpu_us_per_operation, lmdb_space_mib, …"
 )
 
@@ -69,8 +68,8 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> Entry | Non
     if words != ONLY_READS:
         letters = [_LETTERS[word] for word in words.split(" / ")]
         text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])
-    if summary.basis == SUSPECT:
-        text.append(f" {SUSPECT_MARK}", style="yellow")
+    if summary.basis in BASIS_MARKS:
+        text.append(f" {BASIS_MARKS[summary.basis]}", style="yellow")
     return Entry(summary.median, False, text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Outcome
 from bedplate.report.parts import VISIT_FIGURES, WHOLE
 
 if TYPE_CHECKING:
@@ -38,4 +38,4 @@ def observed(
 
 
 def _doubt(one: Observation) -> tuple[bool, bool, bool]:
-    return one.outcome is not Outcome.COMPLETED, one.value is None, one.validity is Validity.SUSPECT
+    return one.outcome is not Outcome.COMPLETED, one.value is None, not one.validity.is_trusted

@@ -7,18 +7,18 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import worse
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.raw import FIO
-from bedplate.model.visit import Durability, Outcome, Validity
+from bedplate.model.visit import Outcome, Validity
 from bedplate.report.counted_share import counted_share
 from bedplate.report.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.report.flush_rates import FlushRate, flush_rates
 from bedplate.report.labels import effective_block_bytes, label_cells, study_marks
 from bedplate.report.modes import marked_by_mode
 from bedplate.report.parts import WHOLE, part_figures, whole_figures
-from bedplate.report.power_cut_view import CutRun, cut_runs, durability_by_cuts
+from bedplate.report.power_cut_view import CutRun, cut_runs
+from bedplate.report.promise import latest_records, promise
 from bedplate.report.tpch_view import TpchView, score_reasons, score_summaries, tpch_views, with_composites
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.plan import ScheduledVisit
-    from bedplate.model.visit import VisitRecord
+    from bedplate.model.visit import Durability, VisitRecord
     from bedplate.report.labels import CellLabel
     from bedplate.study.stored import Place, SetAside, StoredVisit, Study
 
@@ -58,7 +58,11 @@ class Trouble(Enum):
 
     FAILED = "failed"
     SUSPECT = "suspect"
+    UNKNOWN = "unknown"
     NOT_RUN = "not run"
+
+
+_OF_VALIDITY = {Validity.SUSPECT: Trouble.SUSPECT, Validity.UNKNOWN: Trouble.UNKNOWN}
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Measurement:
             return Trouble.FAILED
         if self.outcome is Outcome.NOT_RUN:
             return Trouble.NOT_RUN
-        return Trouble.SUSPECT if self.validity is Validity.SUSPECT else None
+        return _OF_VALIDITY.get(self.validity)
 
     def figure(self, metric: str, phase: str = WHOLE, item: str = "") -> Figure | None:
         """The figure of the whole run, or of one of its parts; None where there is none."""
@@ -332,24 +336,21 @@ def _cells(
     visits: dict[str, list[VisitRecord]] = {}
     for record in plain:
         visits.setdefault(record.key.cell, []).append(record)
-    promises: dict[str, Durability] = {}
-    for record in plain:
-        if record.durability is not None:
-            before = promises.get(record.key.cell)
-            promises[record.key.cell] = worse(before, record.durability) if before else record.durability
     cuts = cut_runs(study.visits)
+    latest = latest_records(study.visits)
+    promises = {cell: promise(latest.get(cell, ()), cuts.get(cell, ())) for cell in due}
     cells = {
         cell_id: CellFacts(
             id=cell_id,
             label=labels[cell_id],
-            durability=durability_by_cuts(promises.get(cell_id), cuts.get(cell_id, ())),
+            durability=promises[cell_id].durability,
             identical_to=effective.others(cell_id),
             changing=cell_id in changing,
             emulated=any(record.emulated for record in visits.get(cell_id, ())),
             incomparable=_differences(visits.get(cell_id, ())),
             flushes=flush_rates(visits.get(cell_id, ())),
             incomplete=incomplete.get(cell_id, ()),
-            declared=promises.get(cell_id),
+            declared=promises[cell_id].declared,
             cuts=cuts.get(cell_id, ()),
         )
         for cell_id in due

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.figure import Status
 from bedplate.model.tpch import QUERIES, THROUGHPUT, stream_phase
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Outcome
 from bedplate.report.parts import WHOLE
-from bedplate.statistics.summary import SUSPECT, TRUSTED
+from bedplate.statistics.summary import basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,14 +86,14 @@ def ranked(found: Overview, key: SummaryKey, summary: Summary) -> Ranked:
     if not summary.censored:
         return Ranked(summary)
     runs = [
-        (figure, m.validity is not Validity.SUSPECT)
+        (figure, m.validity)
         for m in found.of(key.cell, (key.dataset, key.run))
         if m.outcome is Outcome.COMPLETED and (figure := m.figure(key.metric, key.phase, key.item))
     ]
-    known = [(f, trusted) for f, trusted in runs if f.status is not Status.ABSENT]
-    # Suspect runs count only where no other has a value or a limit, as everywhere.
-    trustworthy = [f for f, trusted in known if trusted]
-    counting = trustworthy or [f for f, _ in known]
+    known = [(f, validity) for f, validity in runs if f.status is not Status.ABSENT]
+    # Runs in doubt count only where no other has a value or a limit, as everywhere.
+    kept = [each for each in known if each[1].is_trusted] or known
+    counting = [f for f, _ in kept]
     limits = [f.limit for f in counting if f.status is Status.CENSORED and f.limit is not None]
     ended = sorted(f.value for f in counting if f.status is Status.MEASURED and f.value is not None)
     if not limits:
@@ -102,7 +102,7 @@ def ranked(found: Overview, key: SummaryKey, summary: Summary) -> Ranked:
     shown = replace(
         summary,
         n=len(ended),
-        basis=(TRUSTED if trustworthy else SUSPECT) if ended else None,
+        basis=basis_of(validity for _, validity in kept) if ended else None,
         median=median([*ended, *(math.inf for _ in limits)]) if ends else None,
         minimum=ended[0] if ended else None,
         maximum=ended[-1] if ended else None,

@@ -12,7 +12,7 @@ from bedplate.figures.inputs import RECORD
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
-from bedplate.model.durability import worst
+from bedplate.model.durability import promised, worst
 from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, PointOutcome
 from bedplate.model.power_cut_verdict import Tally, Verdict, measured
 from bedplate.model.visit import Durability, RunRecord
@@ -195,5 +195,5 @@ def _run(visit: StoredVisit, directory: Path) -> CutRun | None:
         spec=record.spec,
         directory=directory,
         verdict=verdict,
-        declared=visit.record.durability,
+        declared=promised(visit.record),
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
-from bedplate.model.visit import Validity
 from bedplate.report.compared import study_names
 from bedplate.report.failures import failures
 from bedplate.report.fleet import folded, node_kinds
@@ -21,6 +20,7 @@ from bedplate.report.wording import (
     FAILED_MARK,
     MISSING_MARK,
     SUSPECT_MARK,
+    UNKNOWN_MARK,
     VALID_MARK,
     counted,
     durability_class,
@@ -78,6 +78,7 @@ _CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_trans
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
+    UNKNOWN_MARK: "unknown",
     FAILED_MARK: "failed",
     MISSING_MARK: "incomplete",
 }
@@ -350,8 +351,8 @@ def _legend(found: Overview) -> str:
             ". Of two classes the first holds with a volatile device cache, the second with a protected one"
         )
     return (
-        f"{words}. All strips of one run share a scale that starts at zero. Suspect runs are left out "
-        "where a cell has a trusted one; where it has only suspect ones, their figures are shown and marked."
+        f"{words}. All strips of one run share a scale that starts at zero. Runs that are suspect, or of "
+        "unknown validity, are left out where a cell has a trusted one; where it has none, their figures are shown and marked."
     )
 
 
@@ -451,9 +452,7 @@ def _strip(
         return round(min(value / largest, 1.0) * 100, 2)
 
     dots = [
-        (place(value), m.validity is not Validity.SUSPECT)
-        for m in measurements
-        if (value := m.value(metric)) is not None
+        (place(value), m.validity.is_trusted) for m in measurements if (value := m.value(metric)) is not None
     ]
     return Strip(
         low=None if summary.low is None else place(summary.low),

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bedplate.model.figure import Better
+from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
 from bedplate.report.default_metric import default_metric
+from bedplate.statistics.dips import Dips, dips
 from bedplate.statistics.drift import OUTLIER_LEVEL, Drift, Outlier, Visited, drift, outliers
 
 if TYPE_CHECKING:
@@ -23,6 +26,11 @@ Run = tuple[str, str]
 # Shared by all series of a study, each of which is looked at for a trend and for a step.
 _LEVEL = 0.05
 _OUTLIERS_SHOWN = 3
+# METHOD.md, “Dips”, has the figures.
+_OF_DIPS = (
+    "Where runs dip now and then, intervals that say 95 % hold the truth less often, and few repetitions may show no dip at "
+    "all: more repetitions say how often it happens, and the courses of these runs when."
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Series:
     drift: Drift
     outliers: tuple[Outlier, ...]
     level: float
+    dips: tuple[Dips, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -48,12 +57,17 @@ class Series:
 
 @dataclass(frozen=True)
 class StudyHealth:
-    """`completed` counts runs, `suspect` those of them that a rule speaks against; `visits` those that were made."""
+    """What a study says of itself over time, and of its runs.
+
+    `completed` counts runs, `suspect` those of them that a rule speaks against, `unknown` those without the evidence
+    that it takes; `visits` those that were made.
+    """
 
     series: tuple[Series, ...]
     completed: int
     suspect: int
     visits: int
+    unknown: int = 0
 
     def sentences(self, runs: Iterable[Run] | None = None) -> tuple[str, ...]:
         """What is to be told beside the figures of these runs, of all where none are named; empty where all is well."""
@@ -71,10 +85,18 @@ class StudyHealth:
         if found:
             found.append("Repetitions are blocks, so this takes no side between cells; it widens intervals.")
         found += [words for one in chosen if (words := _outlier_words(one)) is not None]
+        dipping = [words for one in chosen if (words := _dip_words(one)) is not None]
+        if dipping:
+            found += [*dipping, _OF_DIPS]
         if self.suspect:
             found.append(
                 f"{self.suspect} of {self.completed} completed runs are suspect: marked wherever they stand, and no "
                 "part of a verdict."
+            )
+        if self.unknown:
+            found.append(
+                f"Of {self.unknown} of {self.completed} completed runs it is unknown whether they are valid, as evidence is "
+                "missing: marked wherever they stand, and no part of a verdict."
             )
         return tuple(found)
 
@@ -112,19 +134,24 @@ def study_health(found: Overview) -> StudyHealth:
         ),
         completed=len(completed),
         suspect=sum(m.validity is Validity.SUSPECT for m in completed),
+        unknown=sum(m.validity is Validity.UNKNOWN for m in completed),
         visits=len(places),
     )
 
 
 def _series(run: Run, metric: str, visited: Sequence[Visited], *, canary: bool, level: float) -> Series:
     name = f"The canary's {metric}" if canary else f"{metric} of {run[1]}"
+    # The slower side; what has no better side has no dips.
+    power = {Better.HIGHER: 1, Better.LOWER: -1, Better.NEITHER: 0}[METRICS[metric].better]
+    dipped = dips((each.group, each.value**power) for each in visited if power)
     return Series(
         run=run,
         name=name,
         is_canary=canary,
         drift=drift(visited),
-        outliers=outliers(visited),
+        outliers=tuple(one for one in outliers(visited) if one.group not in {each.group for each in dipped}),
         level=level,
+        dips=dipped,
     )
 
 
@@ -138,7 +165,7 @@ def _visited(
     """One value for each run: that of the whole, or the geometric mean over its parts, which share their visit."""
     for m in measured:
         # What the canary says of the machine, a doubt about the canary's run does not take away.
-        if m.outcome is not Outcome.COMPLETED or (m.validity is Validity.SUSPECT and not m.canary):
+        if m.outcome is not Outcome.COMPLETED or (not m.validity.is_trusted and not m.canary):
             continue
         whole = m.value(metric)
         values = {"": whole} if whole is not None else _parts(m, metric)
@@ -175,6 +202,18 @@ def _places(measurements: Iterable[Measurement]) -> dict[tuple[object, ...], int
 
 def _visit(m: Measurement) -> tuple[object, ...]:
     return m.cell, m.dataset, m.repetition, m.attempt, m.canary
+
+
+def _dip_words(one: Series) -> str | None:
+    """The cells of which some runs are far slower than the others, the worst first."""
+    if not one.dips:
+        return None
+    shown = [
+        f"{each.group.partition(chr(10))[0]} in {each.dipped} of {each.n} runs ({each.ratio:.2f} times the speed of its others)"
+        for each in sorted(one.dips, key=lambda each: each.ratio)[:_OUTLIERS_SHOWN]
+    ]
+    more = len(one.dips) - len(shown)
+    return f"Dips in {one.name}: {'; '.join(shown)}{f' and {more} more' if more else ''}."
 
 
 def _outlier_words(one: Series) -> str | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from bedplate.report.alike_reasons import one_sentence, shape
 from bedplate.report.overview import Trouble
-from bedplate.report.wording import FAILED_MARK, MISSING_MARK, SUSPECT_MARK, VALID_MARK, mark
+from bedplate.report.wording import FAILED_MARK, MISSING_MARK, SUSPECT_MARK, UNKNOWN_MARK, VALID_MARK, mark
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 
     from bedplate.report.overview import CellFacts, Measurement, Overview
 
-MARKS = f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {FAILED_MARK} failed, {MISSING_MARK} incomplete."
-_STYLES = {VALID_MARK: "green", SUSPECT_MARK: "yellow", FAILED_MARK: "red", MISSING_MARK: "dim"}
+MARKS = (
+    f"{VALID_MARK} valid, {SUSPECT_MARK} suspect, {UNKNOWN_MARK} validity unknown, {FAILED_MARK} failed, "
+    f"{MISSING_MARK} incomplete."
+)
+_STYLES = {
+    VALID_MARK: "green",
+    SUSPECT_MARK: "yellow",
+    UNKNOWN_MARK: "yellow",
+    FAILED_MARK: "red",
+    MISSING_MARK: "dim",
+}
 _NUMBERS_IN_A_LINE = 3
 BAR_CELLS = 7
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -36,7 +45,7 @@ class Notes:
         return self._number((sentence,), sentence)
 
     def of_reason(self, reason: str) -> str:
-        """The superscript of a reason; those of suspect runs that differ in numbers alone share it."""
+        """The superscript of a reason; those of runs in doubt that differ in numbers alone share it."""
         return self._number(shape(reason), reason)
 
     def _number(self, key: tuple[str, ...], sentence: str) -> str:
@@ -114,7 +123,8 @@ def reasons_of(measurements: Sequence[Measurement]) -> list[str]:
     told = []
     for (trouble, reason), runs in found.items():
         where = f" ({', '.join(runs)})" if runs else ""
-        told.append(reason if trouble is Trouble.NOT_RUN else f"{trouble.value}{where}: {reason}")
+        head = "unknown validity" if trouble is Trouble.UNKNOWN else trouble.value
+        told.append(reason if trouble is Trouble.NOT_RUN else f"{head}{where}: {reason}")
     return told
 
 

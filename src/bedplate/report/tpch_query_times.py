@@ -22,13 +22,16 @@ _DIGITS = 8
 _NO_TIME = 0
 _NO_PLAN = -1
 
+# As the page takes them.
+_DOUBTS = {Validity.VALID: 0, Validity.SUSPECT: 1, Validity.UNKNOWN: 2}
+
 
 def packed_query_times(views: Sequence[tuple[TpchView, Mapping[str, int]]]) -> str:
     """The runs of every view in the order given, each view with the index of its cells on the page.
 
-    A row is [cell, repetition, suspect, times, plans], with a time and a plan for each of the view's `queries`: null
-    where the query did not run, 0 where it has no time, the limit with a minus where it was stopped; a plan is a
-    number within its view, -1 where it is not known. `factors` are `interval_factor` by the number of repetitions.
+    A row is [cell, repetition, doubt, times, plans], with a time and a plan for each of the view's `queries`: null
+    where the query did not run, 0 where it has no time, the limit with a minus where it was stopped; `doubt` is 0 of a
+    valid run, 1 of a suspect one, 2 where validity is unknown; a plan is a number within its view, -1 where it is not known. `factors` are `interval_factor` by the number of repetitions.
     """
     counts = [len({run.repetition for run in view.query_runs}) for view, _ in views]
     return packed(
@@ -41,9 +44,9 @@ def packed_query_times(views: Sequence[tuple[TpchView, Mapping[str, int]]]) -> s
 
 def _view(view: TpchView, cell_of: Mapping[str, int]) -> dict[str, Any]:
     queries = tuple(dict.fromkeys((*view.scores.queries, *(run.query for run in view.query_runs))))
-    rows: dict[tuple[int, int, bool], dict[str, QueryRun]] = {}
+    rows: dict[tuple[int, int, int], dict[str, QueryRun]] = {}
     for run in view.query_runs:
-        key = (cell_of[run.cell], run.repetition, run.validity is Validity.SUSPECT)
+        key = (cell_of[run.cell], run.repetition, _DOUBTS[run.validity])
         rows.setdefault(key, {})[run.query] = run
     plans: dict[str, int] = {}
     for run in view.query_runs:
@@ -53,8 +56,7 @@ def _view(view: TpchView, cell_of: Mapping[str, int]) -> dict[str, Any]:
         "queries": list(queries),
         "rows": [
             [
-                *key[:2],
-                int(key[2]),
+                *key,
                 [_time(found.get(query)) for query in queries],
                 [_plan(found.get(query), plans) for query in queries],
             ]

@@ -13,7 +13,7 @@ from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import MARKS, Notes, cell_name, plain_table, state_text
 from bedplate.report.tpch_view import SCORES, plan_letters, power_notes
 from bedplate.report.wording import number
-from bedplate.statistics.summary import SUSPECT
+from bedplate.statistics.summary import TRUSTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,7 +155,7 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
         score: Score = getattr(scores, name)
         if score.value is None:
             # Of the m-figures the lines below the table say it, once for all cells.
-            own = name in {"time", "score"} or scores.basis == SUSPECT
+            own = name in {"time", "score"} or scores.basis != TRUSTED
             why = notes.number(f"{name}: {', '.join(score.reasons)}") if own else ""
             texts.append(Text(f"–{why}"))
             continue
@@ -186,13 +186,13 @@ def dropped_lines(scores: Scores) -> list[str]:
 
 
 def suspect_lines(found: Overview, scores: Scores) -> list[str]:
-    """Which cells have only suspect runs, and what that means for the others; nothing where there are none."""
+    """Which cells have no trusted run, and what that means for the others; nothing where there are none."""
     named = "; ".join(found.cells[cell].label.full for cell in scores.only_suspect)
     if not named:
         return []
     if len(scores.only_suspect) == len(scores.cells):
-        return ["Every cell has only suspect runs, so these scores are suspect throughout."]
-    return [f"Only suspect runs, so that they set no best time and drop no query: {named}."]
+        return ["No cell has a trusted run, so these scores are suspect throughout."]
+    return [f"No trusted run, so that they set no best time and drop no query: {named}."]
 
 
 def _rate_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:

@@ -79,7 +79,7 @@ def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[st
 
 
 def _counts(row: QueryRun, basis: str) -> bool:
-    return basis != TRUSTED or row.validity is not Validity.SUSPECT
+    return basis != TRUSTED or row.validity.is_trusted
 
 
 def plan_hashes(m: Measurement) -> dict[str, str]:
@@ -171,8 +171,9 @@ def _composite(power: Measurement | None, throughput: Measurement) -> Figure:
         return figure(_COMPOSITE, None, reason="no power run came before it in its visit")
     if power.outcome is not Outcome.COMPLETED:
         return figure(_COMPOSITE, None, reason=f"its power run {power.run!r} did not complete")
-    if power.validity is Validity.SUSPECT and throughput.validity is not Validity.SUSPECT:
-        return figure(_COMPOSITE, None, reason=f"its power run {power.run!r} is suspect")
+    if throughput.validity.is_trusted and not power.validity.is_trusted:
+        words = "is suspect" if power.validity is Validity.SUSPECT else "is of unknown validity"
+        return figure(_COMPOSITE, None, reason=f"its power run {power.run!r} {words}")
     made = composite(_tpch_figure(power, "tpch_power"), _tpch_figure(throughput, "tpch_throughput"))
     return figure(_COMPOSITE, made.value, reason="; ".join(made.reasons))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.durability import UNKNOWN, worst
 from bedplate.report.overview import Trouble
-from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT
+from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
 VALID_MARK = "✓"
 SUSPECT_MARK = "!"
+UNKNOWN_MARK = "?"
 FAILED_MARK = "✗"
 MISSING_MARK = "·"
+_TROUBLE_MARKS = {
+    Trouble.FAILED: FAILED_MARK,
+    Trouble.SUSPECT: SUSPECT_MARK,
+    Trouble.UNKNOWN: UNKNOWN_MARK,
+    Trouble.NOT_RUN: MISSING_MARK,
+}
+# Of a figure that rests on no trusted run.
+BASIS_MARKS = {SUSPECT: SUSPECT_MARK, UNKNOWN_BASIS: UNKNOWN_MARK}
 # Enough for every difference that repetitions can tell, few enough to read.
 _DIGITS = 4
 
@@ -85,24 +94,21 @@ def promising_least(durability: Durability) -> Durability:
 
 
 def mark(measurements: Sequence[Measurement]) -> str:
-    """The worst that is to be said of the repetitions of a run: failed, suspect, missing, or valid."""
+    """The worst that is to be said of the repetitions of a run: failed, suspect, unknown, missing, or valid."""
     troubles = {m.trouble for m in measurements}
-    if Trouble.FAILED in troubles:
-        return FAILED_MARK
-    if Trouble.SUSPECT in troubles:
-        return SUSPECT_MARK
-    if not measurements or Trouble.NOT_RUN in troubles:
-        return MISSING_MARK
-    return VALID_MARK
+    worst_first = (found for trouble, found in _TROUBLE_MARKS.items() if trouble in troubles)
+    return next(worst_first, VALID_MARK if measurements else MISSING_MARK)
 
 
 def counted(summary: Summary) -> str:
     """How many values stand behind a figure, and what became of the other repetitions."""
     words = [f"n = {summary.n}"]
-    if summary.basis == SUSPECT:
-        words[0] += " (suspect)"
-    elif summary.suspect:
-        words.append(f"{summary.suspect} suspect, left out")
+    if summary.basis in BASIS_MARKS:
+        words[0] += f" ({summary.basis if summary.basis == SUSPECT else 'validity unknown'})"
+    else:
+        for count, word in ((summary.suspect, "suspect"), (summary.unknown, "of unknown validity")):
+            if count:
+                words.append(f"{count} {word}, left out")
     for count, word in (
         (summary.failed, "failed"),
         (summary.not_run, "not run"),

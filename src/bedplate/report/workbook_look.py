@@ -27,6 +27,7 @@ from bedplate.report.workbook import (
     cells,
 )
 from bedplate.report.workbook_results import promise_width
+from bedplate.statistics.summary import SUSPECT, TRUSTED, UNKNOWN_BASIS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +86,7 @@ _RESULT_COLUMNS = (
     Column("basis", 9),
     Column("validity", 11),
     Column("suspect", 9),
+    Column("unknown", 10),
     Column("failed", 8),
     Column("not run", 9),
     Column("absent", 8),
@@ -153,6 +155,7 @@ def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
         summary.basis,
         result.validity,
         summary.suspect,
+        summary.unknown,
         summary.failed,
         summary.not_run,
         summary.absent,
@@ -265,13 +268,15 @@ class _Look:
         )
         median = values[_AT["median"]]
         name, basis = values[_AT["cell"]], values[_AT["basis"]]
-        state = " (no value)" if median is None else " (suspect)" if basis == "suspect" else ""
+        doubt = f" ({basis})" if basis in (SUSPECT, UNKNOWN_BASIS) else ""
+        state = " (no value)" if median is None else doubt
         bar = _where_found(
             row_of,
             (
                 *(Area(LOOK, 0, here), "&IF(", Area(LOOK, 1 + _SHOWN.index("median"), here)),
                 *('="";" (no value)";IF(INDEX(', self._of_results("basis"), ";", row_of),
-                ')="suspect";" (suspect)";""))',
+                f')="{TRUSTED}";"";" ("&INDEX(',
+                *(self._of_results("basis"), ";", row_of, ')&")"))'),
             ),
             f"{name}{state}",
         )

@@ -19,7 +19,7 @@ from bedplate.report.run_heads import run_head
 from bedplate.report.table_parts import reasons_of
 from bedplate.report.wording import counted, durability_words
 from bedplate.report.workbook import short_name, unique
-from bedplate.statistics.summary import SUSPECT, Summary, SummaryKey
+from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS, Summary, SummaryKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -166,6 +166,8 @@ def validity_word(measurements: Sequence[Measurement]) -> str:
         return "failed"
     if Trouble.SUSPECT in troubles:
         return "suspect"
+    if Trouble.UNKNOWN in troubles:
+        return "unknown"
     return "incomplete" if not measurements or Trouble.NOT_RUN in troubles else "valid"
 
 
@@ -173,6 +175,8 @@ def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> I
     """What the numbers alone do not tell; something in any case where there are none."""
     if summary.basis == SUSPECT:
         yield "only suspect runs"
+    elif summary.basis == UNKNOWN_BASIS:
+        yield "only runs of unknown validity"
     if summary.censored and limit is not None:
         yield f"{summary.censored} stopped at the limit of {limit:g}"
     elif not summary.n:

@@ -220,7 +220,10 @@ _MEANINGS = (
         f"sheet {CHOICES}",
         "What the list of the sheet Look offers: every figure with its unit and definition.",
     ),
-    ("median", "Of the n repetitions, in the unit named; of the suspect ones only where there is no other."),
+    (
+        "median",
+        "Of the n repetitions, in the unit named; of those in doubt (see basis) only where there is no other.",
+    ),
     (
         "low, high",
         (

@@ -19,28 +19,38 @@ from bedplate.statistics.estimation import REPETITIONS_MIN, Estimate
 if TYPE_CHECKING:
     from bedplate.model.figure import Metric
     from bedplate.statistics.estimation import BoolArray, FloatArray
+    from bedplate.statistics.objectives import Confidence
+
+_NO_SCATTER = 1e-12
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Differences of all pairs i < j, contender j - baseline i, in the order of `numpy.triu_indices`.
 
-    `judged` are those with an interval; `p_values` those of a verdict, 1 where there is none. `margin` is on the
-    scale of the arithmetic; None where no sameness is judged.
+    `judged` are those with an interval. `p_differences` and `p_sames` are the p-values of those of them that scatter:
+    the others are told by arithmetic. `margin` is on the scale of the arithmetic; None where no sameness is judged.
     """
 
     estimate: Estimate
     judged: BoolArray
-    p_values: FloatArray
+    p_differences: FloatArray
+    p_sames: FloatArray
     margin: float | None
     alternatives: int
 
-    def verdicts(self, confidence: float) -> tuple[BoolArray, BoolArray]:
-        """Whether i is shown larger than j, and shown the same, as matrices of alternatives x alternatives."""
-        low, high = self.estimate.interval(confidence)
+    def verdicts(self, confidence: Confidence) -> tuple[BoolArray, BoolArray]:
+        """Whether i is shown larger than j, and shown the same, as matrices of alternatives x alternatives.
+
+        The same arithmetic as `comparison.judged_apart` has for one pair.
+        """
+        low, high = self.estimate.interval(confidence.difference)
         within = np.zeros_like(self.judged)
         if self.margin is not None:
-            within = self.judged & (low >= -self.margin) & (high <= self.margin)
+            lower, upper = self.estimate.interval(confidence.sameness)
+            within = self.judged & (lower >= -self.margin) & (upper <= self.margin)
+            # A difference that is shown, and shown to be negligible.
+            within |= self.judged & (low >= -self.margin) & (high <= self.margin) & ((low > 0) | (high < 0))
         told = self.judged & ~within
         larger = self._matrix(told & (high < 0)) | self._matrix(told & (low > 0)).T
         same = self._matrix(within)
@@ -76,7 +86,13 @@ def all_pairs(values: FloatArray, metric: Metric, *, comparable: BoolArray, marg
     squares = np.where(there, (differences - mean[:, None]) ** 2, 0.0).sum(axis=-1)
     estimate = Estimate(mean, np.sqrt(squares / (n - 1) / n), n - 1.0, REPETITIONS_MIN)
     limit = None if metric.scale is Scale.COUNT else math.log1p(margin) if is_ratio else margin
-    p_values = estimate.p_difference()
-    if limit is not None:
-        p_values = np.minimum(p_values, estimate.p_same(limit))
-    return Pairs(estimate, judged, np.where(judged, p_values, 1.0), limit, len(known))
+    # Equal differences may round to others in their last digit.
+    scattering = judged & (estimate.error > _NO_SCATTER * np.maximum(1.0, np.abs(mean)))
+    return Pairs(
+        estimate,
+        judged,
+        estimate.p_difference()[scattering],
+        np.empty(0) if limit is None else estimate.p_same(limit)[scattering],
+        limit,
+        len(known),
+    )

@@ -10,7 +10,7 @@ for what is no speed) where the interval leaves out equality, `same` where it li
 even if it leaves out equality there (what the reader calls negligible is not made a difference by
 measuring it well), and `cannot tell` otherwise. So a verdict is wrong only where the interval misses.
 
-A run that is suspect is no part of a verdict unless the caller asks for it. A censored value (a query
+A run that is suspect, or of unknown validity, is no part of a verdict unless the caller asks for it. A censored value (a query
 that was stopped at its limit) counts as its limit, as does every value beyond the smallest limit: what is
 compared then are the figures up to that limit, of which the ratio bounds the true one on one side.
 """
@@ -76,7 +76,7 @@ class Comparison:
     `low` and `high` bound `estimate` at `confidence`; both are None without an interval, one of them where
     censored values leave that side open. `smallest` and `largest` are the extremes of the repetitions.
     `margin` is what `same` means, as a share (ratio) or in the metric's unit (difference); None where no
-    sameness is judged. `n` counts repetitions (the smaller number without `paired`), `suspect` the runs
+    sameness is judged. `n` counts repetitions (the smaller number without `paired`), `suspect` and `unknown` the runs
     that are left out as such, `censored` those that count as their limit. `more_repetitions` would
     tell, with a chance of `CHANCE`, were the estimate true; None with a verdict, without an interval and
     beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
@@ -98,6 +98,7 @@ class Comparison:
     largest: float | None = None
     more_repetitions: int | None = None
     suspect: int = 0
+    unknown: int = 0
     censored: int = 0
     reasons: tuple[str, ...] = ()
     basis: Estimate | PooledShares | None = None
@@ -136,7 +137,7 @@ def compare(
     margin: float | None = MARGIN,
     confidence: float = CONFIDENCE,
     shares_repetitions: bool = True,
-    with_suspect: bool = False,
+    with_doubted: bool = False,
 ) -> Comparison:
     """Compare what two cells found of a metric, by repetition.
 
@@ -147,8 +148,9 @@ def compare(
     """
     if not 0 < confidence < 1 or (margin is not None and not 0 <= margin < math.inf):
         raise ValueError(f"confidence {confidence} must lie between 0 and 1, margin {margin} at or above 0")
-    sides = [_usable(side, with_suspect=with_suspect) for side in (baseline, contender)]
-    suspect = sum(_is_suspect(o) for side in (baseline, contender) for o in side.values())
+    sides = [_usable(side, with_doubted=with_doubted) for side in (baseline, contender)]
+    known = [o.validity for side in (baseline, contender) for o in side.values() if _has_value(o)]
+    suspect, unknown = known.count(Validity.SUSPECT), known.count(Validity.UNKNOWN)
     empty = Comparison(
         metric=metric,
         kind=Kind.RATIO if metric.scale is Scale.RATIO else Kind.DIFFERENCE,
@@ -160,10 +162,12 @@ def compare(
         margin=None if metric.scale is Scale.COUNT else margin,
         n=0,
         paired=shares_repetitions,
-        suspect=0 if with_suspect else suspect,
+        suspect=0 if with_doubted else suspect,
+        unknown=0 if with_doubted else unknown,
     )
     if not all(sides):
-        left_out = f" ({suspect} suspect runs are left out)" if empty.suspect else ""
+        words = left_out_words(empty.suspect, empty.unknown)
+        left_out = f" ({words} left out)" if words else ""
         return replace(empty, reasons=(f"one side has no run with a value{left_out}",))
     if shares_repetitions:
         common = sorted(sides[0].keys() & sides[1].keys())
@@ -190,11 +194,35 @@ def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
     return replace(judged, verdict=verdict, more_repetitions=more)
 
 
-def _usable(side: Mapping[int, Observation], *, with_suspect: bool) -> dict[int, Observation]:
+def judged_apart(comparison: Comparison, *, difference: float, sameness: float) -> Comparison:
+    """The comparison with an interval of one confidence for sameness, and where it is not the same of another.
+
+    For families in which the two are asked for apart (`objectives`). The interval is the one that bears the verdict.
+    """
+    same = at_confidence(comparison, sameness)
+    if same.verdict is Verdict.SAME:
+        return same
+    found = at_confidence(comparison, difference)
+    if found.verdict is not Verdict.SAME or found.differs:
+        return found
+    return replace(found, verdict=Verdict.CANNOT_TELL, more_repetitions=_more_repetitions(found))
+
+
+def left_out_words(suspect: int, unknown: int) -> str:
+    """Runs that take no part: `2 suspect runs, 1 run of unknown validity`; empty without any."""
+    parts = []
+    if suspect:
+        parts.append(f"{suspect} suspect run{'' if suspect == 1 else 's'}")
+    if unknown:
+        parts.append(f"{unknown} run{'' if unknown == 1 else 's'} of unknown validity")
+    return ", ".join(parts)
+
+
+def _usable(side: Mapping[int, Observation], *, with_doubted: bool) -> dict[int, Observation]:
     return {
         repetition: observed
         for repetition, observed in side.items()
-        if _has_value(observed) and (with_suspect or observed.validity is not Validity.SUSPECT)
+        if _has_value(observed) and (with_doubted or observed.validity.is_trusted)
     }
 
 
@@ -206,10 +234,6 @@ def _has_value(observed: Observation) -> bool:
         and known is not None
         and math.isfinite(known)
     )
-
-
-def _is_suspect(observed: Observation) -> bool:
-    return _has_value(observed) and observed.validity is Validity.SUSPECT
 
 
 def _pooled(found: Comparison, sides: Sequence[Sequence[Counted]]) -> Comparison:

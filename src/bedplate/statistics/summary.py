@@ -1,8 +1,8 @@
 """What the repetitions of one cell say about one metric: descriptions, and an interval where one is due.
 
-The run is the unit, never the second. Suspect runs are left out where a cell has at least one
-trusted run and shown, marked, where it has only suspect ones; failed, absent and censored values
-are counted, never taken for zero.
+The run is the unit, never the second. Runs that are suspect or of unknown validity are left out where a
+cell has at least one trusted run, and shown, marked, where it has none; failed, absent and censored
+values are counted, never taken for zero.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ GEOMETRIC_MEAN = "geometric mean"
 MEAN = "mean"
 TRUSTED = "trusted"
 SUSPECT = "suspect"
+UNKNOWN_BASIS = "unknown"
 CONFIDENCE = 0.95
 # Two values have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_FOR_INTERVAL = 3
@@ -65,9 +66,9 @@ class Observation:
 class Summary:
     """The repetitions together.
 
-    `n` counts the values behind the statistics, whose `basis` is `trusted` or `suspect`; None where
+    `n` counts the values behind the statistics, whose `basis` is `trusted`, `suspect` or `unknown`; None where
     there are no values. `low` and `high` bound the 95 % interval of the geometric mean. `suspect`
-    counts suspect runs with a value, `failed` runs that failed, `not_run` those that never began,
+    counts suspect runs with a value, `unknown` those whose validity is, `failed` runs that failed, `not_run` those that never began,
     `absent` completed runs without the value, `censored` those that only know a limit. A figure that is made
     over several cells, as TPC-H's scores are, has its value in `median` and nothing in `minimum` and `maximum`.
     """
@@ -87,12 +88,20 @@ class Summary:
     not_run: int = 0
     absent: int = 0
     censored: int = 0
+    unknown: int = 0
+
+
+def basis_of(validities: Iterable[Validity]) -> str:
+    """What figures rest on that are made of runs of these validities: the worst that is to be said of them."""
+    found = set(validities)
+    if Validity.SUSPECT in found:
+        return SUSPECT
+    return UNKNOWN_BASIS if Validity.UNKNOWN in found else TRUSTED
 
 
 def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
     """Summarise the repetitions of one metric in one cell."""
-    trusted: list[float] = []
-    suspect: list[float] = []
+    known: list[tuple[float, Validity]] = []
     failed = not_run = absent = censored = 0
     for observation in observations:
         if observation.outcome is Outcome.FAILED:
@@ -104,15 +113,16 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
         elif observation.value is None or not math.isfinite(observation.value):
             absent += 1
         else:
-            (suspect if observation.validity is Validity.SUSPECT else trusted).append(observation.value)
-    values = trusted or suspect
+            known.append((observation.value, observation.validity))
+    counting = [one for one in known if one[1].is_trusted] or known
+    values = [value for value, _ in counting]
     if not values:
         return Summary(0, failed=failed, not_run=not_run, absent=absent, censored=censored)
     centre, kind = _centre(values, scale)
     low, high = log_interval(values) if scale is Scale.RATIO else (None, None)
     return Summary(
         n=len(values),
-        basis=TRUSTED if trusted else SUSPECT,
+        basis=basis_of(validity for _, validity in counting),
         median=median(values),
         minimum=min(values),
         maximum=max(values),
@@ -121,11 +131,12 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
         variation=coefficient_of_variation(values),
         low=low,
         high=high,
-        suspect=len(suspect),
+        suspect=sum(validity is Validity.SUSPECT for _, validity in known),
         failed=failed,
         not_run=not_run,
         absent=absent,
         censored=censored,
+        unknown=sum(validity is Validity.UNKNOWN for _, validity in known),
     )
 
 

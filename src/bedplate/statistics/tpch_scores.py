@@ -9,7 +9,7 @@ A timeout knows only its limit: it counts as the limit in a time and as 0 in a s
 where it hangs on one. A time that is missing is not zero: the cell that lacks it has no `time` and no
 `score`, and the query is no part of the m-figures.
 
-A cell that has only suspect runs is scored beside the others and decides nothing for them: as long as there are
+A cell that has no trusted run (suspect ones, or of unknown validity) is scored beside the others and decides nothing for them: as long as there are
 trusted cells, the best times are theirs, and so is the choice of the queries that are kept. Its own score may so
 pass the number of queries. It has m-figures where its kept queries finished with the plan of the trusted cells.
 """
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from scipy.special import stdtrit
 
 from bedplate.model.visit import Validity
-from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, SUSPECT, TRUSTED
+from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, TRUSTED, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -176,7 +176,7 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
         dropped=dropped,
         left_out={name: "no query has a time here" for name in names if name not in present},
         causes={query: tuple(dict(reasons)) for query, reasons in found.items()},
-        only_suspect=tuple(cell.name for cell in cells if cell.basis == SUSPECT),
+        only_suspect=tuple(cell.name for cell in cells if cell.basis != TRUSTED),
     )
 
 
@@ -195,7 +195,7 @@ def _by_cell(runs: Iterable[QueryRun], selected: Sequence[str]) -> dict[str, _Ce
             grouped[run.cell].append(run)
     cells = {}
     for name, found in grouped.items():
-        trusted = [run for run in found if run.validity is not Validity.SUSPECT]
+        trusted = [run for run in found if run.validity.is_trusted]
         table: defaultdict[str, dict[int, QueryRun]] = defaultdict(dict)
         for run in trusted or found:
             if run.repetition in table[run.query]:
@@ -203,7 +203,7 @@ def _by_cell(runs: Iterable[QueryRun], selected: Sequence[str]) -> dict[str, _Ce
                     f"query {run.query} comes twice in repetition {run.repetition} of {name}; give the runs of one pass"
                 )
             table[run.query][run.repetition] = run
-        cells[name] = _Cell(name, TRUSTED if trusted else SUSPECT, table)
+        cells[name] = _Cell(name, basis_of(run.validity for run in trusted or found), table)
     return cells
 
 
@@ -299,7 +299,7 @@ def _cell_scores(
     unlike: tuple[str, ...],
 ) -> CellScores:
     times = cell.times()
-    none = Score(None, reasons=("the cell has only suspect runs, unlike the others", *unlike))
+    none = Score(None, reasons=("the cell has no trusted run, unlike the others", *unlike))
     return CellScores(
         cell=cell.name,
         basis=cell.basis,

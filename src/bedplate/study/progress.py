@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.visit import Outcome, RunRecord, Timing, Validity, VisitRecord
+from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
 from bedplate.study.checksums import VisitFiles
+from bedplate.study.doubts import is_doubted
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts
 from bedplate.study.schedule import read_schedule
@@ -45,7 +46,8 @@ class Progress:
     `measured_s` is the time inside the phases of finished visits that figures are made of: all but the warm-up.
     `visits_s` is the wall time of those visits, with boots, hand-over and figures; their ratio says how well a
     study uses its time. `steps` are means per visit, the longest first, without the runs themselves.
-    `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last attempts. `damaged` counts
+    `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last
+    attempts that are suspect or of unknown validity. `damaged` counts
     visits whose last attempt is among the `set_aside`; `remarks` name changed files that no figure is made from.
     """
 
@@ -142,18 +144,18 @@ def _done(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> _Done
         path=files.directory,
         record=record,
         measured_s=sum(phase.end_monotonic_s - phase.start_monotonic_s for phase in phases),
-        suspect=sum(_is_suspect(files, name) for name in files.names("run.json")),
+        suspect=sum(_is_doubted(files, name, record) for name in files.names("run.json")),
         remarks=files.remarks,
     )
 
 
-def _is_suspect(files: VisitFiles, name: str) -> bool:
+def _is_doubted(files: VisitFiles, name: str, record: VisitRecord) -> bool:
     """Read without its hundred figures: `status` may be asked every minute."""
     source = str(files.directory / name)
     run = codec.parse(files.text(name), source=source)
     if not isinstance(run, dict):
         raise StudyError(f"{source}: expected an object (RunFigures), found {run!r:.200}")
-    return run.get("validity") == Validity.SUSPECT
+    return is_doubted(run.get("outcome"), run.get("validity"), record)
 
 
 def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:

@@ -20,6 +20,7 @@ from bedplate.model.metrics import METRICS
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import FORMAT_VERSION, RunRecord, VisitRecord
 from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles
+from bedplate.study.doubts import as_read
 from bedplate.study.layout import CANARY, StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts, StudySchedule
@@ -50,7 +51,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class StoredVisit:
-    """A finished visit, its directory, and the figures of its runs in their order.
+    """A finished visit, its directory, and the figures of its runs in their order, with their validity as read.
 
     `begun` are the names of the folders of all runs that began, those without figures too. `remarks` name what
     was changed in its directory and changes no figure.
@@ -179,7 +180,7 @@ def read_visit(directory: Path, scheduled: Mapping[Place, ScheduledVisit]) -> St
     return StoredVisit(
         record=record,
         directory=directory,
-        runs=runs,
+        runs=tuple(as_read(run, record) for run in runs),
         run_directories=tuple(directory / "runs" / name for name in made),
         begun=begun,
         remarks=files.remarks,

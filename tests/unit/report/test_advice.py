@@ -195,7 +195,10 @@ def test_every_verdict_that_a_sentence_cites_is_borne_by_its_interval(study: Pat
     cited = [(each, proof) for each in sentences(found) for proof in each.evidence]
     assert cited
     for sentence, proof in cited:
-        assert proof.comparison.confidence == found.confidence
+        (contest,) = found.contests
+        own = contest.confidences[[each.metric for each in contest.objectives].index(proof.comparison.metric)]
+        expected = own.sameness if proof.comparison.verdict is Verdict.SAME else own.difference
+        assert expected == proof.comparison.confidence
         assert {proof.baseline, proof.contender} <= set(sentence.cells)
         if sentence.kind == "behind":
             assert proof.comparison.verdict in (Verdict.SLOWER, Verdict.HIGHER)
@@ -322,3 +325,35 @@ def test_the_document_is_json_and_says_the_same(study: Path) -> None:
 def test_markup_in_names_is_printed_not_obeyed(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", speed, replace(KNOWN, hostile=True))
     assert HOSTILE[:10] in printed(ask(study))
+
+
+def test_steadiness_is_the_same_within_a_share_of_it_and_not_within_points(tmp_path: Path) -> None:
+    steady = {"xfs": 0.019, "ext4": 0.066, "btrfs": 0.0665}
+    study = with_figures(
+        known_study(tmp_path / "study", speed),
+        lambda kind, repetition: {"tps_cv": steady[kind] * (1 + 0.001 * (repetition % 2))},
+    )
+    found = ask(study)
+    contest = only(found)
+    place = [each.metric.name for each in contest.objectives].index("tps_cv")
+    cells = found.overview.study.schedule.cells
+    row = {cells[cell].filesystem.type: number for number, cell in enumerate(contest.cells)}
+    assert contest.better[place, row["xfs"], row["ext4"]]
+    assert not contest.same[place, row["xfs"], row["ext4"]]
+    assert contest.same[place, row["ext4"], row["btrfs"]]
+
+
+def test_cells_that_differ_in_size_alone_are_not_told_apart_in_speed(tmp_path: Path) -> None:
+    noise = random.Random(5)
+    study = with_figures(
+        known_study(tmp_path / "study", lambda _: 1000 * math.exp(noise.gauss(0, 0.04))),
+        lambda kind, _: {
+            "latency_ms_p99": 20.0 * math.exp(noise.gauss(0, 0.1)),
+            "tps_cv": 0.1 * math.exp(noise.gauss(0, 0.2)),
+            "database_mib": {"xfs": 100.0, "ext4": 120.0, "btrfs": 150.0}[kind],
+        },
+    )
+    found = ask(study)
+    contest = only(found)
+    told = dict(zip([each.head for each in contest.objectives], contest.better.any(axis=(1, 2)), strict=True))
+    assert {"tps": False, "p99": False, "cv of tps": False, "space": True} == told

@@ -13,11 +13,13 @@ from hypothesis.extra.numpy import arrays
 from bedplate.model.figure import Metric, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.all_pairs import all_pairs
-from bedplate.statistics.comparison import Comparison, Verdict, at_confidence, compare
+from bedplate.statistics.comparison import Comparison, Verdict, compare, judged_apart
+from bedplate.statistics.estimation import Estimate
+from bedplate.statistics.objectives import Confidence
 from bedplate.statistics.summary import Observation
 
-TPS, CV, COUNT = METRICS["tps"], METRICS["tps_cv"], METRICS["transactions"]
-CONFIDENCE = 0.97
+TPS, SHARE, COUNT = METRICS["tps"], METRICS["client_cpu_share"], METRICS["transactions"]
+CONFIDENCE = Confidence(difference=0.97, sameness=0.9)
 # Whole thousandths about a level, and gaps: verdicts of all kinds come up, none by the last digit.
 tables = st.tuples(st.integers(2, 5), st.integers(1, 5)).flatmap(
     lambda shape: arrays(
@@ -35,7 +37,8 @@ def one_by_one(values: np.ndarray, metric: Metric, first: int, second: int) -> C
         {number: Observation(None if math.isnan(value) else value) for number, value in enumerate(row)}
         for row in (values[first], values[second])
     ]
-    return at_confidence(compare(sides[0], sides[1], metric), CONFIDENCE)
+    found = compare(sides[0], sides[1], metric)
+    return judged_apart(found, difference=CONFIDENCE.difference, sameness=CONFIDENCE.sameness)
 
 
 def together(values: np.ndarray, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +48,7 @@ def together(values: np.ndarray, metric: Metric) -> tuple[np.ndarray, np.ndarray
 
 
 @settings(deadline=None, max_examples=200)
-@given(tables, st.sampled_from([TPS, CV, COUNT]))
+@given(tables, st.sampled_from([TPS, SHARE, COUNT]))
 def test_verdicts_are_those_of_one_comparison_each(table: np.ndarray, metric: Metric) -> None:
     values = table if metric.scale is not Scale.SHARE else table / 10000
     larger, same = together(values, metric)
@@ -68,19 +71,31 @@ def test_verdicts_are_those_of_one_comparison_each(table: np.ndarray, metric: Me
 
 @settings(deadline=None)
 @given(tables)
-def test_a_p_value_is_that_of_one_comparison(values: np.ndarray) -> None:
+def test_p_values_are_those_of_one_comparison_each(values: np.ndarray) -> None:
     count = len(values)
     found = all_pairs(values, TPS, comparable=np.ones(count * (count - 1) // 2, dtype=np.bool_))
-    for place, (first, second) in enumerate(combinations(range(count), 2)):
-        expected = one_by_one(values, TPS, first, second).p_value
-        assert (expected is not None) == found.judged[place]
-        assert math.isclose(1.0 if expected is None else expected, found.p_values[place], abs_tol=1e-9)
+    pairs = [one_by_one(values, TPS, first, second) for first, second in combinations(range(count), 2)]
+    assert [pair.basis is not None for pair in pairs] == list(found.judged)
+    scattering = [pair for pair in pairs if isinstance(pair.basis, Estimate) and pair.basis.error > 1e-9]
+    expected = [p for pair in scattering if (p := pair.p_value) is not None]
+    assert len(expected) == len(found.p_differences) == len(found.p_sames)
+    assert np.allclose(expected, np.minimum(found.p_differences, found.p_sames), atol=1e-9)
+
+
+def test_what_does_not_scatter_is_told_and_is_in_no_family() -> None:
+    values = np.array([[100.0, 100, 100], [100.0, 100, 100], [300.0, 300, 300], [100.0, 110, 104]])
+    found = all_pairs(values, TPS, comparable=np.ones(6, dtype=np.bool_))
+    assert (6, 3, 3) == (found.judged.sum(), len(found.p_differences), len(found.p_sames))
+    larger, same = found.verdicts(Confidence(0.999999, 0.999999))
+    assert same[0, 1]
+    assert larger[2, 0]
+    assert larger[2, 1]
 
 
 def test_a_pair_in_other_surroundings_has_no_verdict() -> None:
     values = np.array([[100.0, 101, 102], [200.0, 201, 203], [300.0, 301, 302]])
     found = all_pairs(values, TPS, comparable=np.array([False, True, True]))
-    larger, same = found.verdicts(0.95)
+    larger, same = found.verdicts(Confidence())
     assert [False, True, True] == list(found.judged)
     assert not larger[1, 0]
     assert larger[2, 0]

@@ -14,7 +14,15 @@ from scipy import stats
 
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.comparison import CHANCE, Comparison, Kind, Verdict, at_confidence, compare
+from bedplate.statistics.comparison import (
+    CHANCE,
+    Comparison,
+    Kind,
+    Verdict,
+    at_confidence,
+    compare,
+    judged_apart,
+)
 from bedplate.statistics.estimation import Estimate, of_differences, paired, unpaired
 from bedplate.statistics.proportions import p_difference, proportion_difference
 from bedplate.statistics.summary import Observation
@@ -133,11 +141,37 @@ def test_suspect_runs_are_left_out_unless_asked_for() -> None:
     second = {r: replace(o, validity=Validity.SUSPECT) for r, o in by_repetition(120, 121, 119).items()}
     found = compare(first, second, TPS)
     assert (Verdict.CANNOT_TELL, 0, False) == seen(found)
-    assert ("one side has no run with a value (3 suspect runs are left out)",) == found.reasons
+    assert ("one side has no run with a value (3 suspect runs left out)",) == found.reasons
     assert 3 == found.suspect
-    asked = compare(first, second, TPS, with_suspect=True)
+    asked = compare(first, second, TPS, with_doubted=True)
     assert (Verdict.FASTER, 3, True) == seen(asked)
     assert 0 == asked.suspect
+
+
+def test_runs_of_unknown_validity_are_left_out_and_counted_apart() -> None:
+    first = by_repetition(100, 101, 99, 100)
+    second = dict(by_repetition(120, 121, 119, 120))
+    second[1] = replace(second[1], validity=Validity.UNKNOWN)
+    second[2] = replace(second[2], validity=Validity.SUSPECT)
+    found = compare(first, second, TPS)
+    assert (Verdict.CANNOT_TELL, 2, False) == seen(found)
+    assert (1, 1) == (found.suspect, found.unknown)
+    nothing = compare(first, {1: second[1], 2: second[2]}, TPS)
+    assert (
+        "one side has no run with a value (1 suspect run, 1 run of unknown validity left out)",
+    ) == nothing.reasons
+
+
+def test_sameness_and_difference_have_a_confidence_each() -> None:
+    # 1 % apart on average, and shown so: negligible at both, whatever the confidence for sameness is.
+    near = compare(by_repetition(1000, 1001, 999, 1000), by_repetition(1010, 1011, 1009, 1010), TPS)
+    assert Verdict.SAME is judged_apart(near, difference=0.95, sameness=0.99999).verdict
+    # Alike within the margin at 95 %, which is not enough where sameness asks for more.
+    alike = compare(by_repetition(1000, 1010, 990, 1004), by_repetition(1003, 1001, 1001, 999), TPS)
+    assert Verdict.SAME is alike.verdict
+    told = judged_apart(alike, difference=0.95, sameness=0.9999)
+    assert (Verdict.CANNOT_TELL, 0.95) == (told.verdict, told.confidence)
+    assert 0.99 == judged_apart(alike, difference=0.9999, sameness=0.99).confidence
 
 
 def test_a_zero_has_no_ratio() -> None:

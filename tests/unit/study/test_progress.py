@@ -21,11 +21,11 @@ def test_suspect_runs_are_counted_and_told(tmp_path: Path, capsys: pytest.Captur
     # Each of the two visits has two runs.
     assert 4 == read_progress(study).suspect
     status(study, as_json=False)
-    assert "suspect      4 runs, no part of a verdict" in capsys.readouterr().out
+    assert "in doubt     4 runs, no part of a verdict" in capsys.readouterr().out
 
 
 def test_a_sound_study_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path / "study", RECIPE)
     assert 0 == read_progress(study).suspect
     status(study, as_json=False)
-    assert "suspect" not in capsys.readouterr().out
+    assert "in doubt" not in capsys.readouterr().out

@@ -67,6 +67,8 @@ bedplate.data = (() => {
     summary: (cell, run, metric, part = 0) => found.get(`${cell}/${run}/${metric}/${part}`),
     named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}/0`) : undefined),
     partName: (part) => (part ? page.parts[part][0] : ""),
+    // The mark of a figure that rests on no trusted run, behind what is to stand before it.
+    doubtMark: (entry, before = "") => ({ suspect: `${before}!`, unknown: `${before}?` })[entry?.basis] ?? "",
     measurements: (cell, run) => runsOf.get(`${cell}/${run}`) ?? [],
     all: rows,
     panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].name}` : ""}${emulation(cell)}`,

@@ -3,7 +3,7 @@
 // Pure; the vectors of tests/golden/statistics hold the two together.
 //
 // A side is a map from repetition to {value, limit, status, outcome, validity}. The verdict is read from the interval
-// and from nothing else; suspect runs are left out, fewer than three repetitions are described and not judged, except of
+// and from nothing else; runs that are suspect or of unknown validity are left out, fewer than three repetitions are described and not judged, except of
 // what is k of n (`of`), which is pooled over the repetitions.
 
 bedplate.verdicts = (() => {
@@ -123,15 +123,21 @@ bedplate.verdicts = (() => {
     return reasons.length ? described : atConfidence({ ...described, basis: estimated(first, second, found.paired) }, found.confidence);
   };
 
+  // Runs that take no part, in words; nothing without any.
+  const leftOutWords = (suspect, unknown) => [[suspect, "suspect run", ""], [unknown, "run", " of unknown validity"]]
+    .filter(([runs]) => runs).map(([runs, name, of]) => `${runs} ${name}${runs === 1 ? "" : "s"}${of}`).join(", ");
+
   const compare = (baseline, contender, metric, { margin = MARGIN, confidence = CONFIDENCE, sharesRepetitions = true } = {}) => {
     const all = [baseline, contender];
-    const usable = all.map((side) => new Map([...side].filter(([, one]) => hasValue(one) && one.validity !== "suspect")));
-    const suspect = sum(all.map((side) => [...side.values()].filter((one) => hasValue(one) && one.validity === "suspect").length));
+    const usable = all.map((side) => new Map([...side].filter(([, one]) => hasValue(one) && one.validity === "valid")));
+    const count = (validity) => sum(all.map((side) => [...side.values()].filter((one) => hasValue(one) && one.validity === validity).length));
+    const [suspect, unknown] = ["suspect", "unknown"].map(count);
+    const words = leftOutWords(suspect, unknown);
     const empty = {
       metric, kind: metric.scale === "ratio" ? "ratio" : "difference", verdict: CANNOT_TELL, estimate: null, low: null, high: null, confidence,
-      margin: metric.scale === "count" ? null : margin, n: 0, paired: sharesRepetitions, smallest: null, largest: null, suspect, censored: 0, reasons: [], basis: null, open_side: 0,
+      margin: metric.scale === "count" ? null : margin, n: 0, paired: sharesRepetitions, smallest: null, largest: null, suspect, unknown, censored: 0, reasons: [], basis: null, open_side: 0,
     };
-    if (usable.some((side) => !side.size)) return { ...empty, reasons: [`one side has no run with a value${suspect ? ` (${suspect} suspect runs are left out)` : ""}`] };
+    if (usable.some((side) => !side.size)) return { ...empty, reasons: [`one side has no run with a value${words ? ` (${words} left out)` : ""}`] };
     let sides = usable.map((side) => [...side.values()]);
     if (sharesRepetitions) {
       const common = [...usable[0].keys()].filter((repetition) => usable[1].has(repetition)).sort((one, other) => one - other);
@@ -204,5 +210,5 @@ bedplate.verdicts = (() => {
     return null;
   };
 
-  return { compare, judgedTogether, moreRepetitions, pValue, isSpeed, MARGIN };
+  return { compare, leftOutWords, judgedTogether, moreRepetitions, pValue, isSpeed, MARGIN };
 })();

@@ -122,7 +122,7 @@
     const label = `${bedplate.data.cellName(index)}: ${made.figure}${made.sign ? `, ${made.sign}` : ""}`;
     const describing = () => show(() => describe(index, view));
     return h("td", {
-      class: `${made.kind}${found.basis === "suspect" ? " suspect" : ""}${view.baselines.has(index) ? " baseline" : ""}`,
+      class: `${made.kind}${["suspect", "unknown"].includes(found.basis) ? ` ${found.basis}` : ""}${view.baselines.has(index) ? " baseline" : ""}`,
       share: made.share?.toFixed(3), tabindex: "0", role: "button", "aria-label": label, "data-cell": index,
       onfocus: describing, onmouseenter: describing, onclick: () => onPress(index),
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); onPress(index); } },

@@ -122,7 +122,7 @@ bedplate.pairs = (() => {
     : bedplate.data.measurements(cell, run));
 
   // Of several the one that there is least doubt about, as report/observed.py takes it.
-  const doubt = (one) => [one.outcome !== "completed", one.value === null, one.validity === "suspect"].reduce((sum, is) => 2 * sum + is, 0);
+  const doubt = (one) => [one.outcome !== "completed", one.value === null, one.validity !== "valid"].reduce((sum, is) => 2 * sum + is, 0);
   const observations = (cell, run, metric, part) => {
     const found = new Map();
     for (const row of rowsWith(cell, run, metric)) {

@@ -52,7 +52,8 @@
   const why = (one) => {
     const { found } = one;
     const said = [...one.incomparable, ...(one.identical ? ["in force the two are the same, so that they are not compared"] : []), ...found.reasons, ...one.notes];
-    if (found.suspect) said.push(`${found.suspect} suspect run${found.suspect === 1 ? " is" : "s are"} left out`);
+    const doubted = verdicts.leftOutWords(found.suspect, found.unknown);
+    if (doubted) said.push(`left out: ${doubted}`);
     if (found.censored) said.push(`${found.censored} run${found.censored === 1 ? "" : "s"} stopped at a limit count as the limit`);
     return said;
   };

@@ -28,6 +28,8 @@ bedplate.tpchScores = (() => {
     return { seconds: count % 2 ? finished[middle] : (finished[middle - 1] + finished[middle]) / 2, timeout: false };
   };
 
+  // The third of a row: 0 of a valid run, 2 where validity is unknown.
+  const SUSPECT = 1;
   // The runs of a cell that count, by query and repetition.
   const cellOf = (cell, rows, queries) => {
     const mine = rows.filter((row) => row[0] === cell);
@@ -45,7 +47,7 @@ bedplate.tpchScores = (() => {
       const time = median([...found.values()].map((run) => run.time));
       if (time) times.set(query, time);
     }
-    return { cell, basis: trusted.length ? "trusted" : "suspect", runs, times };
+    return { cell, basis: trusted.length ? "trusted" : mine.some((row) => row[2] === SUSPECT) ? "suspect" : "unknown", runs, times };
   };
 
   const bestTimes = (cells) => {
@@ -140,10 +142,10 @@ bedplate.tpchScores = (() => {
     return {
       queries, kept, dropped,
       left_out: made.filter((cell) => !cell.times.size).map((cell) => [cell.cell, "no query has a time here"]),
-      only_suspect: cells.filter((cell) => cell.basis === "suspect").map((cell) => cell.cell),
+      only_suspect: cells.filter((cell) => cell.basis !== "trusted").map((cell) => cell.cell),
       cells: cells.map((cell) => {
         const against = unlike(cell, kept, trusted);
-        const none = [null, null, null, null, ["the cell has only suspect runs, unlike the others", ...against]];
+        const none = [null, null, null, null, ["the cell has no trusted run, unlike the others", ...against]];
         const kind = (chosen, how) => figure(cell, chosen, best, how, factors);
         return {
           cell: cell.cell, basis: cell.basis,

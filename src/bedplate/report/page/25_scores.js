@@ -27,7 +27,7 @@ bedplate.scores = (() => {
         h("div", {}, bedplate.data.cellName(cell.cell), cell.timeouts.length ? h("span", { class: "small" }, `over the limit: ${cell.timeouts.join(", ")}`) : null),
         page.cells[cell.cell].durability,
         ...NAMES.map((name) => figure(cell[name])),
-        h("span", { class: "whole" }, `n = ${cell.n}${cell.basis === "suspect" ? " (suspect)" : ""}`)]),
+        h("span", { class: "whole" }, `n = ${cell.n}${cell.basis === "trusted" ? "" : ` (${cell.basis === "unknown" ? "validity unknown" : cell.basis})`}`)]),
       ...view.left_out.map(([cell, reason]) => [bedplate.data.cellName(cell), page.cells[cell].durability, reason, "–", "–", "–", "n = 0"]),
     ]);
   };
@@ -82,8 +82,8 @@ bedplate.scores = (() => {
     const study = page.studies[view.study];
     const of = view.selected.length === view.all ? `all ${view.all} cells` : `${view.selected.length} of ${view.all} cells`;
     const doubt = view.only_suspect.length;
-    const suspect = doubt === 0 ? "" : doubt === view.cells.length ? " Every cell here has only suspect runs."
-      : ` ${doubt} cell${doubt === 1 ? " has" : "s have"} only suspect runs: they set no best time and drop no query.`;
+    const suspect = doubt === 0 ? "" : doubt === view.cells.length ? " No cell here has a trusted run."
+      : ` ${doubt} cell${doubt === 1 ? " has" : "s have"} no trusted run: they set no best time and drop no query.`;
     return `${bedplate.data.several ? `${study.name}: ` : ""}over ${of}${study.selection ? ` of the selection ${study.selection}` : ""}.${suspect}`;
   };
 

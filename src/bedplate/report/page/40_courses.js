@@ -54,7 +54,7 @@ bedplate.courses = (() => {
   };
   const isMany = (picked) => picked.length > MOST_LINES;
 
-  const label = (one) => `${bedplate.data.cellName(one.cell)} · repetition ${m.repetition[one.run]}${m.validity[one.run] === "suspect" ? ", suspect" : ""}`;
+  const label = (one) => `${bedplate.data.cellName(one.cell)} · repetition ${m.repetition[one.run]}${m.outcome[one.run] === "completed" ? { suspect: ", suspect", unknown: ", of unknown validity" }[m.validity[one.run]] ?? "" : ""}`;
   const line = (place, more = {}) => ({ color: charts.series(place), width: 1.5, dash: DASHES[Math.floor(place / 8) % DASHES.length], ...more });
   const swatch = (place) => h("span", { class: `swatch${place >= 8 ? " dashed" : ""}`, colour: `var(--series-${(place % 8) + 1})` });
 

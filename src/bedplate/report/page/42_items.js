@@ -73,7 +73,7 @@
     const beyond = chosen(stopped);
     return [
       { ...shared(measured, measured.map((entry) => entry?.median ?? null)), marker: { color: tint },
-        text: measured.map((entry) => (entry?.basis === "suspect" ? "!" : "")),
+        text: measured.map((entry) => bedplate.data.doubtMark(entry)),
         // Of repetitions some of which were stopped, the greatest is at least the limit.
         error_y: { type: "data", symmetric: false, color: charts.colour("--ink"), thickness: 1, width: 2,
           array: measured.map((entry) => (entry && scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null)),

@@ -43,7 +43,7 @@
     return {
       type: "bar", name: charts.plain(bedplate.data.cellName(cell)), offsetgroup: String(place),
       x: shown.map(({ name }) => name), y: entries.map((entry) => entry?.median ?? null),
-      text: entries.map((entry) => (entry?.basis === "suspect" ? "!" : "")), textposition: "outside", cliponaxis: false, constraintext: "none",
+      text: entries.map((entry) => bedplate.data.doubtMark(entry)), textposition: "outside", cliponaxis: false, constraintext: "none",
       marker: { color: charts.series(place) },
       error_y: { type: "data", symmetric: false, color: charts.colour("--ink"), thickness: 1, width: 2,
         array: ends((entry) => entry.maximum - entry.median), arrayminus: ends((entry) => entry.median - entry.minimum) },
@@ -72,7 +72,7 @@
     const having = rows.filter((one) => cells.some((cell) => names.some((name) => entryOf(cell, one, name))));
     return bedplate.table(["", "Cell", "After a power cut", ...heads, "n"], having.flatMap((one) => cells.map((cell) => [
       one.name, bedplate.data.cellName(cell), page.cells[cell].durability,
-      ...names.map((name) => { const entry = entryOf(cell, one, name); return `${number(entry?.median)}${entry?.basis === "suspect" ? " !" : ""}`; }),
+      ...names.map((name) => { const entry = entryOf(cell, one, name); return `${number(entry?.median)}${bedplate.data.doubtMark(entry, " ")}`; }),
       names.map((name) => entryOf(cell, one, name)).find((entry) => entry)?.counted ?? "n = 0"])));
   };
 

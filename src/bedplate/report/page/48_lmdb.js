@@ -75,7 +75,7 @@
   // Figure and class stand in a column of their own, where no bar and no line crosses them.
   const beside = (cells, metric, narrow) => cells.flatMap((cell) => {
     const entry = entryOf(cell, metric.name);
-    const value = !entry || entry.median === null ? "no value" : `${number(entry.median)}${entry.basis === "suspect" ? " !" : ""}`;
+    const value = !entry || entry.median === null ? "no value" : `${number(entry.median)}${bedplate.data.doubtMark(entry, " ")}`;
     const words = (text, at) => ({ xref: "paper", xanchor: "left", y: place(cell), yref: "y", showarrow: false, align: "left", text: charts.plain(text),
       font: { size: 11, color: charts.colour("--ink") }, ...at });
     if (!narrow) return [words(`${value} · ${promise(cell)}`, { x: 1.01 })];

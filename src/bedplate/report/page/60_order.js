@@ -38,8 +38,8 @@
     const name = (i) => (m.canary[i] ? "canary" : bedplate.data.cellName(m.cell[i]));
     const trace = (study, chosen, tint, symbol, size, mode = "markers") => ({
       x: chosen.map((i) => m.order[i]), y: chosen.map(ratio), mode, hoverinfo: "text", xaxis: `x${axis(study)}`, yaxis: `y${axis(study)}`, line: { width: 1.4, color: tint },
-      text: chosen.map((i) => charts.plain(`${name(i)} · repetition ${m.repetition[i]} · ${number(figures[i])}${bedplate.unit(metric)}${m.canary[i] && m.emulated[i] ? " · emulated" : ""}${m.validity[i] === "suspect" ? " · suspect: " + m.reasons[i].join("; ") : ""}`)),
-      marker: { size, symbol: chosen.map((i) => (m.validity[i] === "suspect" ? `${symbol}-open` : symbol)), color: tint, opacity: 0.9, line: { width: 1.4, color: tint } },
+      text: chosen.map((i) => charts.plain(`${name(i)} · repetition ${m.repetition[i]} · ${number(figures[i])}${bedplate.unit(metric)}${m.canary[i] && m.emulated[i] ? " · emulated" : ""}${m.validity[i] === "valid" ? "" : ` · ${m.validity[i] === "unknown" ? "validity unknown" : m.validity[i]}: ${m.reasons[i].join("; ")}`}`)),
+      marker: { size, symbol: chosen.map((i) => (m.validity[i] === "valid" ? symbol : `${symbol}-open`)), color: tint, opacity: 0.9, line: { width: 1.4, color: tint } },
     });
     const shown = rows.filter((i) => ratio(i) !== null);
     const traces = lanes.flatMap((study) => {
@@ -51,14 +51,14 @@
         trace(study, canary, charts.colour("--ink"), "diamond", 10, "lines+markers"),
       ].filter((one) => one.x.length);
     });
-    const counts = { failed: 0, not_run: 0, suspect: 0 };
+    const counts = { failed: 0, not_run: 0, suspect: 0, unknown: 0 };
     for (const i of rows) {
       if (m.outcome[i] in counts) counts[m.outcome[i]] += 1;
-      else if (m.validity[i] === "suspect") counts.suspect += 1;
+      else if (m.validity[i] !== "valid") counts[m.validity[i]] += 1;
     }
     const canaries = shown.filter((i) => m.canary[i]).length;
-    document.getElementById("order-note").textContent = `${metric.name}, ${bedplate.data.runName(state.run)}: n = ${shown.length - canaries} runs and ${canaries} canaries; ${counts.suspect} suspect, ${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by definition.`;
-    document.getElementById("order-legend").replaceChildren(...panels.map((panel, place) => h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`)), h("li", {}, "◆ canary, joined by a line"), h("li", {}, "○ suspect"));
+    document.getElementById("order-note").textContent = `${metric.name}, ${bedplate.data.runName(state.run)}: n = ${shown.length - canaries} runs and ${canaries} canaries; ${counts.suspect} suspect, ${counts.unknown} of unknown validity, ${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by definition.`;
+    document.getElementById("order-legend").replaceChildren(...panels.map((panel, place) => h("li", {}, h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }), `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`)), h("li", {}, "◆ canary, joined by a line"), h("li", {}, "○ suspect, or of unknown validity"));
     const axes = Object.fromEntries(lanes.flatMap((study, place) => {
       const high = 1 - place / lanes.length;
       const low = 1 - (place + 1) / lanes.length + (place + 1 < lanes.length ? 0.34 / lanes.length : 0);

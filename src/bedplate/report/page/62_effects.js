@@ -101,7 +101,7 @@
     byId("effects-strongest").textContent = entry.strongest && design === entry.designs[0] ? entry.strongest : "";
     byId("effects-strongest").hidden = !byId("effects-strongest").textContent;
     const metric = page.metrics[bedplate.data.metricOf.get(entry.metric)];
-    const left = [[entry.suspect, "suspect"], [entry.unusable, "without a positive figure"]].filter(([count]) => count).map(([count, words]) => `${count} run${count === 1 ? "" : "s"} ${words}`);
+    const left = [[entry.suspect, "suspect"], [entry.unknown, "of unknown validity"], [entry.unusable, "without a positive figure"]].filter(([count]) => count).map(([count, words]) => `${count} run${count === 1 ? "" : "s"} ${words}`);
     byId("effects-note").textContent = [
       `${bedplate.data.runName(entry.run)}${entry.part ? `, ${entry.part}` : ""}: ${metric ? `${metric.name}, ${metric.definition}` : entry.metric}.`,
       asked ? "" : `There are no effects on ${page.metrics[state.metric].name}, which is no positive figure of whole runs; these are on what the run is about.`,
