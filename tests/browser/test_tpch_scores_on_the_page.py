@@ -74,7 +74,7 @@ def hold_together(found: Any, expected: Scores, names: Sequence[str]) -> None:
 
 
 def drawn_runs(seed: int) -> list[QueryRun]:
-    """A table of runs in which anything may happen: timeouts, lost times, plans, suspect runs, lost repetitions."""
+    """A table of runs in which anything may happen: timeouts, lost times, plans, runs in doubt, lost repetitions."""
     chance = random.Random(seed)
     cells, repetitions = chance.randint(1, 5), chance.randint(1, 6)
     runs = []
@@ -83,7 +83,8 @@ def drawn_runs(seed: int) -> list[QueryRun]:
         for repetition in range(1, repetitions + 1):
             if chance.random() < 0.1:
                 continue
-            suspect = doubtful or chance.random() < 0.1
+            doubt = chance.choice((Validity.SUSPECT, Validity.UNKNOWN))
+            validity = doubt if doubtful or chance.random() < 0.1 else Validity.VALID
             for query in range(1, chance.choice((3, 6, 12))):
                 fate = chance.random()
                 runs.append(
@@ -94,7 +95,7 @@ def drawn_runs(seed: int) -> list[QueryRun]:
                         time_s=chance.lognormvariate(0, 1) if fate > 0.08 else None,
                         limit_s=chance.choice((30.0, 60.0)) if fate < 0.06 else None,
                         plan=chance.choices(("p", "q", None), (0.96, 0.03, 0.01))[0],
-                        validity=Validity.SUSPECT if suspect else Validity.VALID,
+                        validity=validity,
                     )
                 )
     return runs
@@ -152,7 +153,7 @@ def test_a_reader_chooses_the_cells_that_scores_are_over(browser: Browser, study
     expected = some.tpch[0].scores
     with opened(browser, report) as found:
         page = found.page
-        expect(page.locator("#scores-note")).to_contain_text("Over all 6 cells. 1 cell has only suspect runs")
+        expect(page.locator("#scores-note")).to_contain_text("Over all 6 cells. 1 cell has no trusted run")
         page.locator("#filters > summary").click()
         page.check('#filters input[data-factor="filesystem.type"][value="ext4"]')
         page.keyboard.press("Escape")

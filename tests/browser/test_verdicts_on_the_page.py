@@ -108,7 +108,7 @@ def test_shares_of_cuts_are_told_from_one_recording(browser: Browser, tmp_path: 
         # A refused verdict is suspect: nothing is held against it.
         page.evaluate(f"bedplate.choice.change({{ contender: {cells.index(_cell_of(study, 'xfs'))} }})")
         expect(row.locator(".judged")).to_have_text("cannot tell")
-        expect(row).to_contain_text("1 suspect runs are left out")
+        expect(row).to_contain_text("1 suspect run left out")
         assert [] == found.complaints
 
 

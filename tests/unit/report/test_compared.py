@@ -150,7 +150,7 @@ def test_suspect_runs_are_left_out_and_counted(tmp_path: Path) -> None:
     # The second cell has the same wild values, and no rule that speaks against them.
     assert [Verdict.FASTER, Verdict.CANNOT_TELL] == [c.comparison.verdict for c in found.compared]
     assert "2 values of suspect runs are no part" in " ".join(closing_sentences(found))
-    assert "suspect runs left out: 2" in printed(found)
+    assert "left out: 2 suspect runs" in printed(found)
 
 
 def test_a_doubt_that_is_accepted_counts_and_is_told(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_doubt_that_is_accepted_counts_and_is_told(tmp_path: Path) -> None:
     (doubts,) = {m.reasons for m in overview(study).measurements if m.reasons}
     found = ask(study, contender="type=xfs", accepted=(doubts[0][:20].upper(),))
     assert [(5, 0), (5, 0)] == [(c.comparison.n, c.comparison.suspect) for c in found.compared]
-    assert "2 suspect runs count here" in printed(found)
+    assert "2 runs in doubt count here" in printed(found)
     other = ask(study, contender="type=xfs", accepted=("the moon was full",))
     assert [(3, 2), (5, 0)] == [(c.comparison.n, c.comparison.suspect) for c in other.compared]
 

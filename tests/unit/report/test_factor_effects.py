@@ -190,7 +190,7 @@ def test_where_every_run_is_suspect_that_is_said(tmp_path: Path) -> None:
     study = known_study(tmp_path / "study", tps, replace(DESIGN, suspect=places))
     found = study_effects(overview(study))
     assert () == found.found[0].parts
-    assert "suspect runs, 0 without a positive figure" in printed(found)
+    assert "Left out: 70 suspect runs." in printed(found)
 
 
 def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from tests.known_study import KNOWN, Place, known_study
 
+from bedplate.report.advice import closing_sentences as closing_of_advice
+from bedplate.report.advised import advised
+from bedplate.report.build import build_report
 from bedplate.report.compare_tables import closing_sentences
 from bedplate.report.compared import Question, answer
 from bedplate.report.overview import overview
 from bedplate.report.study_health import Series, StudyHealth, study_health
 from bedplate.report.tables import show_document, show_tables
+from bedplate.statistics.dips import dips
 from bedplate.statistics.drift import Drift, Outlier
 
 if TYPE_CHECKING:
@@ -120,3 +124,30 @@ def test_it_stands_below_the_tables_and_in_the_comparison(tmp_path: Path) -> Non
     assert any("changed with time" in words for words in show_document([study])["studies"][0]["health"])
     found = answer([overview(study)], Question("type=ext4 barrier=yes", "type=xfs"))
     assert any("changed with time" in words for words in closing_sentences(found))
+
+
+def test_runs_that_lost_half_of_their_speed_are_told_in_the_terminal_and_on_the_page(tmp_path: Path) -> None:
+    def dipping(place: Place) -> float:
+        is_xfs = place.cell.filesystem.type == "xfs" and place.cell.build.block_size_bytes == 8192
+        return steady(place) * (0.5 if is_xfs and place.repetition == 2 and not place.canary else 1)
+
+    study = known_study(tmp_path / "study", dipping, replace(RECIPE, repetitions=3))
+    text = " ".join(study_health(overview(study)).sentences())
+    assert re.search(
+        r"Dips in tps of read-write: xfs · fs 4 kB · db 8 kB in 1 of 3 runs \(0\.(4|5)\d times the speed",
+        text,
+    )
+    assert "intervals that say 95 % hold the truth less often" in text
+    compared = closing_sentences(answer([overview(study)], Question("type=ext4 barrier=yes", "type=xfs")))
+    assert any("Dips in tps of read-write" in words for words in compared)
+    advice = closing_of_advice(advised(overview(study)))
+    assert any("Dips in tps of read-write" in each.text for each in advice)
+    build_report([study], tmp_path / "page.html")
+    assert "Dips in tps of read-write" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_load_that_once_took_twice_as_long_is_a_dip_and_one_that_took_half_is_none() -> None:
+    # Of times less is better, so the slow side lies above.
+    values = [10.0, 10.1, 20.0, 10.05, 9.9]
+    assert 1 == len(dips(("load", 1 / value) for value in values))
+    assert () == dips(("load", 1 / value) for value in [*values[:2], 5.0, *values[3:]])

@@ -131,11 +131,11 @@ def test_cells_with_only_suspect_runs_are_named_below_the_scores(tmp_path: Path)
     some = replace(recipe, suspect=((1, 1, "cold"),), other_plans=((1, 9),))
     text = " ".join(printed(show_tables([synthetic_tpch_study(tmp_path / "some", some)])).split())
     assert "drop no query: ext4 · fs default, 4 KiB · db 32 KiB." in text
-    assert "m_score: the cell has only suspect runs, unlike the others, query 9: plans differ" in text
+    assert "m_score: the cell has no trusted run, unlike the others, query 9: plans differ" in text
     assert "22 of 22 queries are left; none was dropped." in text
     every = replace(recipe, suspect=tuple((cell, 1, "cold") for cell in range(4)))
     text = " ".join(printed(show_tables([synthetic_tpch_study(tmp_path / "all", every)])).split())
-    assert "Every cell has only suspect runs" in text
+    assert "No cell has a trusted run" in text
 
 
 def test_what_was_dropped_and_why_stands_below_the_scores(cold: str) -> None:
