@@ -355,5 +355,11 @@ def test_cells_that_differ_in_size_alone_are_not_told_apart_in_speed(tmp_path: P
     )
     found = ask(study)
     contest = only(found)
-    told = dict(zip([each.head for each in contest.objectives], contest.better.any(axis=(1, 2)), strict=True))
+    told = dict(
+        zip(
+            [each.head for each in contest.objectives],
+            [bool(each.any()) for each in contest.better],
+            strict=True,
+        )
+    )
     assert {"tps": False, "p99": False, "cv of tps": False, "space": True} == told
