@@ -1,11 +1,12 @@
 """What does watching cost? pgbench inside bedplate against the same pgbench bare, in interleaved pairs.
 
-    sudo ./benchmarks/run watching_cost [--pairs 10] [--seconds 10] [--script read-only]
+    sudo ./benchmarks/run watching_cost [--pairs 32] [--seconds 10] [--script read-only] [--clients 4] [--jobs 4]
 
 One visit: one file system, one server, one dataset. Its runs alternate between bedplate's own pgbench
 workload (probes once a second, per-transaction log, log reader) and the bare tool with the same
 options and nothing beside it; the order within a pair alternates too. The figure is the ratio of
-pgbench's own tps, on logarithms, with a 95 % t-interval over the pairs.
+pgbench's own tps, on logarithms, with a 95 % t-interval over the pairs. Beside each stands how often pgbench's
+threads slept for each transaction: where that differs, the scheduler ran the two in different ways.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ class BarePgbench:
         with rig.cluster.session() as session:
             session.execute("CHECKPOINT")
         before = after = read_all(rig.probes, phase="warmup")
-        client_s = 0.0
+        client_s, sleeps = 0.0, 0
         for phase, seconds in (("warmup", spec.levels["warmup_s"]), ("pgbench", spec.levels["duration_s"])):
             argv = pgbench_options(spec, rig, duration_s=float(seconds), seed=rig.seed)
-            before, used_s = after, _children_cpu_s()
+            before, used_s, slept = after, _children_cpu_s(), _children_sleeps()
             with (directory / "logs" / f"{phase}.out").open("wb") as out:
                 subprocess.run(
                     argv,
@@ -93,15 +94,22 @@ class BarePgbench:
                     user=rig.account.uid,
                     group=rig.account.gid,
                     extra_groups=[],
+                    # As bedplate starts it: sessions are groups of the scheduler (sched(7), autogrouping).
+                    start_new_session=True,
                 )
             after, client_s = read_all(rig.probes, phase=phase), _children_cpu_s() - used_s
-        facts = {"measure_client_cpu_s": client_s}
+            sleeps = _children_sleeps() - slept
+        facts = {"measure_client_cpu_s": client_s, "measure_client_sleeps": sleeps}
         return RunRecord(spec, Outcome.COMPLETED, before=before, after=after, facts=facts)
 
 
 def _children_cpu_s() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _children_sleeps() -> int:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_nvcsw
 
 
 def main() -> None:
@@ -113,6 +121,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--script", default="read-only")
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--jobs", type=int, help="threads of pgbench; one for each client without it")
     parser.add_argument("--scale", type=int, default=10)
     given = parser.parse_args()
     print_machine()
@@ -141,7 +150,7 @@ def _request(given: argparse.Namespace, base: Path) -> VisitRequest:
     levels = Levels(
         script=given.script,
         clients=given.clients,
-        jobs=2,
+        jobs=given.jobs or given.clients,
         warmup_s=2.0,
         duration_s=given.seconds,
         protocol="prepared",
@@ -172,6 +181,7 @@ def _show(event: object) -> None:
 def _report(directories: list[Path], seconds: float) -> None:
     tps: dict[str, list[float]] = {"pgbench": [], BARE: []}
     cpu_us: dict[str, list[float]] = {"pgbench": [], BARE: []}
+    slept: dict[str, list[float]] = {"pgbench": [], BARE: []}
     cores: list[float] = []
     for directory in directories:
         record = codec.read(RunRecord, directory / "record.json")
@@ -182,15 +192,25 @@ def _report(directories: list[Path], seconds: float) -> None:
         before, after = record.before.values, record.after.values
         cpu_s = after["server.cpu_s"] - before["server.cpu_s"] + float(record.facts["measure_client_cpu_s"])
         tps[name].append(rate)
+        slept[name].append(float(record.facts["measure_client_sleeps"]) / (rate * seconds))
         cpu_us[name].append(cpu_s / (rate * seconds) * 1e6)
         if "watching.cpu_s" in after:
             used = after["watching.cpu_s"] - before["watching.cpu_s"]
             cores.append(used / (record.after.monotonic_s - record.before.monotonic_s))
     print()
-    for watched, bare in zip(tps["pgbench"], tps[BARE], strict=True):
-        print(f"  watched {watched:>10.0f}   bare {bare:>10.0f}   ratio {watched / bare:.3f}")
+    for watched, bare, ours, theirs in zip(
+        tps["pgbench"], tps[BARE], slept["pgbench"], slept[BARE], strict=True
+    ):
+        print(
+            f"  watched {watched:>10.0f}   bare {bare:>10.0f}   ratio {watched / bare:.3f}   sleeps each {ours:.2f} {theirs:.2f}"
+        )
     print(f"{len(tps[BARE])} pairs of {seconds:g} s")
     print(f"tps, watched / bare              {_ratio(tps['pgbench'], tps[BARE])}")
+    for name, rates in tps.items():
+        cv = float(np.std(rates, ddof=1) / np.mean(rates)) if len(rates) > 1 else float("nan")
+        print(
+            f"{len(rates)} equal runs, {name:<12} coefficient of variation {cv:.1%}, {min(rates):.0f} to {max(rates):.0f} tps"
+        )
     # A neighbour takes time from a run, not CPU seconds: the companion that noise leaves alone.
     print(f"CPU per transaction, the same    {_ratio(cpu_us['pgbench'], cpu_us[BARE])}  (server and client)")
     print(

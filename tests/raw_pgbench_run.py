@@ -119,6 +119,7 @@ _GROWTH = """
 device.reads 100  device.read_sectors 1600  device.writes 900  device.written_sectors 16000
 device.flushes 400  device.io_ticks_ms 500  device.time_in_queue_ms 2000
 cpu.user_s 0.8  cpu.system_s 0.2  cpu.idle_s 0.9  cpu.iowait_s 0.1  cpu.steal_s 0  cpu.irq_s 0
+cpu.context_switches 4000
 server.cpu_s 0.7  watching.cpu_s 0.01  pressure.io.some.total_us 250000
 postgresql.blks_hit 9000  postgresql.blks_read 1000  postgresql.read_bytes 8192000
 postgresql.buffers_checkpointer 128  postgresql.wal_bytes 1048576
@@ -215,6 +216,7 @@ def _record(raw: Raw) -> RunRecord:
             "database_bytes": 100 * 2**20,
             "wal_bytes_on_disk": 64 * 2**20,
             "measure_client_cpu_s": 0.4 * raw.measure_s,
+            "measure_client_sleeps": round(900 * raw.measure_s),
             **raw.facts,
         },
     )

@@ -185,6 +185,13 @@ def others_cpu_share(deltas: Deltas) -> float:
     return _divide(others_s, deltas.growths(*_PROCESSORS), "no time passed")
 
 
+def idle_cpu_share(deltas: Deltas) -> float:
+    """Time in which processors had nothing to do / time of all processors."""
+    return _divide(
+        deltas.growths("cpu.idle_s", "cpu.iowait_s"), deltas.growths(*_PROCESSORS), "no time passed"
+    )
+
+
 def busy_cpu_s(deltas: Deltas) -> float:
     """Seconds in which processors were busy, whoever with: added up over all of them."""
     return deltas.growths(*_BUSY)
@@ -330,6 +337,9 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
         ),
         "client_cpu_share": client_share,
         "client_sleeps_per_transaction": sleeps,
+        "context_switches_per_transaction": lambda: _per_transaction(
+            deltas.growth("cpu.context_switches"), divisors
+        ),
         "watching_cpu_share": lambda: _per_second(deltas.growth("watching.cpu_s"), deltas),
         "machine_cpu_share": busy_share,
         "others_cpu_share": lambda: others_cpu_share(deltas),

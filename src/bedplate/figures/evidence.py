@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bedplate.figures.server_log import Complaint
+    from bedplate.figures.steadiness import TwoSpeeds
     from bedplate.model.figure import Window
 
 
@@ -60,6 +61,10 @@ class PgbenchEvidence(Evidence):
     transactions_outside_window: int | None
     phase_s: float
     pgbench_s: float | None
+    two_speeds: TwoSpeeds | None = None
+    clients: int | None = None
+    rate_limited: bool = False
+    idle_cpu_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

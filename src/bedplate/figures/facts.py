@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import Absent, Deltas, others_cpu_share, steal_share
+from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
 from bedplate.model.metrics import figure
 from bedplate.units import MIB
 
@@ -57,6 +57,15 @@ def others_cpu_share_of(record: RunRecord) -> float | None:
     deltas = deltas_of(record)
     try:
         return None if deltas is None else others_cpu_share(deltas)
+    except Absent:
+        return None
+
+
+def idle_cpu_share_of(record: RunRecord) -> float | None:
+    """Which share of the processors' time nobody used over the run."""
+    deltas = deltas_of(record)
+    try:
+        return None if deltas is None else idle_cpu_share(deltas)
     except Absent:
         return None
 

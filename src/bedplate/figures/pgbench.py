@@ -15,6 +15,7 @@ from bedplate.figures.courses import Stretch, make_course, make_latencies
 from bedplate.figures.evidence import PgbenchEvidence
 from bedplate.figures.facts import (
     deltas_of,
+    idle_cpu_share_of,
     integer,
     number,
     others_cpu_share_of,
@@ -28,7 +29,7 @@ from bedplate.figures.pgbench_validity import PGBENCH_RULES
 from bedplate.figures.protocol import Made
 from bedplate.figures.rule import judge
 from bedplate.figures.samples import clock_step_s, values_between
-from bedplate.figures.steadiness import trend_share
+from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.transactions import (
     outcome_count,
     steadiness_figures,
@@ -180,6 +181,10 @@ class _Measured:
             steal_share=steal_share_of(inputs.record),
             others_cpu_share=others_cpu_share_of(inputs.record),
             course_problem=text(inputs.record, "course_problem"),
+            clients=integer(inputs.record, "clients"),
+            rate_limited="rate_tps" in inputs.record.facts,
+            idle_cpu_share=idle_cpu_share_of(inputs.record),
+            two_speeds=None if log is None else two_speeds(tps_of_seconds(log, self.window)),
             problems=inputs.problems,
         )
 

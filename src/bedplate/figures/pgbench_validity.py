@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.checkpoint_windows import complete_timed
 from bedplate.figures.rule import Rule
+from bedplate.figures.steadiness import SPEEDS_SHARE_MIN, STRETCH_S_MIN
 from bedplate.figures.validity import (
     CHECKPOINTS_UNKNOWN,
     CLOCK_STEPPED,
@@ -28,6 +29,7 @@ CLIMB_SHARE_MAX = 0.10
 READS_FALL_SHARE_MIN = 0.10
 DEVICE_READS_PER_S_MIN = 1.0
 SHORT_SHARE_MAX = 0.01
+IDLE_SHARE_MAX = 0.10
 TIME_DIFFERENCE_MAX_S = 1.0
 TIME_DIFFERENCE_SHARE_MAX = 0.01
 
@@ -83,6 +85,32 @@ def _still_climbing(evidence: PgbenchEvidence) -> str | None:
     return (
         f"tps still climbed by {tps:.0%} over the window while device reads per transaction fell by "
         f"{-reads:.0%}: the cache was filling; a longer warm-up is needed"
+    )
+
+
+def _two_speeds(evidence: PgbenchEvidence) -> str | None:
+    found = evidence.two_speeds
+    # What reads from the device has a rule of its own, and what writes has its checkpoints.
+    reads = (evidence.device_reads_per_s or 0.0) >= DEVICE_READS_PER_S_MIN
+    if found is None or not evidence.read_only or reads:
+        return None
+    return (
+        f"tps was {found.first_tps:.0f} until {found.at_s} s and {found.second_tps:.0f} from then on: two speeds, of which "
+        "the scheduler chose one after the other, or a neighbour"
+    )
+
+
+def _processors_idle(evidence: PgbenchEvidence) -> str | None:
+    idle, clients = evidence.idle_cpu_share, evidence.clients
+    waits = evidence.rate_limited or (evidence.device_reads_per_s or 0.0) >= DEVICE_READS_PER_S_MIN
+    if idle is None or idle <= IDLE_SHARE_MAX or clients is None or not evidence.read_only or waits:
+        return None
+    if clients <= evidence.client_threads or clients < evidence.cpu_count:
+        return None
+    return (
+        f"{idle:.0%} of the processors' time was idle (limit {IDLE_SHARE_MAX:.0%}) though {clients} clients waited for nothing "
+        f"but processors: the scheduler kept {evidence.client_threads} threads and their sessions together; a thread for "
+        "each client (jobs) spreads them"
     )
 
 
@@ -185,6 +213,20 @@ PGBENCH_RULES: tuple[Rule[PgbenchEvidence], ...] = (
         f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
         "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
         _still_climbing,
+    ),
+    Rule(
+        "two speeds",
+        f"the seconds of a run that only reads, and not from the device, fall into two stretches of {STRETCH_S_MIN} s or "
+        f"more whose median tps differ by more than {SPEEDS_SHARE_MIN:.0%} and by more than four of their deviations",
+        "measured: threads that serve two sessions each run at 70,000 or at 110,000 tps, as the scheduler places them",
+        _two_speeds,
+    ),
+    Rule(
+        "processors idle",
+        f"processors idle for more than {IDLE_SHARE_MAX:.0%} in a run that only reads, and not from the device, without a rate "
+        "limit, with more clients than threads and no fewer than processors",
+        "measured: 4 clients of 2 threads on 2 processors leave one of them idle for up to half of the time, or not at all",
+        _processors_idle,
     ),
     Rule(
         "database fits in the cache",

@@ -25,6 +25,10 @@ _TREND_POINTS_MAX = 600
 BLOCK_S = 10
 _BLOCKS_IN_A_ROW = 3
 _TOLERANCE_MIN = 0.05
+# Two speeds of one run: by convention, well above what a quiet machine's seconds scatter.
+SPEEDS_SHARE_MIN = 0.15
+STRETCH_S_MIN = 3
+_ASTRAY_SHARE_MAX = 0.05
 # The median absolute deviation of a normal distribution is 1 / 1.4826 of its standard deviation.
 _MAD_TO_STDDEV = 1.4826
 
@@ -94,6 +98,43 @@ def trend_share(values: npt.NDArray[np.float64]) -> float | None:
     first, second = np.triu_indices(len(found), k=1)
     slope = float(np.median((found[second] - found[first]) / (at[second] - at[first])))
     return slope * len(values) / mean
+
+
+@dataclass(frozen=True)
+class TwoSpeeds:
+    """Where the seconds of a run fall into two stretches of unlike tps: the median of each, and when the second begins."""
+
+    first_tps: float
+    second_tps: float
+    at_s: int
+
+
+def two_speeds(tps: npt.NDArray[np.float64]) -> TwoSpeeds | None:
+    """The change of level that leaves the least deviation within both stretches, if it is one.
+
+    Each stretch has three seconds or more. The medians differ by more than `SPEEDS_SHARE_MIN` of the lesser, and by more
+    than four standard deviations (from the median absolute one) of the seconds around their own median, and all but a
+    few seconds are nearer to their own.
+    """
+    known = tps[~np.isnan(tps)]
+    # A long run is looked at in as many stretches as a short one: each place costs a pass over all of it.
+    step = max(1, len(known) // _TREND_POINTS_MAX)
+    best: tuple[float, TwoSpeeds] | None = None
+    for at in range(STRETCH_S_MIN, len(known) - STRETCH_S_MIN + 1, step):
+        first, second = float(np.median(known[:at])), float(np.median(known[at:]))
+        around = np.abs(np.concatenate([known[:at] - first, known[at:] - second]))
+        deviation = float(around.mean())
+        if best is None or deviation < best[0]:
+            best = (deviation, TwoSpeeds(first, second, at))
+            spread = _MAD_TO_STDDEV * float(np.median(around))
+    if best is None:
+        return None
+    found = best[1]
+    low, high = sorted((found.first_tps, found.second_tps))
+    near_second = np.abs(known - found.second_tps) < np.abs(known - found.first_tps)
+    astray = int(near_second[: found.at_s].sum() + (~near_second[found.at_s :]).sum())
+    is_one = low > 0 and high / low - 1 > SPEEDS_SHARE_MIN and high - low > 4 * spread
+    return found if is_one and astray <= _ASTRAY_SHARE_MAX * len(known) else None
 
 
 def settled_after_s(warmup: npt.NDArray[np.float64], measure: npt.NDArray[np.float64]) -> float | None:

@@ -199,6 +199,13 @@ _SERVER = (
         _NEITHER,
         "times that a thread of the client waited for an answer / transactions: 1 where each answer wakes its thread",
     ),
+    Metric(
+        "context_switches_per_transaction",
+        "1",
+        _RATIO,
+        _NEITHER,
+        "context switches of all CPUs / transactions",
+    ),
     Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time"),
     Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time"),
     Metric(

@@ -107,7 +107,7 @@ class PressureProbe:
 
 
 class ProcessorProbe:
-    """Time of all processors together, by what they did."""
+    """Time of all processors together, by what they did, and how often they went from one task to another."""
 
     name = "processors"
     skew = "reads one file of the kernel"
@@ -116,9 +116,9 @@ class ProcessorProbe:
         self._path = path
 
     def read(self) -> Mapping[str, float]:
-        """`cpu.user_s` (with nice), `system`, `idle`, `iowait`, `irq` (with softirq), `steal`."""
-        with self._path.open("rb") as file:
-            words = file.readline().split()
+        """`cpu.user_s` (with nice), `system`, `idle`, `iowait`, `irq` (with softirq), `steal`; context switches."""
+        text = self._path.read_bytes()
+        words = text.split(b"\n", maxsplit=1)[0].split()
         user, nice, system, idle, iowait, irq, softirq, steal = (int(word) for word in words[1:9])
         ticks = {
             "user": user + nice,
@@ -128,7 +128,9 @@ class ProcessorProbe:
             "irq": irq + softirq,
             "steal": steal,
         }
-        return {f"cpu.{name}_s": value / _TICKS_PER_S for name, value in ticks.items()}
+        found = {f"cpu.{name}_s": value / _TICKS_PER_S for name, value in ticks.items()}
+        switches = re.search(rb"^ctxt (\d+)$", text, re.MULTILINE)
+        return found if switches is None else {**found, "cpu.context_switches": float(switches[1])}
 
 
 class ProcessProbe:

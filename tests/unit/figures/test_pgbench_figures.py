@@ -4,6 +4,7 @@ import resource
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels
 from bedplate.model.course import COURSE_COLUMNS, LATENCY_COLUMNS
-from bedplate.model.figure import Status
+from bedplate.model.figure import RunFigures, Status
 from bedplate.model.metrics import (
     _CACHES,
     _DEVICE,
@@ -62,6 +63,8 @@ def test_figures_are_what_the_counters_and_the_log_say(tmp_path: Path) -> None:
         "buffers_checkpointer_mib": 60.0,
         "wal_kib_per_transaction": 1.024,
         "client_cpu_share": 0.2,
+        "client_sleeps_per_transaction": 0.9,
+        "context_switches_per_transaction": 4.0,
         "watching_cpu_share": 0.01,
         "machine_cpu_share": 0.5,
         "others_cpu_share": 0.045,
@@ -255,6 +258,47 @@ def test_a_climb_while_the_cache_fills_is_suspect(tmp_path: Path) -> None:
     figures = make_figures(*write_raw(tmp_path, raw))
     assert Validity.SUSPECT is figures.validity
     assert "the cache was filling" in figures.validity_reasons[0]
+
+
+def test_a_run_that_only_reads_at_two_speeds_is_suspect(tmp_path: Path) -> None:
+    def flips(second: int) -> int:
+        return 700 if second < 31 else 1100
+
+    def made(name: str, script: str, **more: Any) -> RunFigures:
+        (tmp_path / name).mkdir()
+        return make_figures(*write_raw(tmp_path / name, Raw(script=script, tps=flips, **more)))
+
+    reading = made("reading", "read-only", checkpoints=(), counters=lambda _: {"device.reads": 0.0})
+    assert Validity.SUSPECT is reading.validity
+    assert "tps was 700 until 30 s and 1100 from then on" in reading.validity_reasons[0]
+    # What writes speeds up and slows down with its checkpoints.
+    assert not any("two speeds" in reason for reason in made("writing", "read-write").validity_reasons)
+
+
+@pytest.mark.parametrize(
+    ("idle_s", "facts", "is_marked"),
+    [
+        # Two processors for 70 s: 4 clients of 2 threads, one processor idle for a third of the time.
+        (0.4, {}, True),
+        (0.05, {}, False),
+        (0.4, {"jobs": 4}, False),
+        (0.4, {"rate_tps": 500.0}, False),
+        (0.4, {"cpu_count": 64}, False),
+    ],
+)
+def test_a_run_that_only_reads_and_leaves_processors_idle_is_suspect_where_threads_serve_several_clients(
+    tmp_path: Path, idle_s: float, facts: dict[str, Any], is_marked: bool
+) -> None:
+    still = {"device.reads": 0.0}
+
+    def counters(at: float) -> dict[str, float]:
+        return {**still, "cpu.idle_s": idle_s * (at + 10), "cpu.iowait_s": 0.0, "cpu.user_s": 1.0 * (at + 10)}
+
+    raw = Raw(
+        script="read-only", checkpoints=(), counters=counters, facts={"clients": 4, "cpu_count": 2, **facts}
+    )
+    figures = make_figures(*write_raw(tmp_path, raw))
+    assert is_marked == any("processors' time was idle" in reason for reason in figures.validity_reasons)
 
 
 def test_an_own_script_that_writes_no_wal_needs_no_checkpoint(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.figures.steadiness import divide, settled_after_s, steadiness, trend_share
+from bedplate.figures.steadiness import divide, settled_after_s, steadiness, trend_share, two_speeds
 from bedplate.model.figure import Window
 
 windows = st.lists(
@@ -100,3 +100,31 @@ def test_a_run_without_transactions_never_settles() -> None:
 def test_settling_lies_within_the_run(measure: list[float], warmup: list[float]) -> None:
     found = settled_after_s(np.array(warmup), np.array(measure))
     assert found is None or 0 <= found <= len(warmup) + len(measure) - 30
+
+
+@pytest.mark.parametrize(
+    ("tps", "expected"),
+    [
+        ([100.0] * 10, None),
+        ([70.0] * 5 + [110.0] * 5, (70.0, 110.0, 5)),
+        ([110.0] * 7 + [70.0] * 3, (110.0, 70.0, 7)),
+        # Two seconds are no stretch, a slope and what comes and goes are no two speeds.
+        ([110.0] * 8 + [70.0] * 2, None),
+        ([100.0, 112.0] * 5, None),
+        ([70.0, 110.0] * 5, None),
+        ([60.0 + 2 * at for at in range(40)], None),
+        ([100.0] * 5 + [114.0] * 5, None),
+        ([70.0] * 5, None),
+        ([], None),
+    ],
+)
+def test_two_speeds_are_two_stretches_of_unlike_level(
+    tps: list[float], expected: tuple[float, float, int] | None
+) -> None:
+    found = two_speeds(np.array(tps))
+    assert expected == (found and (found.first_tps, found.second_tps, found.at_s))
+
+
+def test_seconds_that_scatter_around_one_level_are_one_speed() -> None:
+    draws = np.random.default_rng(1).normal(1.0, 0.05, (500, 10))
+    assert 0 == sum(two_speeds(row) is not None for row in draws)

@@ -72,7 +72,10 @@ def test_pressure_that_the_kernel_does_not_have_is_absent(tmp_path: Path) -> Non
 
 def test_processors_are_in_seconds(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
-    stat.write_text("cpu  100 100 300 400 500 10 20 60 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    lines = (
+        "cpu  100 100 300 400 500 10 20 60 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 7 0 1\nctxt 4711\nbtime 9\n"
+    )
+    stat.write_text(lines)
     tick = 1 / os.sysconf("SC_CLK_TCK")
     values = ProcessorProbe(stat).read()
     assert (200 * tick, 300 * tick, 30 * tick, 60 * tick) == (
@@ -81,6 +84,7 @@ def test_processors_are_in_seconds(tmp_path: Path) -> None:
         values["cpu.irq_s"],
         values["cpu.steal_s"],
     )
+    assert 4711.0 == values["cpu.context_switches"]
 
 
 def test_a_process_whose_name_is_hostile_is_still_counted(tmp_path: Path) -> None:

@@ -77,8 +77,17 @@ def test_it_says_what_was_counted() -> None:
     slow, _, fast = marked_by_mode([run(*SLOW), run(*SLOW), run(*FAST)])
     assert () == slow.reasons
     (reason,) = fast.reasons
-    assert "0.55 times for each transaction, at 110000 tps" in reason
-    assert "the median of 3 repetitions is 0.95 at 70000 tps" in reason
+    assert "threads slept 0.55 times for each transaction, where the median is 0.95" in reason
+    assert "110000 tps, where the median of 3 repetitions is 70000" in reason
+
+
+def test_the_processors_changes_of_tasks_show_it_too() -> None:
+    def switched(tps: float, switches: float) -> Measurement:
+        row = figure("context_switches_per_transaction", switches)
+        plain = run(tps, None)
+        return replace(plain, by_metric={**plain.by_metric, row.metric: row})
+
+    assert [2] == suspect(switched(70_000, 2.0), switched(71_000, 2.1), switched(110_000, 1.6))
 
 
 def test_a_study_shows_the_mark(tmp_path: Path) -> None:
@@ -98,4 +107,4 @@ def test_a_study_shows_the_mark(tmp_path: Path) -> None:
         codec.write(path, replace(made, figures=(*kept, *rows)))
     marked = [m for m in overview(study).measurements if m.validity is Validity.SUSPECT]
     assert 1 == len(marked)
-    assert "the scheduler ran the client in another way" in json.dumps(show_document([study]))
+    assert "the scheduler ran it in another way" in json.dumps(show_document([study]))
