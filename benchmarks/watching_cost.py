@@ -28,6 +28,7 @@ from bedplate.executor.preparation import prepare_drivers
 from bedplate.executor.state import state_directory
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands, environment
+from bedplate.host.own_mounts import enter_own_namespaces
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -125,6 +126,8 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=10)
     given = parser.parse_args()
     print_machine()
+    # As a study's visit does: a copy of the mount in another program's namespace would keep the device busy.
+    enter_own_namespaces()
     with tempfile.TemporaryDirectory(prefix="bedplate-watching-") as name:
         base = Path(name)
         base.chmod(0o755)
