@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.host.requirement import Requirement
+from bedplate.host.room import full_places
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -164,6 +165,10 @@ def _compile(
         try:
             commands.run(argv, timeout_s=_COMPILE_LIMIT_S)
         except CommandFailed as error:
+            if full := full_places(driver.parent, Path(tempfile.gettempdir())):
+                raise RequirementMissing(
+                    *full, f"the driver {name} is compiled there, and was not: {error.reasons[0]}"
+                ) from error
             raise RequirementMissing(
                 f"the driver {name} cannot be built: {error.reasons[0]}; "
                 f"are libc6-dev and the libraries' -dev packages installed?"

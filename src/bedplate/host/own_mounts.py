@@ -11,6 +11,7 @@ goes here too. Where they are not, what is not needed is let go of.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 import tempfile
@@ -43,6 +44,9 @@ def enter_own_namespaces() -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     failed = libc.unshare(_CLONE_NEWNS | _CLONE_NEWIPC)
+    if failed and ctypes.get_errno() == errno.EINVAL:
+        # A kernel without CONFIG_IPC_NS, as a guest's may be.
+        failed = libc.unshare(_CLONE_NEWNS)
     if not failed:
         failed = libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None)
     if failed:

@@ -10,6 +10,7 @@ same build share it: the second waits. What an interrupted start left behind is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -37,10 +38,11 @@ from bedplate.engine.postgresql.recipe import (
 from bedplate.engine.postgresql.requirements import missing_requirements
 from bedplate.engine.postgresql.source import Source, ensure_source, given_source
 from bedplate.engine.postgresql.version import parse_version
-from bedplate.errors import CommandFailed, VerifyFailed
+from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.file_lock import file_lock, file_lock_if_free
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
+from bedplate.host.room import full_places
 from bedplate.host.whole_folder import put_in_place
 
 if TYPE_CHECKING:
@@ -191,7 +193,14 @@ def _make(
         )
         _put_in_place(build, work.staged_prefix)
     except CommandFailed as error:
-        log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
+        # Before what was half built is removed, which makes room again.
+        full = full_places(log.parent)
+        with contextlib.suppress(OSError):
+            log.write_text(f"{' '.join(error.argv)}\n\n{error.output}\n", encoding="utf-8")
+        if full:
+            raise RequirementMissing(
+                *full, f"PostgreSQL {identity.version} is built there, and was not: {error.reasons[0]}"
+            ) from error
         raise CommandFailed(
             f"building PostgreSQL {identity.version} failed; the whole output is in {log}: {error.reasons[0]}",
             argv=error.argv,

@@ -1,0 +1,39 @@
+"""Where bedplate's own disks are full, they are named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bedplate.host import room
+
+
+def space(free_blocks: int, *, files: int = 1000, free_files: int = 10) -> os.statvfs_result:
+    return os.statvfs_result(
+        (4096, 4096, 100_000, free_blocks, free_blocks, files, free_files, free_files, 0, 255)
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (space(10_000), None),
+        (space(3), "/study: No space left on device (12 KiB free); free some room there"),
+        (space(10_000, free_files=0), "/study: No space left on device (no inode is free)"),
+        # Btrfs counts no inodes.
+        (space(10_000, files=0, free_files=0), None),
+    ],
+)
+def test_a_disk_without_room_or_without_inodes_is_full(
+    found: os.statvfs_result, words: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room.os, "statvfs", lambda _path: found)
+    said = room.full_places(Path("/study"))
+    assert (words is None) == (said == ())
+    assert words is None or said[0].startswith(words)
+
+
+def test_what_is_not_there_is_not_full(tmp_path: Path) -> None:
+    assert () == room.full_places(tmp_path / "gone")
