@@ -19,7 +19,7 @@ import pytest
 from tests.guest_lab import GuestLab, guest_lab
 from tests.host.conftest import built, run
 
-from bedplate.errors import BedplateError, DeviceRefused
+from bedplate.errors import DeviceRefused, MachineUnfit
 from bedplate.executor.preparation import prepare_drivers
 from bedplate.executor.qemu.command_line import KVM, TCG
 from bedplate.executor.qemu.executor import QemuExecutor
@@ -285,7 +285,7 @@ def test_a_full_result_disk_is_named(lab: GuestLab, shared: QemuExecutor) -> Non
     commands.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(place)])
     try:
         executor = lab.executor(place=place)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(MachineUnfit, match="No space left"):
             lab.live(executor, lab.deed("fill"))
         executor.close()
         assert [] == list(place.iterdir())
@@ -297,7 +297,7 @@ def test_a_full_result_disk_is_named(lab: GuestLab, shared: QemuExecutor) -> Non
 def test_an_image_larger_than_its_disk_is_refused_before_the_boot(
     lab: GuestLab, shared: QemuExecutor
 ) -> None:
-    with pytest.raises(BedplateError, match="use a smaller image"):
+    with pytest.raises(MachineUnfit, match="use a smaller image"):
         lab.live(shared, lab.deed("nothing", image_bytes=1 << 50))
     assert "boot" not in [event.get("step") for event in lab.events]
 

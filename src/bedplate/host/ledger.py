@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 _FILE = "ledger.jsonl"
-_LOCK_PATIENCE_S = 10.0
+# Another start may be giving it back: it ends servers and waits for an unmount.
+_LOCK_PATIENCE_S = 120.0
 _SWEEPS_MAX = 20
 # Children inherit it, so that the tools of a killed owner are found, whatever they were.
 MARK = "BEDPLATE_LEDGER"

@@ -6,13 +6,13 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from bedplate.units import format_size
+from bedplate.units import MIB, format_size
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 # What no record fits in any more. An error without a name of a file (of write(2)) says no more than "full".
-_FULL_BYTES = 256 * 1024
+_FULL_BYTES = MIB
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
