@@ -29,7 +29,7 @@ def space(free_blocks: int, *, files: int = 1000, free_files: int = 10) -> os.st
 def test_a_disk_without_room_or_without_inodes_is_full(
     found: os.statvfs_result, words: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room.os, "statvfs", lambda _path: found)
+    monkeypatch.setattr("bedplate.host.room.os.statvfs", lambda _path: found)
     said = room.full_places(Path("/study"))
     assert (words is None) == (said == ())
     assert words is None or said[0].startswith(words)
