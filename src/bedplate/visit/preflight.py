@@ -64,22 +64,22 @@ def _missing_files(request: VisitRequest) -> list[str]:
 
 
 def _journal(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
-    if request.cell.filesystem.journal != "external":
+    if request.cell.filesystem.journal != "external" or request.journal_device is None:
         return ()
-    if request.journal_device is None:
-        return ("journal = 'external', but the request names no device for the journal",)
     return journal_refusal_reasons(
         request.journal_device, request.scratch_device, commands, directory=MEMORY_DIRECTORY
     )
 
 
 def unmet_by_the_cell(request: VisitRequest) -> tuple[str, ...]:
-    """What this cell asks for and this machine has not, while it may have all that another asks for."""
+    """What this cell asks for and does not get here, while another may get all that it asks for."""
+    reasons = []
+    if request.cell.filesystem.journal == "external" and request.journal_device is None:
+        reasons.append("journal = 'external', but the request names no device for the journal")
     limit = request.cell.device.memory_bytes
     if limit is None:
-        return ()
+        return tuple(reasons)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    reasons = []
     if limit > machine and not has_memory_of_a_guest(request):
         reasons.append(f"memory = {format_size(limit)}, but the machine has {format_size(machine)}")
     if limit < _MEMORY_FLOOR_BYTES:
