@@ -296,7 +296,6 @@ def _live_apart(found: Prospect, study: Path) -> None:
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
     from bedplate.executor.state import state_directory  # noqa: PLC0415
     from bedplate.host.cache import cache_directory  # noqa: PLC0415
-    from bedplate.host.command import Commands  # noqa: PLC0415
     from bedplate.host.own_mounts import (  # noqa: PLC0415
         enter_own_namespaces,
         let_go_of_foreign_mounts,
@@ -309,7 +308,7 @@ def _live_apart(found: Prospect, study: Path) -> None:
         return
     enter_own_namespaces()
     needed = (study, state_directory(), cache_directory(), Path.home(), *paths_in(codec.to_json(found.plan)))
-    let_go_of_foreign_mounts(needed, Commands())
+    let_go_of_foreign_mounts(needed)
 
 
 def _allowed(scratch: ScratchDevice, leave: Leave) -> ScratchDevice:

@@ -24,7 +24,6 @@ from bedplate.host.mount import read_mount_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from bedplate.host.command import Commands
     from bedplate.host.mount import MountEntry
 
 # Programs, their libraries and their configuration, and what a package tool writes to.
@@ -33,6 +32,7 @@ _SYSTEM = (*_WHOLE, "/var", "/opt", "/root")
 # linux/sched.h, linux/mount.h; os.unshare is there from Python 3.12 on.
 _CLONE_NEWNS, _CLONE_NEWIPC = 0x00020000, 0x08000000
 _MS_REC, _MS_SLAVE = 0x4000, 0x80000
+_MNT_DETACH = 2
 
 
 def enter_own_namespaces() -> None:
@@ -56,14 +56,18 @@ def enter_own_namespaces() -> None:
         )
 
 
-def let_go_of_foreign_mounts(needed: Iterable[Path], commands: Commands) -> None:
-    """Unmount what stands on a device or is served from user space, but for what holds a path of `needed` or the system."""
+def let_go_of_foreign_mounts(needed: Iterable[Path]) -> None:
+    """Unmount what stands on a device or is served from user space, but for what holds a path of `needed` or the system.
+
+    By the system call: each umount(8) would keep the devices of all that come after it busy for as long as it takes.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
     system = [*_SYSTEM, *os.get_exec_path(), sys.prefix, sys.base_prefix, str(Path(__file__).resolve())]
     system += [tempfile.gettempdir(), str(Path.cwd())]
     paths = [path.resolve() for path in (*needed, *map(Path, system))]
     for entry in reversed(foreign_mounts(read_mount_table(), paths)):
-        # A parent that went before took it along.
-        commands.run(["umount", "--lazy", entry.target], check=False)
+        # A parent that went before took it along, which is an error of no interest.
+        libc.umount2(os.fsencode(entry.target), _MNT_DETACH)
 
 
 def foreign_mounts(table: Sequence[MountEntry], needed: Sequence[Path]) -> list[MountEntry]:

@@ -27,7 +27,6 @@ from bedplate.errors import (
     MachineUnfit,
     StudyError,
 )
-from bedplate.host.command import Commands
 from bedplate.host.interruption import arrive
 from bedplate.host.own_mounts import enter_own_namespaces, let_go_of_foreign_mounts, paths_in
 from bedplate.host.room import NO_ROOM, full_places
@@ -92,7 +91,7 @@ def main(arguments: list[str]) -> int:
 def _live_apart(request: VisitRequest, given: argparse.Namespace) -> None:
     """In namespaces of its own: no stranger can hold what is mounted here, and a SIGKILL unmounts it by itself."""
     enter_own_namespaces()
-    let_go_of_foreign_mounts((given.request, given.directory, *paths_in(codec.to_json(request))), Commands())
+    let_go_of_foreign_mounts((given.request, given.directory, *paths_in(codec.to_json(request))))
 
 
 def _say(*reasons: str) -> None:

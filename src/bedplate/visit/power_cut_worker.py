@@ -21,7 +21,6 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, Kil
 from bedplate.filesystem.after_cut import image_levels, repair, repairs_of
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
-from bedplate.host.command import Commands
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
@@ -42,6 +41,7 @@ from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.host.command import Commands
     from bedplate.host.ledger import Holding
     from bedplate.model.power_cut import CutPoint, PointRecord
     from bedplate.workload.power_cut.image import Built
@@ -268,7 +268,7 @@ def main(arguments: list[str]) -> int:
     try:
         job = codec.read(ReplayJob, given.job)
         needed = (given.job, given.log, given.directory, *paths_in(codec.to_json(job)))
-        let_go_of_foreign_mounts(needed, Commands())
+        let_go_of_foreign_mounts(needed)
         replay_share(job, given.log, given.directory, share=given.share, of=given.of)
     except BedplateError as error:
         print(*error.reasons, sep="\n", file=sys.stderr)
