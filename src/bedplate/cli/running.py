@@ -67,7 +67,7 @@ def run(
             print(f"going on with {study}", flush=True)
             if store.due(found.schedule, retry_failed=retry_failed):
                 stack.enter_context(_claim(found, study, leave, LineDisplay()))
-                _live_apart(found, study)
+                _live_apart(found, study, plan)
             else:
                 # A killed start of a complete study may have left something all the same.
                 free_what_was_left(LineDisplay())
@@ -76,7 +76,7 @@ def run(
             _refuse_without_root(found)
             ensure_requirements(found, LineDisplay(), yes=leave.yes)
             stack.enter_context(_claim(found, study, leave, LineDisplay()))
-            _live_apart(found, study)
+            _live_apart(found, study, plan)
             # Once more, now that it can be known what each kernel takes.
             nodes = look_at_nodes(found, study, leave) if found.choice.platform.has_nodes else None
             found = prospect(plan, executor=executor, tell_trials=tell_trials, nodes=nodes)
@@ -112,7 +112,7 @@ def extend(
         found, what = _extended(study, repetitions, plan, executor)
         _refuse_another_machine(found, store)
         stack.enter_context(_claim(found, study, leave, LineDisplay()))
-        _live_apart(found, study)
+        _live_apart(found, study, *filter(None, (plan,)))
         ensure_requirements(found, LineDisplay(), yes=leave.yes)
         found, _ = _extended(study, repetitions, plan, executor, tell_trials=tell_trials)
         _refuse_lost_visits(found, store)
@@ -288,10 +288,11 @@ def _claim(found: Prospect, study: Path, leave: Leave, display: Display) -> Abst
     )
 
 
-def _live_apart(found: Prospect, study: Path) -> None:
+def _live_apart(found: Prospect, *files: Path) -> None:
     """What is mounted from here on, nobody else can hold; guests and nodes mount nothing on this machine.
 
-    Not before what a killed start left is given back: an earlier version mounted where everybody sees it.
+    Not before what a killed start left is given back: an earlier version mounted where everybody sees it. `files` are
+    read or written afterwards.
     """
     from bedplate.executor.preparation import is_root  # noqa: PLC0415
     from bedplate.executor.state import state_directory  # noqa: PLC0415
@@ -307,7 +308,7 @@ def _live_apart(found: Prospect, study: Path) -> None:
     if platform.has_guests or platform.has_nodes or not is_root():
         return
     enter_own_namespaces()
-    needed = (study, state_directory(), cache_directory(), Path.home(), *paths_in(codec.to_json(found.plan)))
+    needed = (*files, state_directory(), cache_directory(), Path.home(), *paths_in(codec.to_json(found.plan)))
     let_go_of_foreign_mounts(needed)
 
 
