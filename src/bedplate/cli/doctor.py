@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel
 from bedplate.cli.planning import own_plans, prospect
+from bedplate.cli.printing import say
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
 from bedplate.model.codec import to_json
 from bedplate.units import format_size
@@ -65,17 +66,17 @@ def _print(
     answers: KernelAnswers,
     command: tuple[str, ...] | None,
 ) -> None:
-    print(f"machine       {machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}")
-    print(f"system        {machine.distribution}, kernel {machine.kernel_release}")
+    say(f"machine       {machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}")
+    say(f"system        {machine.distribution}, kernel {machine.kernel_release}")
     here = "no: measuring here needs root; start with sudo, or measure in a guest (--executor qemu)"
-    print(f"root          {'yes' if machine.is_root else here}")
+    say(f"root          {'yes' if machine.is_root else here}")
     limits = f"cgroup v{machine.cgroup_version}" if machine.cgroup_version else "no cgroups"
-    print(f"limits        {limits}: {_limits(machine)}")
-    print(
+    say(f"limits        {limits}: {_limits(machine)}")
+    say(
         f"pressure      {'yes' if machine.pressure_available else 'not in this kernel: those figures are absent'}"
     )
-    print(f"guests        {_guests_line()}")
-    print("file systems")
+    say(f"guests        {_guests_line()}")
+    say("file systems")
     for kind, driver in types.items():
         said = (
             "not in this kernel"
@@ -84,18 +85,18 @@ def _print(
             if driver == kind
             else f"yes, by {driver}'s driver"
         )
-        print(f"    {kind:<10} {said}")
-    print("what it takes of what plans usually ask")
+        say(f"    {kind:<10} {said}")
+    say("what it takes of what plans usually ask")
     for line in answers.lines(is_root=machine.is_root):
-        print(line)
-    print("needed for plans/quick.toml")
+        say(line)
+    say("needed for plans/quick.toml")
     for item in requirements:
-        print(f"    {'found  ' if item.found else 'MISSING'} {item.name:<24} {item.reason}")
+        say(f"    {'found  ' if item.found else 'MISSING'} {item.name:<24} {item.reason}")
     if command is not None:
         sudo = "" if os.geteuid() == 0 else "sudo "
-        print(f"fix: {sudo}{' '.join(command)}")
+        say(f"fix: {sudo}{' '.join(command)}")
     elif all(item.found for item in requirements):
-        print("nothing is missing")
+        say("nothing is missing")
 
 
 def _guests() -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from bedplate.cli.printing import say
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.units import format_duration
 
@@ -102,7 +103,7 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
     if not nodes:
         return
     if not nodes[0].seen:
-        print("  nodes        Slurm does not answer here; this is what the jobs wrote down")
+        say("  nodes        Slurm does not answer here; this is what the jobs wrote down")
     for node in nodes[:_SHOWN_NODES]:
         job = "no job"
         if node.state is not None:
@@ -113,12 +114,12 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
         left = f", {node.left} left" if node.left else ""
         if node.left and node.seconds_left is not None:
             left += f" ({format_duration(node.seconds_left)})"
-        print(f"  {node.node:<12} {node.completed} completed{failed}{left}; {job}{waiting}")
+        say(f"  {node.node:<12} {node.completed} completed{failed}{left}; {job}{waiting}")
     if len(nodes) > _SHOWN_NODES:
-        print(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")
+        say(f"  … and {len(nodes) - _SHOWN_NODES} more nodes; --json has all of them")
     times = [node.seconds_left for node in nodes if node.seconds_left is not None]
     if times and max(times) > 0:
-        print(f"  left         about {format_duration(max(times))}, on the node that has most to do")
+        say(f"  left         about {format_duration(max(times))}, on the node that has most to do")
 
 
 def cancel(study: Path) -> int:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.cli.planning import Prospect, prospect
+from bedplate.cli.printing import say
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import KIB, format_duration, format_size
 
@@ -44,12 +45,12 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
     _print_pruned(found)
     _print_schedule(found)
     for warning in found.expansion.warnings:
-        print(f"warning: {warning}")
+        say(f"warning: {warning}")
 
 
 def _print_summary(found: Prospect) -> None:
     plan = found.plan
-    print(plan.title)
+    say(plan.title)
     scratch = plan.scratch_device
     where = (
         f"an image file of {format_size(scratch.image_bytes or 0)} (figures include this machine's file system)"
@@ -61,28 +62,28 @@ def _print_summary(found: Prospect) -> None:
         name, _, words = reason.partition(": ")
         subject, _, value = name.partition(" ")
         if words and subject in {"executor", "kernel"}:
-            print(f"  {subject:<16} {value}: {words}")
+            say(f"  {subject:<16} {value}: {words}")
         else:
-            print(f"  {'' if number else 'executor':<16} {reason}")
-    print(f"  scratch device   {where}")
+            say(f"  {'' if number else 'executor':<16} {reason}")
+    say(f"  scratch device   {where}")
     fleet = plan.fleet if found.choice.platform.has_nodes else None
     if fleet is not None:
-        print(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
+        say(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
         for node, device in fleet.devices.items():
-            print(f"                   {node}: {device}, WHICH WILL BE ERASED")
+            say(f"                   {node}: {device}, WHICH WILL BE ERASED")
         for node, device in fleet.journal_devices.items():
-            print(f"                   {node}: journals on {device}, WHICH WILL BE ERASED")
+            say(f"                   {node}: journals on {device}, WHICH WILL BE ERASED")
     if plan.journal_device is not None:
-        print(f"  journal device   {_journal_device(plan.journal_device)}")
-    print(
+        say(f"  journal device   {_journal_device(plan.journal_device)}")
+    say(
         f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
         f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
     )
     emulated = (
         " (reckoned for emulated processors; with KVM less)" if found.choice.platform.has_guests else ""
     )
-    print(f"  time             about {format_duration(found.estimate.seconds)}{emulated}")
-    print(
+    say(f"  time             about {format_duration(found.estimate.seconds)}{emulated}")
+    say(
         f"  disk space       {format_size(found.estimate.study_bytes)} for the study"
         + (f", {format_size(found.estimate.image_bytes)} for the image" if found.estimate.image_bytes else "")
         + (
@@ -91,7 +92,7 @@ def _print_summary(found: Prospect) -> None:
             else ""
         )
     )
-    print()
+    say()
 
 
 def _counted(count: int, what: str) -> str:
@@ -116,14 +117,13 @@ def _journal_device(journal: ScratchDevice) -> str:
 
 
 def _print_cells(found: Prospect) -> None:
-    from rich.table import Table  # noqa: PLC0415
-
-    from bedplate.cli.console import PipedConsole  # noqa: PLC0415
+    from bedplate.cli.printing import print_tables  # noqa: PLC0415
+    from bedplate.report.fitting_table import FittingTable  # noqa: PLC0415
 
     by_variant: dict[str, list[Cell]] = defaultdict(list)
     for planned in found.expansion.cells:
         by_variant[planned.cell.variant].append(planned.cell)
-    table = Table(box=None, pad_edge=False)
+    table = FittingTable()
     for heading in ("file system", "fs blocks", "db blocks"):
         table.add_column(heading)
     table.add_column("cells", justify="right")
@@ -136,15 +136,14 @@ def _print_cells(found: Prospect) -> None:
             else "–",
             str(len(cells)),
         )
-    PipedConsole(highlight=False, markup=False).print(table)
-    print()
+    print_tables([table])
     loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
     for load in loads:
         levels = ", ".join(f"{name} {as_in_a_plan(value)}" for name, value in load.dataset.levels.items())
-        print(
+        say(
             f"each visit: {load.dataset.workload}{levels and f' ({levels})'}: {', then '.join(run.name for run in load.runs)}"
         )
-    print()
+    say()
 
 
 def _sizes(sizes: Iterable[int | None]) -> str:
@@ -161,11 +160,11 @@ def _print_pruned(found: Prospect) -> None:
     from bedplate.plan.present import pruned_by_reasons  # noqa: PLC0415
 
     for reasons, count in pruned_by_reasons(found.expansion):
-        print(f"pruned: {count} {'cell' if count == 1 else 'cells'}")
+        say(f"pruned: {count} {'cell' if count == 1 else 'cells'}")
         for reason in reasons:
-            print(f"    {reason}")
+            say(f"    {reason}")
     if found.expansion.pruned:
-        print()
+        say()
 
 
 def _print_schedule(found: Prospect) -> None:
@@ -173,14 +172,14 @@ def _print_schedule(found: Prospect) -> None:
 
     labels = Labels(found.expansion)
     visits = found.schedule.visits
-    print(f"order (seed {found.schedule.seed}):")
+    say(f"order (seed {found.schedule.seed}):")
     boot = None
     for visit in visits[:_SHOWN_VISITS]:
         cell, load = found.expansion.find(visit.cell_id, visit.dataset_id, canary=visit.canary)
         if visit.boot != boot:
             boot = visit.boot
-            print(f"  boot {boot}" if boot is not None else "  no boot")
+            say(f"  boot {boot}" if boot is not None else "  no boot")
         node = "" if visit.node is None else f" on {visit.node}"
-        print(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}{node}")
+        say(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}{node}")
     if len(visits) > _SHOWN_VISITS:
-        print(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")
+        say(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.cli.fleet import nodes_of, print_nodes
+from bedplate.cli.printing import say
 from bedplate.study.progress import Progress, read_progress
 from bedplate.units import format_duration
 
@@ -29,32 +30,32 @@ def status(study: Path, *, as_json: bool) -> None:
 
 
 def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
-    print(f"{found.title}  ({study})")
+    say(f"{found.title}  ({study})")
     state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
-    print(
+    say(
         f"  visits       {found.completed} completed, {found.failed} failed, {found.left} left of {found.visits}; {state}"
     )
     if found.unfinished:
-        print(f"  under way    {found.unfinished}")
+        say(f"  under way    {found.unfinished}")
     if found.measured_share is not None:
-        print(
+        say(
             f"  time         {format_duration(found.measured_s)} measured in {format_duration(found.visits_s)} "
             f"of visits, all in all: {found.measured_share:.0%}"
         )
     if found.emulated:
-        print("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
+        say("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")
     print_nodes(nodes)
     if not nodes and found.left and found.seconds_left is not None:
-        print(f"  left         about {format_duration(found.seconds_left)}")
+        say(f"  left         about {format_duration(found.seconds_left)}")
     if found.steps:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
-        print(f"  where it goes {slowest} (mean per visit)")
+        say(f"  where it goes {slowest} (mean per visit)")
     if found.suspect:
-        print(f"  in doubt     {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
+        say(f"  in doubt     {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
     for failure in found.failures:
-        print(f"  failed       {failure.visit} at {failure.step}:")
+        say(f"  failed       {failure.visit} at {failure.step}:")
         for reason in failure.reasons:
-            print(f"                 {reason}")
-        print(f"                 logs: {failure.logs}")
+            say(f"                 {reason}")
+        say(f"                 logs: {failure.logs}")
     for entry in found.history:
-        print(f"  {entry.when}  {entry.what}")
+        say(f"  {entry.when}  {entry.what}")

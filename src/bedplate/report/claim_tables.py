@@ -104,9 +104,9 @@ def _value_words(value: object) -> str:
 def _table(title: str, judged: Sequence[JudgedClaim], names: Sequence[str]) -> RenderableType:
     notes = Notes()
     table = plain_table()
-    table.add_column("claim", overflow="fold", min_width=30, max_width=40)
+    table.add_column("claim", min_width=30, max_width=40)
     table.add_column("ratio or\ndifference", justify="right", no_wrap=True)
-    table.add_column("finding", overflow="fold", min_width=14, max_width=18)
+    table.add_column("finding", min_width=14, max_width=18)
     for one in judged:
         table.add_row(_claim_text(one, names), _estimate(one), _finding(one, notes))
     return Group(Text(f"\n{title}", style="bold"), table, *notes.lines())

@@ -18,6 +18,7 @@ from bedplate.report.study_health import study_health
 from bedplate.report.table_parts import Notes, block_words, mark_lines, plain_table
 from bedplate.report.wording import number
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Kind, Verdict, left_out_words
+from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
             f"{RATE:.0%} are wrong on average; for that every interval here has a confidence of {100 * found.confidence:.4g} %."
         )
     else:
-        sentences.append("No comparison here has an interval, so none can tell.")
+        sentences.append(_without_interval(found))
     waiting = [each.comparison for each in found.judged if each.comparison.verdict is Verdict.CANNOT_TELL]
     more = [c.more_repetitions for c in waiting if c.more_repetitions is not None]
     if more:
@@ -134,6 +135,21 @@ def closing_sentences(found: Answer) -> tuple[str, ...]:
     if found.matched.alone:
         sentences.append(_alone_sentence(found.matched.alone))
     return tuple(sentences)
+
+
+def _without_interval(found: Answer) -> str:
+    """That nothing can be told, and where repetitions are what is missing how to get them."""
+    words = "No comparison here has an interval, so none can tell."
+    candidates = [each for each in found.compared if not each.identical and not each.incomparable]
+    most = max((each.comparison.n for each in candidates), default=REPETITIONS_MIN)
+    if most >= REPETITIONS_MIN:
+        return words
+    study = found.overviews[0].study
+    sudo = "sudo " if study.facts.executor == "local" else ""
+    return (
+        f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}: "
+        f"`{sudo}./bedplate extend {study.directory} --repetitions 5` adds them."
+    )
 
 
 def _source(found: Answer, each: Compared) -> str:
@@ -180,13 +196,13 @@ def _table(found: Answer, rows: Sequence[Compared]) -> RenderableType:
     scale = bar_scale(rows[0].comparison.kind, (_span(each.comparison) for each in rows))
     ratio = "contender /\nbaseline" if metric.scale is Scale.RATIO else "contender -\nbaseline"
     table = plain_table()
-    table.add_column("contender,\nbeside its baseline", overflow="fold", min_width=18, max_width=27)
+    table.add_column("contender,\nbeside its baseline", min_width=18, max_width=27)
     table.add_column(
         "median" if metric.unit == "1" else f"median,\n{metric.unit}", justify="right", no_wrap=True
     )
     table.add_column(ratio, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_BAR_COLUMNS)
-    table.add_column("verdict", overflow="fold", min_width=11, max_width=16)
+    table.add_column("verdict", min_width=11, max_width=16)
     for each in rows:
         table.add_row(
             _sides(found, each),
@@ -201,8 +217,26 @@ def _table(found: Answer, rows: Sequence[Compared]) -> RenderableType:
     title = Text(f"\n{_source(found, rows[0])}: {metric.name}", style="bold")
     direction = ", ".join(filter(None, (f"{metric.name}: {metric.definition}", _DIRECTIONS[metric.better])))
     ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
-    legend = f"Below each {'ratio' if metric.scale is Scale.RATIO else 'difference'} its interval.{ends}\n{direction}."
+    legend = f"{_bounds_words(rows)}{ends}\n{direction}."
     return Group(title, table, Text(legend, style="dim"), *notes.lines())
+
+
+def _bounds_words(rows: Sequence[Compared]) -> str:
+    """What stands below the figures of a table: intervals, ranges that are none, or both."""
+    what = "ratio" if rows[0].comparison.metric.scale is Scale.RATIO else "difference"
+    has_interval = any(_has_interval(each.comparison) for each in rows)
+    has_range = any(not _has_interval(each.comparison) and each.comparison.n > 1 for each in rows)
+    words = [
+        f"Below each {what} its interval." if has_interval else "",
+        f"In brackets the smallest and the largest {what} of one repetition, which is no interval."
+        if has_range
+        else "",
+    ]
+    return " ".join(filter(None, words)) or f"No {what} has an interval."
+
+
+def _has_interval(comparison: Comparison) -> bool:
+    return comparison.low is not None or comparison.high is not None
 
 
 def _sides(found: Answer, each: Compared) -> Text:
@@ -237,7 +271,7 @@ def _span(comparison: Comparison) -> Span:
 
 def _estimate(comparison: Comparison) -> Text:
     text = Text(_figure(comparison, comparison.estimate))
-    if comparison.low is not None or comparison.high is not None:
+    if _has_interval(comparison):
         bounds = [
             _figure(comparison, bound) if bound is not None else "…"
             for bound in (comparison.low, comparison.high)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from bedplate.report.flush_rates import COUNTED, rate_text
-from bedplate.report.table_parts import block_words
+from bedplate.report.table_parts import block_words, plain_table
 from bedplate.report.wording import durability_words
 
 if TYPE_CHECKING:
@@ -28,11 +26,11 @@ def durability_table(found: Overview) -> RenderableType | None:
     """One row per variant, or per cell where those of a variant differ; None where no visit counted flushes."""
     if not any(cell.flushes for cell in found.cells.values()):
         return None
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
-    table.add_column("cell", overflow="fold", min_width=14, max_width=34)
+    table = plain_table()
+    table.add_column("cell", min_width=14, max_width=34)
     for device, pattern in COUNTED:
         table.add_column(f"{device}\n{pattern}", justify="right", no_wrap=True)
-    table.add_column("after a\npower cut", overflow="fold", max_width=12)
+    table.add_column("after a\npower cut", max_width=12)
     for name, texts in _rows(found):
         table.add_row(name, *map(Text, texts))
     title = Text("Flushes per fsync", style="bold")

@@ -140,7 +140,7 @@ def _part(each: FactorEffects, part: Effects, metric: Metric) -> list[Renderable
 def _shares(part: Effects) -> RenderableType:
     variation = part.variation
     table = plain_table()
-    table.add_column("factor", overflow="fold", min_width=12, max_width=34)
+    table.add_column("factor", min_width=12, max_width=34)
     table.add_column("share of the\nvariation", justify="right", no_wrap=True)
     table.add_column("interval", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_BAR_COLUMNS)
@@ -167,8 +167,8 @@ def _ratios(part: Effects) -> RenderableType:
     shown = [each for each in part.effects if each.baseline == _first(part, each.factor)]
     scale = bar_scale(Kind.RATIO, map(_span, shown))
     table = plain_table()
-    table.add_column("factor", overflow="fold", min_width=10, max_width=20)
-    table.add_column("level / baseline", overflow="fold", min_width=12, max_width=24)
+    table.add_column("factor", min_width=10, max_width=20)
+    table.add_column("level / baseline", min_width=12, max_width=24)
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("interval", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_BAR_COLUMNS)

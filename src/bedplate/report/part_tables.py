@@ -161,14 +161,14 @@ def _table(
     best: Callable[[Iterable[float]], float],
 ) -> RenderableType:
     table = plain_table()
-    table.add_column(head, overflow="fold", max_width=20)
+    table.add_column(head, max_width=20)
     for cell in cells:
         facts = found.cells[cell]
         name = Text(f"{_head(facts)}\n")
         name.append(block_words(facts).replace(" · ", "\n"), style="dim")
         # As wide as it was taken for when the cells were laid out: rich would give a head on one line more.
         width = _width(found, cell, [row[cell] for row in rows.values() if cell in row]) - _GAP
-        table.add_column(name, justify="right", overflow="fold", max_width=width)
+        table.add_column(name, justify="right", max_width=width)
     for label, entries in rows.items():
         ended = [entry.value for entry in entries.values() if not entry.over]
         standing_out = best(ended) if ended else None
@@ -187,12 +187,12 @@ def _extremes(
     found: Overview, rows: Mapping[str, Mapping[str, Entry]], *, head: str, cells: int
 ) -> RenderableType:
     table = plain_table()
-    table.add_column(head, overflow="fold", max_width=16)
+    table.add_column(head, max_width=16)
     table.add_column("smallest", justify="right", no_wrap=True)
-    table.add_column("in", overflow="fold", max_width=18)
+    table.add_column("in", max_width=18)
     table.add_column(f"median of\n{cells} cells", justify="right", no_wrap=True)
     table.add_column("largest", justify="right", no_wrap=True)
-    table.add_column("in", overflow="fold", max_width=18)
+    table.add_column("in", max_width=18)
     for label, entries in rows.items():
         if not entries:
             table.add_row(label, *["–"] * 5)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
 
+    from bedplate.report.fitting_table import FittingTable
     from bedplate.report.overview import CellFacts, Overview
     from bedplate.report.power_cut_view import CutRun
 
@@ -59,30 +59,30 @@ def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
 class _Fitting:
     """The wide table where the terminal holds it with no cell broken, else the narrow one."""
 
-    wide: Table
-    narrow: Table
+    wide: FittingTable
+    narrow: FittingTable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         needed = console.measure(self.wide, options=options.update(width=_ENDLESS)).maximum
         yield self.wide if needed <= options.max_width else self.narrow
 
 
-def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> Table:
+def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> FittingTable:
     """Narrow tallies have the bound on a line of its own, which leaves the cell's settings the room they need."""
     table = plain_table()
-    table.add_column("cell", overflow="fold", min_width=14, max_width=26)
+    table.add_column("cell", min_width=14, max_width=26)
     for head in ("volatile\ncache", "protected\ncache"):
-        table.add_column(head, overflow="fold", max_width=12 if narrow else 17)
+        table.add_column(head, max_width=12 if narrow else 17)
     table.add_column("lost", justify="right", no_wrap=True)
     table.add_column("back\nafter, s", justify="right", no_wrap=True)
     head = "after\na power\ncut" if narrow else "after a\npower cut"
-    table.add_column(head, overflow="fold", max_width=8 if narrow else 12)
+    table.add_column(head, max_width=8 if narrow else 12)
     for cell, run in runs:
         table.add_row(*_row(cell, run, notes, narrow=narrow))
     return table
 
 
-def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[RenderableType]:
+def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[Text]:
     name = Text(cell.label.panel)
     aside = [block_words(cell), *told_apart(run, cell.cuts)]
     name.append("".join(f"\n{words}" for words in aside), style="dim")

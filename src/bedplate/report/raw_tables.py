@@ -95,7 +95,7 @@ def _table(found: Overview, run: Run, asked: Sequence[_Column], words: str) -> R
     # What no cell has a value of would be a column of dashes: `sync` of a job that does not sync, say.
     columns = [column for column in asked if _largest(found, run, column) is not None]
     table = plain_table()
-    table.add_column("cell", overflow="fold", min_width=12, max_width=30)
+    table.add_column("cell", min_width=12, max_width=30)
     for column in columns:
         table.add_column(column.head, justify="right", no_wrap=True)
     table.add_column("n", no_wrap=True, min_width=5)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from bedplate.report.alike_reasons import one_sentence, shape
+from bedplate.report.fitting_table import FittingTable
 from bedplate.report.overview import Trouble
 from bedplate.report.wording import FAILED_MARK, MISSING_MARK, SUSPECT_MARK, UNKNOWN_MARK, VALID_MARK, mark
 from bedplate.units import format_size
@@ -70,9 +69,9 @@ def bar(value: float | None, largest: float, *, cells: int = BAR_CELLS) -> str:
     return "█" * whole + (_EIGHTHS[rest] if rest else "")
 
 
-def plain_table() -> Table:
-    """A table with a line below its head and nothing else."""
-    return Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), expand=False)
+def plain_table() -> FittingTable:
+    """A table with a line below its head and nothing else, which breaks no number."""
+    return FittingTable()
 
 
 def mark_lines(found: Overview) -> list[Text]:

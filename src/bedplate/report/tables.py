@@ -176,8 +176,8 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
     all_emulated = any(cell.emulated for cell in measured)
     with_latency = _has_latency(found, runs)
     table = plain_table()
-    table.add_column("cell", overflow="fold", min_width=14, max_width=36)
-    table.add_column("after a\npower cut", overflow="fold", max_width=12)
+    table.add_column("cell", min_width=14, max_width=36)
+    table.add_column("after a\npower cut", max_width=12)
     for dataset, run in runs:
         # Whole, on lines of its own: two datasets may differ in their last number alone.
         where = f"\n({found.dataset_words(dataset)})" if several else ""
@@ -185,7 +185,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
         head = Text(f"{shortened(run)}{where}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
         if all_emulated:
             head.append("\n(emulated)", style="yellow")
-        table.add_column(head, justify="right", overflow="fold", min_width=13)
+        table.add_column(head, justify="right", min_width=13)
     table.add_column("", no_wrap=True, width=BAR_CELLS)
     if with_latency:
         table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
@@ -206,13 +206,13 @@ def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
 
 def _row(
     found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: Notes
-) -> list[RenderableType]:
+) -> list[Text]:
     survives = Text(durability_words(cell.durability).replace(" / ", " /\n").replace(" loss", "\nloss"))
     if cell.durability is not None and cell.durability.basis == "measured":
         survives.append("\nmeasured", style="dim")
     for reason in cell.durability.reasons if cell.durability else ():
         survives.append(notes.number(reason), style="dim")
-    figures: list[RenderableType] = []
+    figures: list[Text] = []
     for run in runs:
         # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.
         shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))

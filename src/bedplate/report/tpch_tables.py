@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
 
+    from bedplate.report.fitting_table import FittingTable
     from bedplate.report.overview import CellFacts, Overview
     from bedplate.report.tpch_view import TpchView
     from bedplate.statistics.summary import Summary
@@ -293,7 +293,7 @@ def _query_entry(
     return Entry(seconds, over, text)
 
 
-def _cells_table() -> Table:
+def _cells_table() -> FittingTable:
     table = plain_table()
-    table.add_column("cell", overflow="fold", min_width=14, max_width=36)
+    table.add_column("cell", min_width=14, max_width=36)
     return table

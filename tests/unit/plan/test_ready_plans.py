@@ -44,6 +44,16 @@ def read(name: str, defaults: int = DEFAULTS_VERSION) -> Plan:
     )
 
 
+def test_the_plan_for_a_question_of_ones_own_ends_in_half_an_hour(machine: MakeMachine) -> None:
+    plan = read("database-blocks")
+    expansion = expand(plan, machine())
+    costs = estimate(plan, expansion, order(plan, expansion, executor="local"), executor="local")
+    assert costs.seconds < 30 * 60
+    # What `extend --repetitions 5` adds to it is something.
+    assert plan.repetitions < 5
+    assert "database-blocks" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
 def _types(expansion: Expansion) -> Counter[str]:
     return Counter(planned.cell.filesystem.type for planned in expansion.cells)
 
@@ -53,6 +63,7 @@ def test_all_the_promised_plans_are_there() -> None:
         "quick",
         "barriers",
         "block-sizes",
+        "database-blocks",
         "checkpoints",
         "vondra-2011-oltp",
         "vondra-2011-ssd-oltp",

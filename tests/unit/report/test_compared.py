@@ -137,6 +137,22 @@ def test_two_repetitions_describe_and_do_not_judge(tmp_path: Path) -> None:
     assert 125 == exit_status(truth(parse_condition("slower", margin=0.05), each) for each in found.compared)
 
 
+def test_with_two_repetitions_a_range_is_called_one_and_the_way_to_a_verdict_is_told(tmp_path: Path) -> None:
+    study = known_study(tmp_path / "study", speed, replace(KNOWN, repetitions=2))
+    text = printed(ask(study, contender="type=xfs"))
+    words = " ".join(text.split())
+    assert "its interval" not in words
+    assert "In brackets the smallest and the largest ratio of one repetition, which is no interval." in words
+    assert "A verdict needs 3 repetitions and there are 2: `sudo ./bedplate extend" in words
+    assert "--repetitions 5` adds them." in words
+
+
+def test_with_verdicts_intervals_are_called_so(study: Path) -> None:
+    words = " ".join(printed(ask(study, contender="type=xfs")).split())
+    assert "Below each ratio its interval." in words
+    assert "In brackets" not in words
+
+
 def test_suspect_runs_are_left_out_and_counted(tmp_path: Path) -> None:
     at = [cell.filesystem.type for cell in cells_of(KNOWN)].index("xfs")
     recipe = replace(KNOWN, suspect=((at, 1), (at, 2)))
