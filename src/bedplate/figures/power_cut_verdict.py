@@ -16,6 +16,7 @@ from bedplate.figures.evidence import Evidence
 from bedplate.figures.power_cut_points import Cuts, finding_of
 from bedplate.figures.rule import Rule, judge
 from bedplate.figures.validity import INPUT_UNREADABLE
+from bedplate.model import power_cut as recorded
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile, RecordingFacts
@@ -89,6 +90,10 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
         protected_cache=classes[1],
         refused=refused,
         of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
+        image_bytes=cuts.recording.image_bytes,
+        lacks_metadata_room=visit.cell.filesystem.type in recorded.SHORT_OF_METADATA
+        and cuts.recording.image_bytes < recorded.IMAGE_BYTES,
+        foreign_syncs=cuts.recording.foreign_syncs,
         journal_lost=cuts.recording.loses_journal,
         unreplayed=sum(each.replay_failed for each in cuts.points if not each.point.control),
         idle=sum(map(_is_idle, cuts.points)),

@@ -113,6 +113,11 @@ class Verdict:
     protected_cache: str | None = None
     refused: tuple[str, ...] = ()
     of_the_cell: bool = True
+    # Of the recording: the size of its disk; whether the type may commit an engine's page by halves on so small a one; how
+    # often other programs committed it, None where nobody counted.
+    image_bytes: int | None = None
+    lacks_metadata_room: bool = False
+    foreign_syncs: int | None = None
     journal_lost: bool = False
     unreplayed: int = 0
     idle: int = 0

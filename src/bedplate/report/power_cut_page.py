@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bedplate.model.power_cut_verdict import FINDINGS, OK, Tally
 from bedplate.report.courses import rounded
 from bedplate.report.power_cut_view import bound_words, disagreement, told_apart
+from bedplate.report.recording_words import recording_words
 from bedplate.report.wording import number
 from bedplate.statistics.proportions import proportion
 from bedplate.units import format_size
@@ -96,6 +97,9 @@ def _notes(run: CutRun) -> Iterator[str]:
     differs = disagreement(run.declared, run.measured)
     if differs:
         yield differs
+    if run.verdict.image_bytes is not None and not run.verdict.lacks_metadata_room:
+        yield f"recorded on a disk of {format_size(run.verdict.image_bytes)}"
+    yield from recording_words(run)
     if not run.verdict.of_the_cell:
         yield "the journal in RAM was kept, as if it stood on a device of its own"
     if run.verdict.journal_lost:

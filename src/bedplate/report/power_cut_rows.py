@@ -32,6 +32,8 @@ VERDICT_COLUMNS: Mapping[str, Any] = {
     "control_cuts": pl.Int64,
     "control_bad": pl.Int64,
     "lost_transactions_max": pl.Int64,
+    "image_bytes": pl.Int64,
+    "foreign_syncs": pl.Int64,
     "lost_ms_max": pl.Float64,
     "window_bytes": pl.Int64,
 }
@@ -103,6 +105,8 @@ def _verdict(run: CutRun) -> dict[str, Any]:
         "control_cuts": verdict.controls.cuts,
         "control_bad": verdict.controls.bad,
         "lost_transactions_max": verdict.loss.transactions_max,
+        "image_bytes": verdict.image_bytes,
+        "foreign_syncs": verdict.foreign_syncs,
         "lost_ms_max": verdict.loss.ms_max,
         "window_bytes": verdict.window_bytes,
     }

@@ -12,6 +12,7 @@ from rich.text import Text
 from bedplate.model.codec import to_json
 from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, Tally
 from bedplate.report.power_cut_view import bound_words, disagreement, told_apart, upper_share
+from bedplate.report.recording_words import recording_words
 from bedplate.report.table_parts import Notes, block_words, plain_table
 from bedplate.units import format_size
 
@@ -120,7 +121,7 @@ def _class(cell: CellFacts, run: CutRun, notes: Notes) -> Text:
     classes = run.classes
     text = Text(" /\n".join(dict.fromkeys(classes)))
     differs = disagreement(run.declared, run.measured)
-    asides = [differs] if differs else []
+    asides = [*([differs] if differs else []), *recording_words(run)]
     if not run.verdict.of_the_cell:
         asides.append(
             "the journal in RAM was kept, as if it stood on a device of its own: no class of the cell as it is"
@@ -143,6 +144,8 @@ def _document(run: CutRun) -> dict[str, Any]:
         "protected_cache": verdict.protected_cache,
         "refused": list(verdict.refused),
         "of_the_cell": verdict.of_the_cell,
+        "image_bytes": verdict.image_bytes,
+        "foreign_syncs": verdict.foreign_syncs,
         "declared": to_json(run.declared),
         "disagreement": disagreement(run.declared, run.measured),
         "window_bytes": verdict.window_bytes,
