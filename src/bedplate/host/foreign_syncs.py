@@ -94,11 +94,10 @@ def call_counter(place: Path, *, ledger: Ledger, commands: Commands, tracepoint:
         done = commands.run(["mount", "-t", "tracefs", "tracefs", str(place)], check=False)
         if done.status != 0:
             raise CallsNotCounted(f"tracefs cannot be mounted: {done.output.strip()}")
-        try:
-            return CallCounter(_number(place, tracepoint))
-        finally:
-            unmount(place, commands=commands)
+        return CallCounter(_number(place, tracepoint))
     finally:
+        # Whether it was mounted is not known to whoever was interrupted meanwhile.
+        unmount(place, commands=commands)
         ledger.settled(holding)
         with suppress(OSError):
             place.rmdir()

@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from bedplate.host import foreign_syncs
+from bedplate.host.command import Commands
 from bedplate.host.foreign_syncs import CallsNotCounted, _processors, call_counter
 
 
@@ -43,3 +45,26 @@ def test_the_counts_of_all_processors_are_added(monkeypatch: pytest.MonkeyPatch,
 
     with counting() as counter:
         assert 7 == counter.count
+
+
+def test_an_interruption_while_tracefs_is_mounted_leaves_no_mount_that_nobody_knows_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held: list[str] = []
+    done: list[str] = []
+
+    class Interrupted(Commands):
+        def run(self, argv: Any, **how: Any) -> Any:
+            raise KeyboardInterrupt
+
+    ledger = SimpleNamespace(
+        note=lambda holding: held.append(holding.name), settled=lambda holding: held.remove(holding.name)
+    )
+    monkeypatch.setattr(foreign_syncs, "TRACEFS", ())
+    monkeypatch.setattr(foreign_syncs, "unmount", lambda place, commands: done.append(f"{place} {held}"))
+    with pytest.raises(KeyboardInterrupt):
+        call_counter(tmp_path / "tracefs", ledger=cast("Any", ledger), commands=Interrupted())
+    # Unmounted while the ledger still has it.
+    assert [f"{tmp_path / 'tracefs'} ['{tmp_path / 'tracefs'}']"] == done
+    assert [] == held
+    assert not (tmp_path / "tracefs").exists()
