@@ -247,7 +247,7 @@ def test_a_real_journal_device_is_guarded_like_the_scratch_device(
     same = journal_refusal_reasons(places.request, places.request, commands, directory=folder)
     assert any("is the scratch device itself" in reason for reason in same)
     with Ledger.open(places.state, "test") as ledger, pytest.raises(DeviceRefused):
-        prepare_journal(places.request, places.scratch, ledger=ledger, commands=commands, directory=folder)
+        prepare_journal(places.request, None, ledger=ledger, commands=commands, directory=folder)
     assert read_signatures(places.journal.path, commands) != ()
 
 
@@ -260,13 +260,11 @@ def test_a_real_journal_device_is_wiped_when_it_is_given_back(
     folder: Path,
 ) -> None:
     with Ledger.open(places.state, "test") as ledger:
-        device = prepare_journal(
-            places.request, places.scratch, ledger=ledger, commands=commands, directory=folder
-        )
+        device = prepare_journal(places.request, None, ledger=ledger, commands=commands, directory=folder)
         filesystem_for(type_).mkfs(
             _external(type_), devices[0].path, commands=commands, journal_path=device.path
         )
-        note_journal(places.request, ledger=ledger, commands=commands)
+        note_journal(places.request, device, ledger=ledger, commands=commands)
         assert read_signatures(device.path, commands) != ()
         release_journal(places.request, device, ledger=ledger, commands=commands)
         assert () == ledger.held()
@@ -292,10 +290,10 @@ def test_what_a_killed_visit_left_on_the_journals_device_is_wiped_and_a_stranger
             try:
                 ledger = Ledger.open(places.state, f"killed-{os.getpid()}")
                 device = prepare_journal(
-                    places.request, places.scratch, ledger=ledger, commands=commands, directory=folder
+                    places.request, None, ledger=ledger, commands=commands, directory=folder
                 )
                 filesystem.mkfs(levels, devices[0].path, commands=commands, journal_path=device.path)
-                note_journal(places.request, ledger=ledger, commands=commands)
+                note_journal(places.request, device, ledger=ledger, commands=commands)
             finally:
                 os._exit(9)
         os.waitpid(pid, 0)
@@ -325,8 +323,8 @@ def test_a_journal_in_memory_stands_in_memory_only(folder: Path, commands: Comma
     assert any("tmpfs" in reason for reason in reasons)
     with Ledger.open(folder / "state", "test") as ledger:
         with pytest.raises(RequirementMissing, match="tmpfs"):
-            prepare_journal(request, scratch, ledger=ledger, commands=commands, directory=elsewhere)
-        device = prepare_journal(request, scratch, ledger=ledger, commands=commands, directory=folder)
+            prepare_journal(request, None, ledger=ledger, commands=commands, directory=elsewhere)
+        device = prepare_journal(request, None, ledger=ledger, commands=commands, directory=folder)
         assert device.image is not None
         assert _JOURNAL_BYTES == device.size_bytes == device.image.stat().st_blocks * 512
         release_journal(request, device, ledger=ledger, commands=commands)

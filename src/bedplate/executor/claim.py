@@ -14,7 +14,7 @@ from bedplate.host.command import Commands
 from bedplate.host.journal_device import journal_refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
-from bedplate.host.scratch_device import refusal_reasons
+from bedplate.host.scratch_device import image_path, refusal_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def claimed(
     with every reason why one may not be erased. `study` need not exist yet. `in_guests`: the caller
     hands the devices to guests, which needs the right to read and write them, and no root.
     """
-    names = [scratch.device or IMAGE_FILES]
+    names = [scratch.device] if scratch.device else [IMAGE_FILES, str(image_path(scratch, study / "scratch"))]
     if journal is not None and journal.device is not None:
         names.append(journal.device)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.host.loop_table import all_loops, backing_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 
@@ -35,7 +36,14 @@ class BlockTree:
             return None
         if not stat.S_ISBLK(status.st_mode):
             return None
-        return self._name_of(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
+        return self.name_of(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
+
+    def name_of(self, number: str) -> str | None:
+        """The kernel's name of the device with this `major:minor`; None if there is none."""
+        try:
+            return (self.sys / "dev/block" / number).readlink().name
+        except OSError:
+            return None
 
     def number(self, name: str) -> str:
         """`major:minor`, as control groups and mountinfo write it."""
@@ -136,6 +144,24 @@ class BlockTree:
         ]
         return tuple(said)
 
+    def loops_beside(self, name: str) -> tuple[str, ...]:
+        """Loop devices over the same bytes: over this very device, or over the file that it is itself a loop over.
+
+        The kernel lets each of them be claimed and mounted as if the others were not there.
+        """
+        own = backing_file(name, self.sys / "block")
+        return tuple(
+            other
+            for other, file in all_loops(self.sys / "block")
+            if other != name
+            and (self.name_at(file) == name or (own is not None and _is_same_file(file, own)))
+        )
+
+    def below_loop(self, name: str) -> str | None:
+        """The device that this loop device is a loop over; None for a file, and for what is no loop."""
+        file = backing_file(name, self.sys / "block")
+        return None if file is None else self.name_at(file)
+
     def users_of_queue(self, name: str) -> tuple[str, ...]:
         """One sentence per user of anything else on the same whole device."""
         whole = self.whole(name)
@@ -157,18 +183,12 @@ class BlockTree:
         except OSError:
             return ()
 
-    def _name_of(self, number: str) -> str | None:
-        try:
-            return (self.sys / "dev/block" / number).readlink().name
-        except OSError:
-            return None
-
     def _mounts(self) -> tuple[MountEntry, ...]:
         return parse_mount_table(os.fsdecode((self.proc / "self/mountinfo").read_bytes()))
 
     def _mounted_device(self, entry: MountEntry) -> str | None:
         """Some types (btrfs) show a number of their own making; then the source names the device."""
-        by_number = self._name_of(entry.device)
+        by_number = self.name_of(entry.device)
         if by_number is not None:
             return by_number
         return self.name_at(entry.source) if entry.source.startswith("/") else None
@@ -181,3 +201,12 @@ class BlockTree:
         # swapon(8) escapes a blank as \040, as the mount table does.
         paths = [line.split()[0].replace("\\040", " ") for line in lines if line.strip()]
         return tuple(self.name_at(path) for path in paths)
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
+    from bedplate.host.device_node import DeviceNode
     from bedplate.model.levels import Scalar
 
 
@@ -18,7 +19,8 @@ class AttachedDevice:
     """`path` is the node (`/dev/loop3`), `name` the kernel's name of it (`loop3`).
 
     `image` is the file behind a loop device of bedplate's own, None for a real device. `queue_name`
-    is the whole device that carries the queue settings (`sda` for `sda3`).
+    is the whole device that carries the queue settings (`sda` for `sda3`). `hold` keeps a real device
+    open, so that `path` and `name` stay the device that was looked at.
     """
 
     path: str
@@ -26,6 +28,7 @@ class AttachedDevice:
     queue_name: str
     size_bytes: int
     image: Path | None = None
+    hold: DeviceNode | None = field(default=None, compare=False, repr=False)
 
     @property
     def queue(self) -> Path:

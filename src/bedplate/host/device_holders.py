@@ -45,7 +45,7 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
     found = []
     for folder in sorted(proc.glob("[0-9]*"), key=lambda place: int(place.name)):
         who = f"process {folder.name} ({_name(folder)})"
-        if _has_open(folder, path):
+        if folder.name != str(os.getpid()) and _has_open(folder, path):
             found.append(f"{who} has {path} open")
         namespace = _namespace(folder)
         if namespace is None:

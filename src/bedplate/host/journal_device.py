@@ -10,12 +10,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import DeviceRefused, RequirementMissing
+from bedplate.errors import RequirementMissing
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.ledger import Holding
 from bedplate.host.loop import attach_loop, detach_loop, image_reasons, write_image
 from bedplate.host.mount import type_below
-from bedplate.host.scratch_device import prepare, refusal_reasons
+from bedplate.host.scratch_device import overlap_reasons, prepare, refusal_reasons
 from bedplate.host.signature import erase_signatures, fingerprint
 
 if TYPE_CHECKING:
@@ -52,16 +52,18 @@ def journal_refusal_reasons(
 
 def prepare_journal(
     journal: ScratchDevice,
-    scratch: ScratchDevice,
+    scratch: AttachedDevice | None,
     *,
     ledger: Ledger,
     commands: Commands,
     directory: Path,
     tree: BlockTree | None = None,
+    expected: str | None = None,
 ) -> AttachedDevice:
     """Make it ready for mkfs: an image in memory is written and attached, a real device loses its signatures.
 
-    DeviceRefused or RequirementMissing with every reason, asked again a moment before.
+    DeviceRefused or RequirementMissing with every reason, asked again a moment before, of the device that
+    is then erased. `expected` is the node whose lock is held, None for an image. `scratch` is the scratch device as it was taken, whatever its name means by now.
     """
     if journal.device is None:
         place = Path(journal.image_directory or directory)
@@ -73,18 +75,23 @@ def prepare_journal(
         # Written in full: memory that is only taken while a run is measured would be measured too.
         write_image(path, journal.image_bytes or 0)
         return attach_loop(path, ledger=ledger, commands=commands, in_memory=True)
-    tree = tree or BlockTree()
-    reasons = _overlap_reasons(journal.device, scratch, tree)
-    if reasons:
-        raise DeviceRefused(*reasons)
-    return prepare(journal, ledger=ledger, commands=commands, directory=directory, tree=tree)
+    return prepare(
+        journal,
+        ledger=ledger,
+        commands=commands,
+        directory=directory,
+        tree=tree,
+        apart_from=scratch,
+        expected=expected,
+    )
 
 
-def note_journal(journal: ScratchDevice, *, ledger: Ledger, commands: Commands) -> None:
+def note_journal(
+    journal: ScratchDevice, device: AttachedDevice, *, ledger: Ledger, commands: Commands
+) -> None:
     """Write down what mkfs left on a real device, so that a later start knows it for ours and wipes it."""
     if journal.device is not None:
-        found = fingerprint(journal.device, commands)
-        ledger.note(Holding("journal_device", journal.device, found))
+        ledger.note(Holding("journal_device", journal.device, fingerprint(device.path, commands)))
 
 
 def release_journal(
@@ -94,6 +101,8 @@ def release_journal(
     if journal.device is not None:
         erase_signatures(device.path, commands)
         ledger.settled(Holding("journal_device", journal.device))
+        if device.hold is not None:
+            device.hold.close()
         return
     if device.image is None:
         raise ValueError(f"{device.path} is no loop device of bedplate's own")
@@ -117,13 +126,8 @@ def _memory_reasons(journal: ScratchDevice, directory: Path) -> tuple[str, ...]:
 
 
 def _overlap_reasons(device: str, scratch: ScratchDevice, tree: BlockTree) -> tuple[str, ...]:
-    """The two may share a disk as two partitions of it, and no part of it."""
     name = tree.name_at(device)
     other = tree.name_at(scratch.device) if scratch.device is not None else None
-    if name is None or other is None:
+    if name is None or other is None or scratch.device is None:
         return ()
-    if name == other:
-        return (f"{device} is the scratch device itself; name another device for the journal",)
-    if name in tree.partitions(other) or other in tree.partitions(name):
-        return (f"{device} and {scratch.device} overlap: one is a partition of the other; name another one",)
-    return ()
+    return overlap_reasons(device, name, scratch.device, other, tree)

@@ -1,4 +1,8 @@
-"""One study, and one visit, at a time on a scratch device."""
+"""One study, and one visit, at a time on a scratch device, whoever started them and wherever their state is.
+
+The lock of a device is the machine's and not a state directory's: it goes by the device's number, and a loop
+device's by the file behind it, so that two names, two links and two state directories come to the same lock.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,48 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import DeviceInUse
+from bedplate.errors import DeviceInUse, RequirementMissing
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.device_node import DeviceNode
 from bedplate.host.file_lock import take_lock
+from bedplate.host.loop_table import backing_file
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-# All image files are one scratch device: two at once would measure each other, wherever they lie.
+# All image files of a state directory are one scratch device: two at once would measure each other.
 IMAGE_FILES = "the place of image files"
+
+# Where everybody may make a file and nobody can take another's away: the same choice for every user.
+_MACHINE_WIDE = (Path("/run/lock"), Path("/dev/shm"), Path("/tmp"))  # noqa: S108 -- opened as such places want it
+_EVERYBODYS = stat.S_ISVTX | stat.S_IWOTH
+_HOLDER_BYTES = 4096
+_UNKNOWN_HOLDER = "another bedplate process"
+_OPEN_ATTEMPTS = 10
 
 
 @contextlib.contextmanager
-def device_lock(state_directory: Path, stable_name: str, *, study: str = "") -> Iterator[None]:
+def device_lock(state_directory: Path, stable_name: str, *, study: str = "") -> Iterator[str | None]:
     """Hold the scratch device of that name (or IMAGE_FILES) for one visit, in this process alone.
 
-    DeviceInUse names the pid and the study of the holder. The kernel drops the lock when its holder
-    ends, however it ends. Two names of one device are one lock.
+    Yields the node of the device that is held, None for images. DeviceInUse names the pid and the study of
+    the holder. The kernel drops the lock when its holder ends, however it ends.
     """
-    with _held(_open(state_directory, stable_name), stable_name, study):
-        yield
+    path, node = _place(state_directory, stable_name)
+    with _held(path, stable_name, study):
+        yield node
 
 
 @contextlib.contextmanager
 def study_lock(state_directory: Path, stable_name: str, *, study: str) -> Iterator[None]:
     """Hold the same for a whole study, whose visits are other processes; DeviceInUse as above."""
-    with _held(_open(state_directory, stable_name, prefix="study-"), stable_name, study):
+    path, _ = _place(state_directory, stable_name, prefix="study-")
+    with _held(path, stable_name, study):
         yield
 
 
@@ -46,45 +63,129 @@ def wait_for_last_visit(
     A visit whose executor was killed is giving everything back on its own, and must be let.
     `on_wait` is told once who it is.
     """
-    file = _open(state_directory, stable_name)
-    try:
-        if not take_lock(file):
-            on_wait(_holder(file))
-            if not wait_until(lambda: take_lock(file), deadline_s=deadline_s):
-                raise _in_use(stable_name, file)
-    finally:
-        os.close(file)
+    path, _ = _place(state_directory, stable_name)
+    has_told = False
+
+    def is_free() -> bool:
+        nonlocal has_told
+        with contextlib.suppress(DeviceInUse), _held(path, stable_name, ""):
+            return True
+        if not has_told:
+            on_wait(_holder_at(path))
+            has_told = True
+        return False
+
+    if not wait_until(is_free, deadline_s=deadline_s):
+        raise _in_use(stable_name, _holder_at(path))
 
 
-def _open(state_directory: Path, stable_name: str, *, prefix: str = "") -> int:
-    resolved = os.path.realpath(stable_name) if stable_name.startswith("/") else stable_name
-    directory = state_directory / ".locks"
-    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-    path = directory / (prefix + hashlib.sha256(os.fsencode(resolved)).hexdigest()[:16])
-    # The file stays: removing it would let a third process lock a file that has no name any more.
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+def _place(state_directory: Path, stable_name: str, *, prefix: str = "") -> tuple[Path, str | None]:
+    """The file that is locked, and the node of the device that it stands for."""
+    node = DeviceNode.at(stable_name, BlockTree()) if stable_name.startswith("/") else None
+    if node is None and not stable_name.startswith("/"):
+        directory = state_directory / ".locks"
+        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        return directory / (prefix + hashlib.sha256(os.fsencode(stable_name)).hexdigest()[:16]), None
+    if node is None:
+        # A file that is, or will be, an image: by its name without links.
+        name = os.path.realpath(stable_name)
+        key = "file-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        return _machine_wide() / f"bedplate-{prefix}{key}", None
+    with node:
+        return _machine_wide() / f"bedplate-{prefix}{_key(node)}", f"/dev/{node.name}"
+
+
+def _key(node: DeviceNode) -> str:
+    """Loop devices over one file are one device, whatever their numbers are."""
+    file = backing_file(node.name)
+    if file is not None:
+        with contextlib.suppress(OSError):
+            status = os.stat(file)  # noqa: PTH116 -- a name of the kernel's
+            if not stat.S_ISBLK(status.st_mode):
+                return f"inode-{status.st_dev}-{status.st_ino}"
+            return _number(status.st_rdev)
+    return _number(node.number)
+
+
+def _number(number: int) -> str:
+    return f"device-{os.major(number)}-{os.minor(number)}"
+
+
+def _machine_wide() -> Path:
+    for place in _MACHINE_WIDE:
+        with contextlib.suppress(OSError):
+            status = place.stat()
+            if status.st_mode & _EVERYBODYS == _EVERYBODYS and status.st_uid == 0:
+                return place
+    raise RequirementMissing(
+        f"none of {', '.join(map(str, _MACHINE_WIDE))} is a folder of root's in which everybody may lock a file "
+        "(mode 1777), so that two starts on one device would not see each other; make /run/lock one"
+    )
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    for _ in range(_OPEN_ATTEMPTS):
+        # Opened and made apart: the kernel refuses O_CREAT on another user's file in such a folder.
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with contextlib.suppress(FileExistsError):
+            file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            os.fchmod(file, 0o666)  # whatever the umask: another user waits by the same file
+            return file
+    raise DeviceInUse(f"{path} comes and goes, and cannot be locked; remove it, if it is a link")
 
 
 @contextlib.contextmanager
-def _held(file: int, stable_name: str, study: str) -> Iterator[None]:
+def _held(path: Path, stable_name: str, study: str) -> Iterator[None]:
+    while True:
+        file = _open(path)
+        try:
+            if not take_lock(file):
+                raise _in_use(stable_name, _holder(file))
+            if not _is_at(file, path):
+                continue  # its holder has just let go and removed it: another file is the lock now
+            os.ftruncate(file, 0)
+            os.pwrite(file, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
+            try:
+                yield
+            finally:
+                # While it is locked: who has opened it meanwhile sees that it has no name any more.
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            return
+        finally:
+            os.close(file)
+
+
+def _is_at(file: int, path: Path) -> bool:
     try:
-        if not take_lock(file):
-            raise _in_use(stable_name, file)
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
-        yield
-    finally:
-        os.close(file)
+        return os.path.samestat(os.fstat(file), path.lstat())
+    except OSError:
+        return False
 
 
-def _in_use(stable_name: str, file: int) -> DeviceInUse:
-    return DeviceInUse(f"{stable_name} is in use by {_holder(file)}; wait for it, stop it, or choose another")
+def _in_use(stable_name: str, holder: str) -> DeviceInUse:
+    return DeviceInUse(f"{stable_name} is in use by {holder}; wait for it, stop it, or choose another")
+
+
+def _holder_at(path: Path) -> str:
+    try:
+        return _holder_of(path.read_bytes()[:_HOLDER_BYTES])
+    except OSError:
+        return _UNKNOWN_HOLDER
 
 
 def _holder(file: int) -> str:
+    return _holder_of(os.pread(file, _HOLDER_BYTES, 0))
+
+
+def _holder_of(content: bytes) -> str:
     try:
-        record = json.loads(os.pread(file, 65536, 0))
-        study = f", study {record['study']}" if record["study"] else ""
+        record = json.loads(content)
+        # Any user may have written it: no more than a hint, and nothing that a terminal would obey.
+        named = str(record["study"])
+        study = f", study {named if named.isprintable() else ascii(named)}" if named else ""
         return f"bedplate process {int(record['pid'])}{study}"
     except (ValueError, KeyError, TypeError):
-        return "another bedplate process"  # that has only just taken the lock
+        return _UNKNOWN_HOLDER  # that has only just taken the lock

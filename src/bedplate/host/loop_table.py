@@ -19,12 +19,16 @@ def backing_file(name: str, sys_block: Path | None = None) -> str | None:
     return text.removesuffix("\n").removesuffix(_DELETED)
 
 
+def all_loops(sys_block: Path | None = None) -> tuple[tuple[str, str], ...]:
+    """Every loop device that has a file, with that file, by number."""
+    names = [entry.name for entry in (sys_block or SYS_BLOCK).iterdir() if entry.name.startswith("loop")]
+    files = [
+        (name, backing_file(name, sys_block)) for name in sorted(names, key=lambda name: (len(name), name))
+    ]
+    return tuple((name, file) for name, file in files if file is not None)
+
+
 def attached_to(image: Path, sys_block: Path | None = None) -> tuple[str, ...]:
     """The names of all loop devices over this file, by number."""
     wanted = os.path.realpath(image)
-    names = [
-        entry.name
-        for entry in (sys_block or SYS_BLOCK).iterdir()
-        if entry.name.startswith("loop") and backing_file(entry.name, sys_block) == wanted
-    ]
-    return tuple(sorted(names, key=lambda name: (len(name), name)))
+    return tuple(name for name, file in all_loops(sys_block) if file == wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError, DeviceRefused, RequirementMissing
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.device import AttachedDevice
+from bedplate.host.device_holders import device_holders
+from bedplate.host.device_node import DeviceNode
 from bedplate.host.ledger import Holding
 from bedplate.host.loop import attach_loop, detach_loop, image_reasons, write_image
 from bedplate.host.signature import erase_signatures, read_signatures
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import ScratchDevice
 
 IMAGE_NAME = "bedplate-scratch.img"
+_CLAIM_PATIENCE_S = 2.0
 _STABLE = re.compile(r"disk/by-[a-z]+/[^/]+|mapper/[^/]+|md/[^/]+")
 _VOLUME = re.compile(r"[^/]+/[^/]+")
 
@@ -40,39 +43,24 @@ def refusal_reasons(
     minimum_bytes: int = 0,
     directory: Path | None = None,
     tree: BlockTree | None = None,
+    expected: str | None = None,
 ) -> tuple[str, ...]:
     """Every reason why this may not be erased, as a sentence with its way out; () if it may.
 
     Writes nothing. `minimum_bytes` is what the study needs, `directory` where an image would stand if
-    the plan names none. Reading a device's signatures needs root.
+    the plan names none, `expected` the node that the device's name led to before. Reading a device's
+    signatures needs root.
     """
     if scratch.device is None:
         return _image_reasons(scratch, directory, minimum_bytes)
     tree = tree or BlockTree()
-    device = scratch.device
-    reasons = []
-    if device not in scratch.erase:
-        reasons.append(f"{device} will be erased; name it again on the command line: --erase {device}")
-    name = tree.name_at(device)
-    if name is None:
-        found = "is not a block device" if Path(device).exists() else "does not exist"
-        return (*reasons, f"{device} {found}; name a disk, a partition, a logical volume or an array")
-    if not _is_stable(device, name, tree):
-        reasons.append(_unstable(device, name, tree))
-    in_use = _use_reasons(name, tree)
-    reasons += in_use
-    if tree.is_read_only(name):
-        reasons.append(f"{device} is write-protected; `blockdev --setrw {device}` if it should not be")
-    size_bytes = tree.size_bytes(name)
-    if size_bytes < max(minimum_bytes, 1):
-        reasons.append(
-            f"{device} has {format_size(size_bytes)}, {format_size(minimum_bytes)} are needed; "
-            f"use a larger device or a smaller scale"
+    node = DeviceNode.at(scratch.device, tree)
+    if node is None:
+        return _nothing_there(scratch)
+    with node:
+        return _device_reasons(
+            scratch, node, commands, tree=tree, minimum_bytes=minimum_bytes, expected=expected
         )
-    reasons += _signature_reasons(scratch, device, tree.partitions(name), commands, tree)
-    if not in_use and (busy := _exclusive_reason(device)) is not None:
-        reasons.append(busy)
-    return tuple(reasons)
 
 
 def prepare(
@@ -83,11 +71,15 @@ def prepare(
     directory: Path,
     progress: Callable[[int], None] | None = None,
     tree: BlockTree | None = None,
+    apart_from: AttachedDevice | None = None,
+    expected: str | None = None,
 ) -> AttachedDevice:
     """Make the scratch device ready for mkfs.
 
     An image is written anew with zeros and attached; a real device loses its signatures. DeviceRefused
-    with every reason, asked again here, a moment before anything is erased.
+    with every reason, asked again here of the very device that is then erased, which nobody else can
+    take meanwhile. `apart_from` is a device that it must share nothing with, `expected` the node of the one
+    whose lock is held.
     """
     if scratch.device is None:
         if not scratch.image_bytes:
@@ -97,28 +89,39 @@ def prepare(
         write_image(path, scratch.image_bytes, progress=progress)
         return attach_loop(path, ledger=ledger, commands=commands)
     tree = tree or BlockTree()
-    reasons = refusal_reasons(scratch, commands, tree=tree)
-    if reasons:
-        raise DeviceRefused(*reasons)
-    name = tree.name_at(scratch.device)
-    assert name is not None  # noqa: S101 -- refused above otherwise
-    node = tree.node(name)
-    # A partition table may go only with --erase-foreign; its partitions' signatures go first, or they
-    # would come back to life with the next table of the same shape.
-    for partition in tree.partitions(name):
-        erase_signatures(tree.node(partition), commands)
-    erase_signatures(node, commands)
-    return AttachedDevice(node, name, tree.whole(name), tree.size_bytes(name))
+    node = DeviceNode.at(scratch.device, tree)
+    if node is None:
+        raise DeviceRefused(*_nothing_there(scratch))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(node)
+        reasons = _device_reasons(
+            scratch, node, commands, tree=tree, expected=expected, apart_from=apart_from, hold=True
+        )
+        if reasons:
+            raise DeviceRefused(*reasons)
+        # A partition table may go only with --erase-foreign; its partitions' signatures go first, or they
+        # would come back to life with the next table of the same shape. The claim is on them as well.
+        for partition in tree.partitions(node.name):
+            erase_signatures(f"/dev/{partition}", commands, claimed=True)
+        erase_signatures(node.path, commands, claimed=True)
+        node.read_partitions()
+        node.unclaim()
+        stack.pop_all()
+    shown = tree.node(node.name)
+    usable = shown if node.is_at(shown) else node.path
+    return AttachedDevice(usable, node.name, tree.whole(node.name), tree.size_bytes(node.name), hold=node)
 
 
 def release_device(
     device: AttachedDevice, *, ledger: Ledger, commands: Commands, keep_image: bool = False
 ) -> None:
-    """Detach an image's loop device and delete the image; a real device is left as it is.
+    """Detach an image's loop device and delete the image; a real device is left as it is, and let go.
 
     `keep_image` leaves the file for the next visit, which writes it anew in the same place on the disk
     below, and takes it out of the ledger.
     """
+    if device.hold is not None:
+        device.hold.close()
     if device.image is None:
         return
     detach_loop(device, ledger=ledger, commands=commands)
@@ -138,6 +141,69 @@ def _image_reasons(scratch: ScratchDevice, directory: Path | None, minimum_bytes
     if directory is None and scratch.image_directory is None:
         return tuple(reasons)
     return (*reasons, *image_reasons(image_path(scratch, directory or Path("/")), size_bytes))
+
+
+def _nothing_there(scratch: ScratchDevice) -> tuple[str, ...]:
+    device = str(scratch.device)
+    found = "is not a block device" if Path(device).exists() else "does not exist"
+    return (*_unnamed(scratch), f"{device} {found}; name a disk, a partition, a logical volume or an array")
+
+
+def _unnamed(scratch: ScratchDevice) -> list[str]:
+    if scratch.device in scratch.erase:
+        return []
+    return [f"{scratch.device} will be erased; name it again on the command line: --erase {scratch.device}"]
+
+
+def _device_reasons(
+    scratch: ScratchDevice,
+    node: DeviceNode,
+    commands: Commands,
+    *,
+    tree: BlockTree,
+    minimum_bytes: int = 0,
+    expected: str | None = None,
+    apart_from: AttachedDevice | None = None,
+    hold: bool = False,
+) -> tuple[str, ...]:
+    """Every reason against this node; `hold` keeps the claim on it, so that nobody takes it after the last look."""
+    device, name = str(scratch.device), node.name
+    reasons = _unnamed(scratch)
+    claim = node.claim(patience_s=_CLAIM_PATIENCE_S if hold else 0.0)
+    if claim is None and not hold:
+        # Only looked at: somebody else may be about to make a file system here.
+        node.unclaim()
+    if expected is not None and not node.is_at(expected):
+        reasons.append(f"{device} is another device than before: {node.path}, and it was {expected}")
+    if apart_from is not None:
+        reasons += overlap_reasons(device, name, apart_from.path, apart_from.name, tree)
+    if not _is_stable(device, name, tree):
+        reasons.append(_unstable(device, name, tree))
+    in_use = _use_reasons(name, tree)
+    reasons += in_use
+    if tree.is_read_only(name):
+        reasons.append(f"{device} is write-protected; `blockdev --setrw {device}` if it should not be")
+    size_bytes = tree.size_bytes(name)
+    if size_bytes < max(minimum_bytes, 1):
+        reasons.append(
+            f"{device} has {format_size(size_bytes)}, {format_size(minimum_bytes)} are needed; "
+            f"use a larger device or a smaller scale"
+        )
+    reasons += _signature_reasons(scratch, node, commands, tree)
+    if claim is not None and not in_use:
+        reasons.append(_claim_reason(device, node, claim))
+    return tuple(reasons)
+
+
+def overlap_reasons(device: str, name: str, other: str, other_name: str, tree: BlockTree) -> tuple[str, ...]:
+    """Why a journal's device and the scratch device share bytes: they may be two partitions of a disk."""
+    if name == other_name:
+        return (f"{device} is the scratch device itself; name another device for the journal",)
+    if name in tree.partitions(other_name) or other_name in tree.partitions(name):
+        return (f"{device} and {other} overlap: one is a partition of the other; name another one",)
+    if other_name in tree.loops_beside(name) or name in tree.loops_beside(other_name):
+        return (f"{device} and {other} stand on the same bytes; name another one",)
+    return ()
 
 
 def _is_stable(device: str, name: str, tree: BlockTree) -> bool:
@@ -173,41 +239,63 @@ def _use_reasons(name: str, tree: BlockTree) -> list[str]:
         for part in parts
         if part in under_root and (part == name or name not in under_root)
     ]
+    # A loop device over the same bytes may be mounted, and the kernel sees nothing wrong with that.
+    for part in dict.fromkeys((*parts, tree.whole(name))):
+        reasons += [
+            f"{tree.node(part)} has its bytes in common with /dev/{loop}; `losetup --detach /dev/{loop}` if that may go"
+            for loop in tree.loops_beside(part)
+        ]
+    below = tree.below_loop(tree.whole(name))
+    if below is not None and (used := _use_reasons_below(below, tree)):
+        reasons.append(
+            f"{tree.node(name)} is a loop device over {tree.node(below)}, which is in use: {'; '.join(used)}"
+        )
     return reasons
 
 
+def _use_reasons_below(name: str, tree: BlockTree) -> list[str]:
+    parts = dict.fromkeys((name, tree.whole(name), *tree.partitions(name)))
+    used = [sentence for part in parts for sentence in tree.users(part)]
+    return used + [
+        f"{tree.node(part)} carries the running system" for part in parts if part in tree.under_root()
+    ]
+
+
 def _signature_reasons(
-    scratch: ScratchDevice, device: str, partitions: tuple[str, ...], commands: Commands, tree: BlockTree
+    scratch: ScratchDevice, node: DeviceNode, commands: Commands, tree: BlockTree
 ) -> list[str]:
     reasons = []
-    for path in (device, *(tree.node(partition) for partition in partitions)):
+    # By the node that was resolved; told by the name that the plan has for it.
+    shown = {node.path: str(scratch.device)}
+    for path in (node.path, *(f"/dev/{partition}" for partition in tree.partitions(node.name))):
+        named = shown.get(path, path)
         try:
             signatures = read_signatures(path, commands)
         except BedplateError as error:
-            reasons.append(f"what is on {path} cannot be read, so it is left alone: {error}")
+            reasons.append(f"what is on {named} cannot be read, so it is left alone: {error}")
             continue
         for signature in signatures:
             if signature.is_member:
                 reasons.append(
-                    f"{path} is a {signature}: part of an array, a volume group or a pool; "
-                    f"take it out of that, then `wipefs --all {path}`"
+                    f"{named} is a {signature}: part of an array, a volume group or a pool; "
+                    f"take it out of that, then `wipefs --all {named}`"
+                )
+            elif signature.is_encrypted:
+                reasons.append(
+                    f"{named} is a {signature}: an encrypted volume, whose content cannot be seen; "
+                    f"if it may go, `wipefs --all {named}`"
                 )
             elif not signature.is_own and not scratch.erase_foreign:
                 reasons.append(
-                    f"{path} holds {signature} that bedplate did not make; --erase-foreign allows to erase it"
+                    f"{named} holds {signature} that bedplate did not make; --erase-foreign allows to erase it"
                 )
     return reasons
 
 
-def _exclusive_reason(device: str) -> str | None:
+def _claim_reason(device: str, node: DeviceNode, problem: str) -> str:
     """The kernel's own word: what no table shows (another namespace's mount, an external journal)."""
-    try:
-        file = os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            return (
-                f"{device} is held by something that no table shows (a journal, another namespace?); free it"
-            )
-        return f"{device} cannot be opened: {error.strerror}"
-    os.close(file)
-    return None
+    if problem != "busy":
+        return f"{device} cannot be opened: {problem}"
+    who = "; ".join(device_holders(node.path))
+    told = f": {who}" if who else ""
+    return f"{device} is held by something that no table shows (a journal, another namespace?); free it{told}"

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse
 from bedplate.host import process
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.device_holders import device_holders
+from bedplate.host.device_node import DeviceNode
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.patience import wait_until
@@ -329,11 +331,17 @@ def _image(path: Path) -> Undone:
 
 def _journal_device(holding: Holding, commands: Commands) -> Undone:
     """A journal without its file system is nothing, but would look like a stranger's to the next start."""
-    if not Path(holding.name).exists() or not holding.detail:
+    node = DeviceNode.at(holding.name, BlockTree()) if holding.detail else None
+    if node is None:
         return _NOTHING_LEFT
-    if fingerprint(holding.name, commands) != holding.detail:
-        return _NOTHING_LEFT  # somebody has used the device since
-    erase_signatures(holding.name, commands)
+    with node:
+        if fingerprint(node.path, commands) != holding.detail:
+            return _NOTHING_LEFT  # somebody has used the device since, or the name is another's now
+        if (problem := node.claim(patience_s=_PATIENCE_S)) is not None:
+            return Undone(f"the journal on {holding.name} cannot be wiped: {problem}", settled=False)
+        # Looked at again: nobody can write to it by a mount from here on.
+        if fingerprint(node.path, commands) == holding.detail:
+            erase_signatures(node.path, commands, claimed=True)
     return Undone(None, f"the journal on {holding.name} wiped")
 
 

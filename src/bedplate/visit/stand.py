@@ -181,7 +181,7 @@ class Stand:
     def _take_device(self) -> AttachedDevice:
         request = self._request
         scratch = request.scratch_device
-        self._undo.enter_context(
+        locked = self._undo.enter_context(
             device_lock(
                 Path(request.state_directory), scratch.device or IMAGE_FILES, study=str(self._directory)
             )
@@ -192,6 +192,7 @@ class Stand:
             commands=self._commands,
             directory=Path(scratch.image_directory or self._place),
             progress=self._tell_image_progress(scratch.image_bytes),
+            expected=locked,
         )
         self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
         self._devices.append(device)
@@ -213,15 +214,21 @@ class Stand:
 
     def _take_journal(self) -> None:
         request = self._request
-        journal, scratch = request.journal_device, request.scratch_device
+        journal = request.journal_device
         if journal is None:
             raise VisitFailed("journal device", "the request names no device for the external journal")
+        locked = None
         if journal.device is not None:
-            self._undo.enter_context(
+            locked = self._undo.enter_context(
                 device_lock(Path(request.state_directory), journal.device, study=str(self._directory))
             )
         device = prepare_journal(
-            journal, scratch, ledger=self._ledger, commands=self._commands, directory=self._log_directory
+            journal,
+            self._devices[0],
+            ledger=self._ledger,
+            commands=self._commands,
+            directory=self._log_directory,
+            expected=locked,
         )
         self._undo.callback(release_journal, journal, device, ledger=self._ledger, commands=self._commands)
         self._undo.callback(restore_all, self._ledger)
@@ -251,7 +258,9 @@ class Stand:
             self._levels, device.path, commands=self._commands, journal_path=self._journal_path
         )
         if self._request.journal_device is not None and self._journal is not None:
-            note_journal(self._request.journal_device, ledger=self._ledger, commands=self._commands)
+            note_journal(
+                self._request.journal_device, self._journal, ledger=self._ledger, commands=self._commands
+            )
         self._findings.versions.update(self._filesystem.versions(commands=self._commands))
         for text in warned:
             self._findings.comparisons.append(Comparison("mkfs warning", None, text, "mkfs", matches=None))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import DeviceRefused, RequirementMissing
 from bedplate.executor.qemu.command_line import GuestDisk
 from bedplate.host.block_tree import BlockTree
+from bedplate.host.device_node import DeviceNode
 from bedplate.host.ledger import Holding
 from bedplate.host.loop import write_image
 from bedplate.host.scratch_device import image_path, refusal_reasons
@@ -64,9 +65,9 @@ def renew(
     devices = (request.scratch_device, request.journal_device)
     reasons = [
         reason
-        for device in devices
+        for disk, device in zip(disks, devices, strict=False)
         if device is not None and not device.is_image
-        for reason in refusal_reasons(device, commands)
+        for reason in refusal_reasons(device, commands, expected=str(disk.path))
     ]
     if reasons:
         raise DeviceRefused(*reasons)
@@ -95,10 +96,12 @@ def kind_of(scratch: ScratchDevice) -> str:
 def _disk(serial: str, scratch: ScratchDevice, image: Path, *, in_memory: bool = False) -> GuestDisk:
     if scratch.device is not None:
         tree = BlockTree()
-        name = tree.name_at(scratch.device)
-        if name is None:
+        node = DeviceNode.at(scratch.device, tree)
+        if node is None:
             raise DeviceRefused(f"{scratch.device} is not there; name a disk, a partition, or a volume")
-        return GuestDisk(serial, Path(scratch.device), tree.size_bytes(name))
+        with node:
+            # The kernel's own name: what is asked for before each visit is what the guest writes to.
+            return GuestDisk(serial, Path(f"/dev/{node.name}"), tree.size_bytes(node.name))
     if not scratch.image_bytes:
         raise RequirementMissing("a scratch device needs a device's name or an image's size")
     return GuestDisk(serial, image, scratch.image_bytes, in_memory=in_memory)

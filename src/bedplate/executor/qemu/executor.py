@@ -199,7 +199,8 @@ class QemuExecutor:
             # Of every visit's disks.
             raise MachineUnfit(*error.reasons) from error
         # From here on: what is on it was looked at, and may go.
-        self._journal = request.journal_device.device if request.journal_device is not None else None
+        with_device = request.journal_device is not None and request.journal_device.device is not None
+        self._journal = str(disks[1].path) if with_device else None
         (directory / "logs").mkdir(exist_ok=True)
         guest = self._guest
         try:
