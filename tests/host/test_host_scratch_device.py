@@ -6,12 +6,13 @@ import os
 import shutil
 import struct
 import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.block_contents import array_member, write_pieces
 from tests.kernel_partition import kernel_partition
+from tests.scratch_disk import SIZE, Disk, looped
 
 from bedplate.errors import DeviceRefused, RequirementMissing, VerifyFailed
 from bedplate.host.block_tree import BlockTree
@@ -32,58 +33,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.host
 
-SIZE = 64 * MIB
-
-
-class Disk:
-    """A loop device with a stable name."""
-
-    def __init__(self, base: Path, node: str) -> None:
-        self.base = base
-        self.node = node
-        self.dev = base / "dev"
-        self.link = self.dev / "disk/by-id/test-disk"
-        self.link.parent.mkdir(parents=True)
-        self.link.symlink_to(node)
-        self.tree = BlockTree(dev=self.dev)
-        self.commands = Commands()
-
-    @property
-    def name(self) -> str:
-        return str(self.link)
-
-    def scratch(self, *, erase: bool = True, foreign: bool = False) -> ScratchDevice:
-        return ScratchDevice(device=self.name, erase=(self.name,) if erase else (), erase_foreign=foreign)
-
-    def reasons(
-        self, *, erase: bool = True, foreign: bool = False, minimum_bytes: int = 0
-    ) -> tuple[str, ...]:
-        scratch = self.scratch(erase=erase, foreign=foreign)
-        return refusal_reasons(scratch, self.commands, tree=self.tree, minimum_bytes=minimum_bytes)
-
-    def write(self, offset: int, content: bytes) -> None:
-        file = os.open(self.node, os.O_WRONLY)
-        os.pwrite(file, content, offset)
-        os.fsync(file)
-        os.close(file)
-
-
-@contextmanager
-def _looped(base: Path, *options: str) -> Iterator[str]:
-    image = base / "disk.img"
-    with image.open("wb") as file:
-        file.truncate(SIZE)
-    commands = Commands()
-    node = commands.run(["losetup", "--find", "--show", *options, str(image)]).stdout.strip()
-    try:
-        yield node
-    finally:
-        commands.run(["losetup", "--detach", node])
-
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    with _looped(tmp_path) as node:
+    with looped(tmp_path) as node:
         yield Disk(tmp_path, node)
 
 
@@ -123,21 +76,16 @@ def test_mounted_disk_is_refused_by_its_target(disk: Disk) -> None:
 
 @pytest.mark.skipif(shutil.which("mkfs.btrfs") is None, reason="needs mkfs.btrfs")
 def test_mounted_btrfs_is_seen_although_its_number_is_of_its_own_making(tmp_path: Path) -> None:
-    global SIZE  # noqa: PLW0603 -- btrfs wants more room than the others
-    before, SIZE = SIZE, 256 * MIB
-    try:
-        with _looped(tmp_path) as node:
-            disk = Disk(tmp_path, node)
-            target = tmp_path / "mnt"
-            target.mkdir()
-            disk.commands.run(["mkfs.btrfs", "-q", "-K", "-L", "bedplate", node])
-            disk.commands.run(["mount", node, str(target)])
-            try:
-                assert f"mounted on {target}" in _only(disk.reasons())
-            finally:
-                disk.commands.run(["umount", str(target)])
-    finally:
-        SIZE = before
+    with looped(tmp_path, size_bytes=256 * MIB) as node:
+        disk = Disk(tmp_path, node)
+        target = tmp_path / "mnt"
+        target.mkdir()
+        disk.commands.run(["mkfs.btrfs", "-q", "-K", "-L", "bedplate", node])
+        disk.commands.run(["mount", node, str(target)])
+        try:
+            assert f"mounted on {target}" in _only(disk.reasons())
+        finally:
+            disk.commands.run(["umount", str(target)])
 
 
 def test_mount_in_another_namespace_is_noticed_by_the_exclusive_open(disk: Disk) -> None:
@@ -183,50 +131,16 @@ def test_own_file_system_needs_no_permission(disk: Disk) -> None:
     assert () == disk.reasons()
 
 
-def test_volume_group_member_is_refused_even_with_permission(disk: Disk) -> None:
-    # A physical volume's label in the second sector (lib/format_text/layout.h of LVM2).
-    body = struct.pack("<I8s", 32, b"LVM2 001") + b"A" * 32 + bytes(512 - 20 - 44)
-    crc = _lvm_checksum(struct.pack("<I8s", 32, b"LVM2 001") + b"A" * 32 + bytes(512 - 20 - 44))
-    disk.write(512, b"LABELONE" + struct.pack("<QI", 1, crc) + body)
-    assert "LVM2_member" in _only(disk.reasons(foreign=True))
-
-
-def _lvm_checksum(content: bytes) -> int:
-    """CRC-32 with LVM's own start value and no final inversion (lib/misc/crc.c)."""
-    crc = 0xF597A6CF
-    for byte in content:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0xEDB88320 if crc & 1 else 0)
-    return crc
-
-
-def _array_member() -> bytes:
-    """An md superblock of version 1.2, as it stands 4 KiB into the device (struct mdp_superblock_1)."""
-    block = bytearray(256)
-    struct.pack_into("<II", block, 0, 0xA92B4EFC, 1)
-    block[16:32] = bytes(range(16))
-    struct.pack_into("<Q", block, 144, 8)
-    total = sum(struct.unpack("<64I", block))
-    struct.pack_into("<I", block, 216, ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF)
-    return bytes(block)
-
-
-def test_array_member_is_refused_even_with_permission(disk: Disk) -> None:
-    disk.write(4096, _array_member())
-    assert "linux_raid_member" in _only(disk.reasons(foreign=True))
-
-
 def test_every_signature_is_looked_at_not_only_the_first(disk: Disk) -> None:
     disk.commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", disk.node])
-    disk.write(4096, _array_member())
+    write_pieces(disk.node, array_member(), SIZE)
     types = {signature.type for signature in read_signatures(disk.node, disk.commands)}
     assert {"ext4", "linux_raid_member"} == types
     assert "linux_raid_member" in _only(disk.reasons(foreign=True))
 
 
 def test_partition_table_is_foreign_and_a_mounted_partition_protects_its_disk(tmp_path: Path) -> None:
-    with _looped(tmp_path) as node:
+    with looped(tmp_path) as node:
         disk = Disk(tmp_path, node)
         entry = struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), 2048, SIZE // 512 - 2048)
         disk.write(446, entry + bytes(48) + b"\x55\xaa")
@@ -268,7 +182,7 @@ def test_disk_that_is_held_exclusively_is_refused(disk: Disk) -> None:
 
 
 def test_write_protected_disk_is_refused(tmp_path: Path) -> None:
-    with _looped(tmp_path, "--read-only") as node:
+    with looped(tmp_path, "--read-only") as node:
         assert "write-protected" in _only(Disk(tmp_path, node).reasons())
 
 

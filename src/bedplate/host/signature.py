@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # What libblkid does not call a member although it is a part of something, or may be.
 _MEMBERS = frozenset(
     {
+        "DM_snapshot_cow",
         "bcache",
         "ceph_bluestore",
         "drbd",
@@ -32,7 +33,7 @@ _POOL_MEMBER = "zfs_member"
 # Where a file system that may span devices says how many they are: the magic, its place, the count, its place.
 _COUNTS = {
     "btrfs": (b"_BHRfS_M", 65536 + 64, "<Q", 65536 + 136),
-    "bcachefs": (bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"), 4096 + 24, "<B", 4096 + 123),
+    "bcachefs": (bytes.fromhex("c68573f6"), 4096 + 24, "<B", 4096 + 123),
 }
 # A Btrfs that others are grown from (btrfstune -S) is a part of each of them.
 _BTRFS_FLAGS, _BTRFS_SEEDING = 65536 + 56, 1 << 32

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,17 @@ def test_a_fingerprint_does_not_hold_the_devices_name() -> None:
     assert "TYPE=jbd UUID=u-1" == fingerprint("/dev/sdx", told)  # type: ignore[arg-type]
 
 
+class _Node(contextlib.nullcontext[None]):
+    """A device that nobody else has."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    def claim(self, *, patience_s: float) -> None:
+        assert patience_s > 0
+
+
 @pytest.mark.parametrize(
     ("found", "noted", "wiped"),
     [
@@ -81,10 +93,10 @@ def test_a_fingerprint_does_not_hold_the_devices_name() -> None:
     ],
 )
 def test_a_journal_is_wiped_only_if_it_is_the_one_that_was_noted(
-    tmp_path: Path, found: str, noted: str, wiped: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, noted: str, wiped: bool
 ) -> None:
     device = tmp_path / "stable-name"
-    device.touch()
+    monkeypatch.setattr(undo.DeviceNode, "at", lambda path, _tree: _Node(str(path)))
     told = _Commands(found)
     outcome = undo.give_back(
         Holding("journal_device", str(device), noted),
