@@ -315,13 +315,15 @@ class TestARealJournalDevice:
     """The guest wipes it at the end of a visit; a guest that died cannot."""
 
     NAME = "/dev/disk/by-id/journal"
+    NODE = "/dev/zero"  # what the name led to
 
     @pytest.fixture
     def wiped(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found: list[str] = []
         monkeypatch.setattr(module, "erase_signatures", lambda device, _: found.append(device))
         monkeypatch.setattr(module, "renew", lambda *_, **__: None)
-        monkeypatch.setattr(module, "disks_of", lambda *_, **__: ())
+        disks = tuple(GuestDisk(name, Path(name), 1) for name in ("/dev/null", self.NODE))
+        monkeypatch.setattr(module, "disks_of", lambda *_, **__: disks)
         monkeypatch.setattr(module, "inside", lambda _: ScratchDevice())
         monkeypatch.setattr(
             QemuExecutor, "_asked_inside", lambda _self, request, *_rest: replace(request, provenance={})
@@ -339,7 +341,7 @@ class TestARealJournalDevice:
         assert [] == wiped
         with pytest.raises(GuestFailed):
             stage.visit(self.journal(request_of))
-        assert [self.NAME] == wiped
+        assert [self.NODE] == wiped
 
     def test_that_was_refused_is_not_touched(
         self, stage: Stage, request_of: Any, wiped: list[str], monkeypatch: pytest.MonkeyPatch
