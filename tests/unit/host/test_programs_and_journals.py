@@ -9,6 +9,7 @@ import pytest
 
 from bedplate.host import undo
 from bedplate.host.command import Completed
+from bedplate.host.device_node import DeviceNode
 from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below
 from bedplate.host.process import pids_running
@@ -96,7 +97,7 @@ def test_a_journal_is_wiped_only_if_it_is_the_one_that_was_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, noted: str, wiped: bool
 ) -> None:
     device = tmp_path / "stable-name"
-    monkeypatch.setattr(undo.DeviceNode, "at", lambda path, _tree: _Node(str(path)))
+    monkeypatch.setattr(DeviceNode, "at", lambda path, _tree: _Node(str(path)))
     told = _Commands(found)
     outcome = undo.give_back(
         Holding("journal_device", str(device), noted),

@@ -322,7 +322,7 @@ class TestARealJournalDevice:
         found: list[str] = []
         monkeypatch.setattr(module, "erase_signatures", lambda device, _: found.append(device))
         monkeypatch.setattr(module, "renew", lambda *_, **__: None)
-        disks = tuple(GuestDisk(name, Path(name), 1) for name in ("/dev/null", self.NODE))
+        disks = tuple(GuestDisk(name, Path(name), 0) for name in ("/dev/null", self.NODE))
         monkeypatch.setattr(module, "disks_of", lambda *_, **__: disks)
         monkeypatch.setattr(module, "inside", lambda _: ScratchDevice())
         monkeypatch.setattr(
