@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
-    from bedplate.model.visit import VisitRequest
+    from bedplate.model.visit import ScratchDevice, VisitRequest
     from bedplate.visit.findings import Findings, Steps
 
 # An image is written at some GiB a second; a display has use for a few events a second.
@@ -178,14 +178,14 @@ class Stand:
         self._undo.callback(self._ledger.settled, holding)
         self._undo.callback(shutil.rmtree, self._log_directory, ignore_errors=True)
 
+    def _lock(self, device: ScratchDevice) -> str | None:
+        name, study = device.device or IMAGE_FILES, str(self._directory)
+        return self._undo.enter_context(device_lock(Path(self._request.state_directory), name, study=study))
+
     def _take_device(self) -> AttachedDevice:
         request = self._request
         scratch = request.scratch_device
-        locked = self._undo.enter_context(
-            device_lock(
-                Path(request.state_directory), scratch.device or IMAGE_FILES, study=str(self._directory)
-            )
-        )
+        locked = self._lock(scratch)
         device = prepare(
             scratch,
             ledger=self._ledger,
@@ -217,11 +217,7 @@ class Stand:
         journal = request.journal_device
         if journal is None:
             raise VisitFailed("journal device", "the request names no device for the external journal")
-        locked = None
-        if journal.device is not None:
-            locked = self._undo.enter_context(
-                device_lock(Path(request.state_directory), journal.device, study=str(self._directory))
-            )
+        locked = None if journal.is_image else self._lock(journal)
         device = prepare_journal(
             journal,
             self._devices[0],
