@@ -384,7 +384,7 @@ class FleetRun:
         self._display.note(self._left[-1])
 
     def _explained(self, live: _Live, verdict: Verdict) -> str:
-        """The sentence with the exit code, which says nothing alone: a lost node's is 0:0."""
+        """The sentence with the exit code, which says nothing alone: a lost node's is 0:0, or 0:1 from Slurm 24 on."""
         submitted = live.folder.submission
         code = self._slurm.exit_code(submitted.job) if submitted and verdict.state else None
         return verdict.sentence if code is None else f"{verdict.sentence} (exit code {code})"
