@@ -40,19 +40,21 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
     with opened(browser, report, width=width) as found:
         page = found.page
         verdicts = page.locator("#power-cuts ~ .wide tbody td .badge").all_inner_texts()
-        assert ["durable", "unsafe / durable", "refused", "unsafe / durable"] == verdicts
+        # With sectors of 4 KiB, with 512 bytes, and in order.
+        safe, torn = ["durable"] * 3, ["unsafe", "unsafe", "durable"]
+        assert [*safe, *torn, *["refused"] * 3, *torn] == verdicts
         # A bound is not torn from its count.
         lines = page.locator(".cuts .figure").evaluate_all(
             "all => all.map((one) => one.getClientRects().length)"
         )
         assert {1} == set(lines)
-        # Four cells with each cache, so eight marks.
-        expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(8)
+        # Four cells with each of three caches.
+        expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(12)
         expect(page.locator("#cut-lost-plot .boxlayer .trace.boxes")).to_have_count(1)
         expect(page.locator("#cut-recovery-plot .boxlayer .trace.boxes")).to_have_count(4)
         page.locator("#cut-speed-table summary").click()
         expect(page.locator("#cut-speed-table tbody tr")).to_have_count(4)
-        expect(page.locator("#cut-speed-table")).to_contain_text("30 of 30 bad, 88.43 % to 100.0 %")
+        expect(page.locator("#cut-speed-table")).to_contain_text("20 of 20 bad, 83.16 % to 100.0 %")
         expect(page.locator("#cut-speed-table")).to_contain_text("verdict refused")
         assert [] == found.complaints
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -84,7 +86,7 @@ def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Brow
         )
         expect(page.locator("#cut-speed-note")).to_contain_text("tps")
         page.evaluate("bedplate.choice.change({ cells: [0] })")
-        expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(2)
+        expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(3)
         expect(page.locator("#cut-lost-note")).to_contain_text("No cut")
         expect(page.locator("#cut-speed-legend")).to_contain_text("unknown, or verdict refused")
         assert [] == found.complaints
@@ -101,12 +103,12 @@ def test_marks_have_names_where_they_have_room_and_none_hides_another(
             for text in texts
         ]
         assert [] == touching
-        # A ring around a smaller diamond, as both stand at the same share in two of the cells.
+        # A square around a ring around a smaller diamond, as they stand at the same share in some of the cells.
         marks = found.page.evaluate(
             "document.getElementById('cut-speed-plot').data.map(({ marker }) => [marker.symbol, marker.size])"
         )
-        assert ["circle-open", "diamond"] == [symbol for symbol, _ in marks]
-        assert marks[0][1] > 1.5 * marks[1][1]
+        assert ["square-open", "circle-open", "diamond"] == [symbol for symbol, _ in marks]
+        assert marks[0][1] > 1.3 * marks[1][1] > 1.5 * marks[2][1]
         assert [] == found.complaints
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,3 +25,22 @@ def test_what_a_program_wrote_and_closed_is_in_the_image_once_written_back(tmp_p
             os.close(device)
         write_back(path)
         assert image.read_bytes()[8192 : 8192 + 4096] == text
+
+
+def test_a_mark_of_write_protection_that_another_left_behind_is_taken_off(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    with passing_loop(image) as first:
+        subprocess.run(["blockdev", "--setro", first], check=True)
+    try:
+        # The kernel gives the lowest free device, which others may have taken meanwhile.
+        for _ in range(20):
+            with passing_loop(image) as path:
+                ended = subprocess.run(
+                    ["blockdev", "--getro", path], check=True, capture_output=True, text=True
+                )
+                assert ended.stdout.strip() == "0"
+                if path == first:
+                    break
+    finally:
+        subprocess.run(["blockdev", "--setrw", first], check=False)

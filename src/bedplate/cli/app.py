@@ -381,9 +381,9 @@ def effects(
 )
 @click.option(
     "--cache",
-    type=click.Choice(["volatile", "protected"]),
+    type=click.Choice(["volatile", "volatile-4k", "volatile-512", "protected"]),
     default="volatile",
-    help="which cache the device has: one that a power cut empties, or one that survives it",
+    help="the device's cache: volatile (with its own sectors, or those named), or one that survives a power cut",
 )
 @_cells
 @_as_json

@@ -9,6 +9,7 @@ from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import judged, verdict_of
 from bedplate.figures.protocol import Made
 from bedplate.model import codec
+from bedplate.model.device_cache import CACHES
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.power_cut_verdict import NEEDS_FSCK
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 _VISIT = "visit.json"
 _RECORD = "record.json"
-CUT = "cut"
+# Drawn cuts by profile and by the kind of device cache; those that were sought by the latter.
+CUT, CACHE, SOUGHT = "cut", "cache", "sought"
 
 
 class PowerCutFigures:
@@ -75,7 +77,7 @@ def _figures(verdict: Verdict, cuts: Cuts) -> Iterator[Figure]:
     points = [record for record in cuts.points if not record.point.control]
     yield figure("power_cuts", verdict.all.cuts)
     # A protected cache is another machine: its cuts stand under their profile.
-    yield from _bad(verdict.volatile, reason="no cut of a volatile cache was asked for")
+    yield from _bad(verdict.volatile_drawn, reason="no cut of a volatile cache was asked for")
     yield figure("power_cuts_repaired", verdict.all.of(NEEDS_FSCK))
     yield from _losses(verdict)
     yield from _recovery(points)
@@ -85,6 +87,15 @@ def _figures(verdict: Verdict, cuts: Cuts) -> Iterator[Figure]:
         yield figure("power_cuts", tally.cuts, phase=CUT, item=profile)
         yield from _bad(tally, phase=CUT, item=profile)
         yield figure("power_cuts_repaired", tally.of(NEEDS_FSCK), phase=CUT, item=profile)
+    for cache in CACHES:
+        found = verdict.cuts(cache)
+        if found.drawn.cuts:
+            yield figure("power_cuts", found.drawn.cuts, phase=CACHE, item=cache)
+            yield from _bad(found.drawn, phase=CACHE, item=cache)
+        if found.sought.cuts:
+            # No share: they were sought where they are bad, if anywhere.
+            yield figure("power_cuts", found.sought.cuts, phase=SOUGHT, item=cache)
+            yield figure("power_cuts_bad", found.sought.bad, phase=SOUGHT, item=cache)
 
 
 def _bad(tally: Tally, *, phase: str = "measure", item: str = "", reason: str = "") -> Iterator[Figure]:

@@ -9,7 +9,7 @@ Where one does not hold, the verdict is refused with the reason, and makes no cl
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.figures.evidence import Evidence
@@ -18,9 +18,10 @@ from bedplate.figures.rule import Rule, judge
 from bedplate.figures.validity import INPUT_UNREADABLE
 from bedplate.model import power_cut as recorded
 from bedplate.model.cell import JOURNAL_IN_RAM
+from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile, RecordingFacts
-from bedplate.model.power_cut_verdict import WHOLE, Loss, Tally, Verdict, classes_of
+from bedplate.model.power_cut_verdict import WHOLE, CacheCuts, Loss, Tally, Verdict, classes_of
 from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ _GRAIN_BYTES = {Profile.SUBSET_512: 512, Profile.SUBSET_4K: 4096}
 class CutEvidence(Evidence):
     """What the rules look at. Nothing is timed, and the kernel complains of what was cut: that is left out.
 
-    `asked` counts the cuts that the plan wants, `cuts` those that were judged. `promised` is the declared class with a
+    `asked` counts the cuts that the plan wants, `cuts` those that were judged, neither with those that were sought; of
+    these `sought` were chosen and `found` judged. `promised` is the declared class with a
     protected cache, and `protected` leaves out the cuts whose journal the repair could not replay: what is missing after
     those is neither the recording's fault nor the declaration's; `in_order` counts them too. `visit_flushes` are flushes per sync as the visit counted them on its own device, by pattern, of
     data and journal device together; `waits` says whether the engine waits for the device at a commit.
@@ -54,6 +56,8 @@ class CutEvidence(Evidence):
 
     asked: int
     cuts: int
+    sought: int
+    found: int
     acknowledged: int
     clients: int
     controls: Tally
@@ -75,19 +79,12 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
         refused = ("the run did not complete", *refused)
     elif visit.outcome is not Outcome.COMPLETED:
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
-    by_profile = _tallies(cuts.points, cuts.recording)
-    volatile = Tally.together(tally for name, tally in by_profile.items() if name != Profile.ORDERED.value)
-    protected = by_profile.get(Profile.ORDERED.value, Tally())
-    classes = (None, None) if refused else classes_of(volatile, protected)
     return Verdict(
-        volatile=volatile,
-        protected=protected,
-        profiles=by_profile,
+        caches=_caches(cuts.points, cuts.recording, visit, is_refused=bool(refused)),
+        profiles=_tallies(cuts.points, cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
         loss=_loss(cuts.points, cuts.recording),
         window_bytes=cuts.recording.window_bytes,
-        volatile_cache=classes[0],
-        protected_cache=classes[1],
         refused=refused,
         of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
         image_bytes=cuts.recording.image_bytes,
@@ -96,9 +93,8 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
         foreign_syncs=cuts.recording.foreign_syncs,
         journal_lost=cuts.recording.loses_journal,
         unreplayed=sum(each.replay_failed for each in cuts.points if not each.point.control),
-        idle=sum(map(_is_idle, cuts.points)),
-        tearing=sum(_tears_pages(record, visit.cell.build.block_size_bytes) for record in cuts.points),
         waits=_waits(visit),
+        waiting=None if cuts.recording.sought is None else cuts.recording.waiting,
     )
 
 
@@ -121,6 +117,8 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         problems=cuts.problems,
         asked=run.spec.levels.integer("points") or 0,
         cuts=sum(tally.cuts for tally in by_profile.values()),
+        sought=(recording.sought or 0) if recording else 0,
+        found=sum(not _is_drawn(record) for record in cuts.points if not record.point.control),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
         controls=_controls(cuts.points, recording) if recording else Tally(),
@@ -133,12 +131,43 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
     )
 
 
-def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, Tally]:
-    counts: dict[str, Counter[str]] = {}
+def _caches(
+    points: Iterable[PointRecord], recording: RecordingFacts, visit: VisitRecord, *, is_refused: bool
+) -> dict[str, CacheCuts]:
+    """The cuts by the kind of cache that their profile stands for."""
+    mine: dict[str, list[PointRecord]] = {cache: [] for cache in CACHES}
     for record in points:
         if not record.point.control:
-            counts.setdefault(record.point.profile.value, Counter())[finding_of(record, recording)] += 1
-    return {name: Tally.together([Tally(found)]) for name, found in sorted(counts.items())}
+            mine[CACHE_OF_PROFILE[record.point.profile]].append(record)
+    page_bytes = visit.cell.build.block_size_bytes
+    found = {
+        cache: CacheCuts(
+            drawn=_tally((each for each in records if _is_drawn(each)), recording),
+            sought=_tally((each for each in records if not _is_drawn(each)), recording),
+            idle=sum(map(_is_idle, records)),
+            tearing=sum(_tears_pages(each, page_bytes) for each in records),
+        )
+        for cache, records in mine.items()
+    }
+    shown = {} if is_refused else classes_of({cache: cuts.all for cache, cuts in found.items()})
+    return {cache: replace(cuts, shown=shown.get(cache)) for cache, cuts in found.items()}
+
+
+def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, Tally]:
+    """The drawn cuts by profile."""
+    by_profile: dict[str, list[PointRecord]] = {}
+    for record in points:
+        if not record.point.control and _is_drawn(record):
+            by_profile.setdefault(record.point.profile.value, []).append(record)
+    return {name: _tally(records, recording) for name, records in sorted(by_profile.items())}
+
+
+def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
+    return Tally.together([Tally(Counter(finding_of(record, recording) for record in records))])
+
+
+def _is_drawn(record: PointRecord) -> bool:
+    return record.point.placement is not Placement.SOUGHT
 
 
 def _tears_pages(record: PointRecord, page_bytes: int) -> bool:
@@ -161,13 +190,13 @@ def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts)
 
 def _is_idle(record: PointRecord) -> bool:
     point = record.point
-    return not point.control and point.profile is not Profile.ORDERED and record.volatile_writes == 0
+    return _is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_writes == 0
 
 
 def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
     """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
     controls = [record for record in points if record.point.control and record.acknowledged]
-    return Tally.together([Tally(Counter(finding_of(record, recording) for record in controls))])
+    return _tally(controls, recording)
 
 
 def _loss(points: Iterable[PointRecord], recording: RecordingFacts) -> Loss:
@@ -206,9 +235,12 @@ def _waits(visit: VisitRecord) -> bool:
 
 
 def _missing_cuts(evidence: CutEvidence) -> str | None:
-    if evidence.cuts >= evidence.asked:
+    if evidence.cuts >= evidence.asked and evidence.found >= evidence.sought:
         return None
-    return f"{evidence.cuts} of {evidence.asked} cuts were judged: those that are missing may be the bad ones"
+    judged = f"{evidence.cuts} of {evidence.asked} cuts"
+    if evidence.sought:
+        judged += f" and {evidence.found} of {evidence.sought} where metadata waits"
+    return f"{judged} were judged: those that are missing may be the bad ones"
 
 
 def _nothing_acknowledged(evidence: CutEvidence) -> str | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Places in a line of `stat` (Documentation/block/stat.rst).
 _READS, _WRITES = 0, 4
+_STACKED_LOOPS_MOST = 8
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,24 @@ class BlockTree:
                 waiting.append(self.whole(name))
         return frozenset(found)
 
+    def sectors_under(self, name: str) -> int | None:
+        """Physical sectors in bytes of a device, of a loop device those of the disk under its file; None if none tells.
+
+        The kernel stacks those of mapped devices and arrays itself. A file on a network, in memory or on an overlay has no disk here.
+        """
+        # A file on a loop device lies on a disk in the end, if on any.
+        for _ in range(_STACKED_LOOPS_MOST):
+            backing = self._text(name, "loop/backing_file")
+            if not backing:
+                found = self._text(self.whole(name), "queue/physical_block_size")
+                is_disk = found.isdigit() and not name.startswith(("loop", "ram", "zram"))
+                return int(found) if is_disk else None
+            under = self._under_file(Path(backing))
+            if under is None:
+                return None
+            name = under
+        return None
+
     def users(self, name: str) -> tuple[str, ...]:
         """One sentence per user of this very device, its partitions left out."""
         node = self.node(name)
@@ -167,6 +186,20 @@ class BlockTree:
         whole = self.whole(name)
         others = [other for other in (whole, *self.partitions(whole)) if other != name]
         return tuple(sentence for other in others for sentence in self.users(other))
+
+    def _under_file(self, path: Path) -> str | None:
+        """The device of the file system that holds a file, where the kernel names one."""
+        try:
+            number = path.stat().st_dev
+        except OSError:
+            return None
+        named = self._name_of(f"{os.major(number)}:{os.minor(number)}")
+        if named is not None:
+            return named
+        # Btrfs gives its files numbers of its own making; where it is mounted, a device is named.
+        above = [entry for entry in self._mounts() if path.is_relative_to(entry.target)]
+        nearest = max(above, key=lambda entry: len(entry.target), default=None)
+        return None if nearest is None else self._mounted_device(nearest)
 
     def _folder(self, name: str) -> Path:
         return self.sys / "class/block" / name

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.host.block_tree import BlockTree
+from bedplate.model.device_cache import BACKING_PHYSICAL_BLOCK, BLOCK_DEVICE, KIND, UNKNOWN_SECTORS
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ class AttachedDevice:
 def device_facts(device: AttachedDevice) -> Levels:
     """What the kernel says of the device: the context of every figure, compared with nothing."""
     facts: dict[str, Scalar] = {
-        "kind": "image file on a loop device" if device.image else "block device",
+        KIND: "image file on a loop device" if device.image else BLOCK_DEVICE,
         "size_bytes": device.size_bytes,
     }
     for name in (
@@ -62,6 +64,8 @@ def device_facts(device: AttachedDevice) -> Levels:
         with contextlib.suppress(OSError):
             text = (device.queue / name).read_text().strip()
             facts[name] = int(text) if text.isdigit() else text
+    if device.name.startswith("loop"):
+        facts[BACKING_PHYSICAL_BLOCK] = BlockTree().sectors_under(device.name) or UNKNOWN_SECTORS
     for name in ("model", "firmware_rev", "vendor"):
         with contextlib.suppress(OSError):
             facts[name] = (device.queue.parent / "device" / name).read_text().strip()

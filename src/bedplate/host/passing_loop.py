@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _CONTROL = Path("/dev/loop-control")
 _LOOP_CONFIGURE = 0x4C0A
 _LOOP_CTL_GET_FREE = 0x4C82
+_BLKROSET = 0x125D
 _AUTOCLEAR = 4
 # struct loop_config: fd, block_size, struct loop_info64 (232 bytes, lo_flags at byte 52 of it), 64 bytes reserved.
 _CONFIG = struct.Struct("=II52xI176x64x")
@@ -76,12 +77,18 @@ def _attached(backing: int, image: Path) -> tuple[str, int]:
                 if error.errno != errno.EBUSY:
                     raise
             else:
+                _make_writable(device)
                 return path, device
     except OSError as error:
         raise RequirementMissing(f"{image} gets no loop device: {error.strerror}") from error
     finally:
         os.close(control)
     raise RequirementMissing(f"{image} gets no loop device: others take every free one")
+
+
+def _make_writable(device: int) -> None:
+    """A mark of `blockdev --setro` outlives the file that was behind the device, and no recovery works on it."""
+    fcntl.ioctl(device, _BLKROSET, struct.pack("i", 0))
 
 
 def _make_node(path: str) -> None:

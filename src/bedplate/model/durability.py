@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.visit import Durability, FlushCount, Outcome
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def worse(first: Durability, second: Durability) -> Durability:
         reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
         without_waiting=worse(others[0], others[-1]) if others else None,
         by_runs=tuple(dict.fromkeys((*first.by_runs, *second.by_runs))),
+        volatile_cache_512=worst_with_512(first, second),
     )
 
 
@@ -213,6 +215,13 @@ def promised(visit: VisitRecord) -> Durability | None:
 def worst(first: str, second: str) -> str:
     """The class that promises less."""
     return max(first, second, key=CLASSES.index)
+
+
+def worst_with_512(first: Durability, second: Durability) -> str | None:
+    """The same with sectors of 512 bytes; None where neither tells it from those of 4 KiB."""
+    if first.volatile_cache_512 is None and second.volatile_cache_512 is None:
+        return None
+    return worst(first.class_with(VOLATILE_512), second.class_with(VOLATILE_512))
 
 
 def _by_flushes(

@@ -61,15 +61,22 @@ class Profile(Enum):
     ORDERED = "ordered"
 
 
+# Cuts at which metadata waits, besides those that are drawn.
+SOUGHT_POINTS = 24
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 
 
 class Placement(Enum):
-    """How a position was chosen: any entry alike, or the likelier the more writes wait for a flush there."""
+    """How a position was chosen: any entry alike, or the likelier the more writes wait for a flush there.
+
+    `sought` lie where metadata of the file system waits that a cut can tear within 4 KiB. They show that a loss can happen;
+    how many of them are bad says nothing of how often.
+    """
 
     UNIFORM = "uniform"
     WEIGHTED = "weighted"
+    SOUGHT = "sought"
 
 
 class PointOutcome(Enum):
@@ -150,6 +157,8 @@ class RecordingFacts:
     `loses_journal`: an external journal stands in memory and is gone after each cut. `foreign_syncs` are calls of sync(2) by
     anybody, each of which committed this file system; None where they were not counted, as in older recordings.
     `pressure_from` is the entry from which on other files of the file system were written too.
+    `sought` is how many cuts were made where metadata waits, None in records of before there were such; `waiting` counts
+    the spans of the log where some does, by kind.
     """
 
     entries: int
@@ -170,3 +179,5 @@ class RecordingFacts:
     foreign_syncs: int | None = None
     pressure_from: int | None = None
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    sought: int | None = None
+    waiting: Mapping[str, int] = field(default_factory=dict)

@@ -15,7 +15,7 @@ POWER_CUT_METRICS = (
         "1",
         Scale.COUNT,
         _LOWER,
-        "cuts after which something acknowledged was missing or damaged; of a run those of a volatile cache",
+        "cuts after which something acknowledged was missing or damaged; of a run those of a volatile cache, whatever its sectors, at positions that chance chose",
     ),
     Metric(
         "power_cut_bad_share",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import (
     BOUNDED_LOSS,
     CLASSES,
@@ -90,27 +91,45 @@ class Loss:
 
 
 @dataclass(frozen=True)
+class CacheCuts:
+    """The cuts of one kind of device cache that are no controls.
+
+    `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those where metadata was
+    seen to wait. `shown` is the class that both show, None without a cut or in a verdict that is refused. `idle` are the
+    drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
+    the weighted ones of the others that tear within a page.
+    """
+
+    drawn: Tally = field(default_factory=Tally)
+    sought: Tally = field(default_factory=Tally)
+    shown: str | None = None
+    idle: int = 0
+    tearing: int = 0
+
+    @property
+    def all(self) -> Tally:
+        """All of them."""
+        return Tally.together((self.drawn, self.sought))
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The verdict on one run of power cuts.
 
-    `volatile_cache` and `protected_cache` are classes of durability, None where no cut asked. Neither is there where the
-    verdict is `refused`: the reasons say what in the experiment itself does not hold. `volatile` and `protected` count
-    the cuts that are no controls, `profiles` the same by profile. `idle` are those of a volatile cache at which no write
-    waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are the
-    weighted ones of the others that tear within a page. `waits` says whether commits wait for the device: where none
-    does, controls are bad without any lie about a flush. `unreplayed` are those after which the
+    `caches` has what was found with each kind of device cache (`model.device_cache.CACHES`). No class is shown where
+    the verdict is `refused`: the reasons say what in the experiment itself does not hold. `profiles` counts the drawn cuts
+    by profile. `waiting` is how many spans of the log had metadata that can be torn, by kind; None where none was looked for.
+    `waits` says whether commits wait for the device: where none
+    does, controls are bad without any lie about a flush. `unreplayed` are the cuts after which the
     repair could not replay the journal. `of_the_cell` is False where a journal that the cell has in memory was kept, so that
     the verdict is one on another journal.
     """
 
-    volatile: Tally
-    protected: Tally
+    caches: Mapping[str, CacheCuts]
     profiles: Mapping[str, Tally]
     controls: Tally
     loss: Loss
     window_bytes: int
-    volatile_cache: str | None = None
-    protected_cache: str | None = None
     refused: tuple[str, ...] = ()
     of_the_cell: bool = True
     # Of the recording: the size of its disk; whether the type may commit an engine's page by halves on so small a one; how
@@ -120,14 +139,27 @@ class Verdict:
     foreign_syncs: int | None = None
     journal_lost: bool = False
     unreplayed: int = 0
-    idle: int = 0
-    tearing: int = 0
     waits: bool = True
+    waiting: Mapping[str, int] | None = None
+
+    def cuts(self, cache: str) -> CacheCuts:
+        """Those with one kind of cache; none where no cut asked."""
+        return self.caches.get(cache, CacheCuts())
+
+    @property
+    def drawn(self) -> Tally:
+        """Every cut at a position that chance chose."""
+        return Tally.together(self.cuts(cache).drawn for cache in CACHES)
+
+    @property
+    def volatile_drawn(self) -> Tally:
+        """Those of them with a volatile cache, whatever its sectors."""
+        return Tally.together(self.cuts(cache).drawn for cache in (VOLATILE_4K, VOLATILE_512))
 
     @property
     def all(self) -> Tally:
         """Every cut that is no control."""
-        return Tally.together((self.volatile, self.protected))
+        return Tally.together(self.cuts(cache).all for cache in CACHES)
 
 
 def cut_words(tally: Tally) -> str:
@@ -142,55 +174,54 @@ def cut_words(tally: Tally) -> str:
 def measured(verdict: Verdict, declared: Durability | None) -> Durability | None:
     """The class that the cuts show; None where they show none, or speak of another journal than the cell's.
 
-    A side that no cut asked keeps what was declared, and so does one of which the cuts would promise more, as long as they
+    A cache that no cut asked keeps what was declared, and so does one of which the cuts would promise more, as long as they
     are few, or the engine's own settings allow the loss. Where cuts and declaration disagree, the reasons say so.
     """
     if verdict.refused or not verdict.of_the_cell:
         return None
-    if verdict.volatile_cache is None and verdict.protected_cache is None:
+    if all(verdict.cuts(cache).shown is None for cache in CACHES):
         return None
-    sides = (
-        (
-            "volatile",
-            verdict.volatile_cache,
-            verdict.volatile,
-            verdict.volatile.cuts - verdict.idle,
-            verdict.tearing,
-            declared.volatile_cache if declared else UNKNOWN,
-        ),
-        (
-            "protected",
-            verdict.protected_cache,
-            verdict.protected,
-            verdict.protected.cuts,
-            # A cache that keeps the order keeps each write whole.
-            0,
-            declared.protected_cache if declared else UNKNOWN,
-        ),
+    reasons: list[str] = []
+    classes: dict[str, str] = {}
+    for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED):
+        classes[cache], said = _measured_with(cache, verdict, declared)
+        reasons += said
+    return Durability(
+        classes[VOLATILE_4K],
+        classes[PROTECTED],
+        "measured",
+        (*reasons, *_asides(verdict)),
+        # A device with small sectors may write a block whole, too.
+        volatile_cache_512=worst(classes[VOLATILE_512], classes[VOLATILE_4K]),
     )
-    reasons = []
-    classes = []
+
+
+def _measured_with(cache: str, verdict: Verdict, declared: Durability | None) -> tuple[str, list[str]]:
+    """The class that stands for one kind of cache, and what is to be said of it."""
+    words, found = CACHE_WORDS[cache], verdict.cuts(cache)
+    said = declared.class_with(cache) if declared else UNKNOWN
+    if found.shown is None:
+        return said, [f"{words}: not cut, so {said} is as declared"]
+    reasons = [f"{words}: {counted_words(found)}"]
+    if declared is None:
+        return found.shown, reasons
     # PostgreSQL's manual promises nothing then where a page can be torn, and most cuts tear none.
-    can_tear = declared is not None and any(
-        reason.startswith(FULL_PAGE_WRITES_OFF) for reason in declared.reasons
-    )
-    for name, found, tally, telling, tearing, said in sides:
-        if found is None:
-            classes.append(said)
-            reasons.append(f"{name} cache: not cut, so {said} is as declared")
-            continue
-        reasons.append(f"{name} cache: {cut_words(tally)}")
-        stands, why = found, ""
-        if declared:
-            stands, why = _standing(
-                found, said, tearing if can_tear else telling, verdict.loss, can_tear=can_tear
-            )
-        classes.append(stands)
-        if why:
-            reasons.append(f"{name} cache: {why}")
-        elif said not in (stands, UNKNOWN):
-            reasons.append(f"{name} cache: declared {said}, measured {stands}")
-    return Durability(classes[0], classes[1], "measured", (*reasons, *_asides(verdict)))
+    can_tear = any(reason.startswith(FULL_PAGE_WRITES_OFF) for reason in declared.reasons)
+    telling = found.tearing if can_tear else found.drawn.cuts - found.idle
+    stands, why = _standing(found.shown, said, telling, verdict.loss, can_tear=can_tear)
+    if why:
+        reasons.append(f"{words}: {why}")
+    elif said not in (stands, UNKNOWN):
+        reasons.append(f"{words}: declared {said}, measured {stands}")
+    return stands, reasons
+
+
+def counted_words(found: CacheCuts) -> str:
+    """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost`."""
+    words = [cut_words(found.drawn)] if found.drawn.cuts else []
+    if found.sought.cuts:
+        words.append(f"where metadata waits {cut_words(found.sought)}")
+    return "; ".join(words)
 
 
 def class_of(tally: Tally) -> str | None:
@@ -202,10 +233,16 @@ def class_of(tally: Tally) -> str | None:
     return BOUNDED_LOSS if tally.of(BOUNDED) else DURABLE
 
 
-def classes_of(volatile: Tally, protected: Tally) -> tuple[str | None, str | None]:
-    """Both classes; a volatile cache may keep its order too, so it is no better than a protected one."""
-    first, second = class_of(volatile), class_of(protected)
-    return (worst(first, second) if first and second else first), second
+def classes_of(tallies: Mapping[str, Tally]) -> dict[str, str | None]:
+    """The class with each kind of cache: one can behave as each that asks less, and so is no better than those."""
+    found: dict[str, str | None] = {}
+    least: str | None = None
+    for cache in CACHES:
+        own = class_of(tallies.get(cache, Tally()))
+        if own is not None:
+            least = own if least is None else worst(own, least)
+        found[cache] = least if own is not None else None
+    return found
 
 
 def _standing(found: str, said: str, telling: int, loss: Loss, *, can_tear: bool) -> tuple[str, str]:
@@ -228,10 +265,13 @@ def _standing(found: str, said: str, telling: int, loss: Loss, *, can_tear: bool
 
 def _asides(verdict: Verdict) -> list[str]:
     found = []
-    if verdict.idle:
+    idle = sum(verdict.cuts(cache).idle for cache in CACHES)
+    if idle:
         found.append(
-            f"nothing waited for a flush at {verdict.idle} of the {verdict.volatile.cuts} with a volatile cache"
+            f"nothing waited for a flush at {idle} of the {verdict.volatile_drawn.cuts} cuts with a volatile cache"
         )
+    if verdict.waiting is not None and not verdict.waiting:
+        found.append("at no position of this recording did metadata wait that a cut can tear")
     if verdict.unreplayed and not verdict.journal_lost:
         found.append(
             f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "

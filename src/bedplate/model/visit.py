@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
+from bedplate.model.device_cache import PROTECTED, VOLATILE_512
 from bedplate.model.levels import Levels, Scalar
 
 FORMAT_VERSION = 1
@@ -243,6 +244,8 @@ class Durability:
     without waiting for the medium (LMDB, `sync = "by-test"`): the class of those commits, as a record of its own.
     `by_runs` are those of the reasons that runs gave by what they did: they lower a measured class, too, as cuts
     asked about other transactions.
+    Measured, `volatile_cache` holds where the device writes 4 KiB whole, and `volatile_cache_512` where its sectors have 512
+    bytes. Flushes and settings say nothing of sectors: what they declare holds for both, and the second is None.
     """
 
     volatile_cache: str
@@ -251,6 +254,20 @@ class Durability:
     reasons: tuple[str, ...] = ()
     without_waiting: Durability | None = None
     by_runs: tuple[str, ...] = ()
+    volatile_cache_512: str | None = None
+
+    def class_with(self, cache: str) -> str:
+        """The class with a cache of `model.device_cache.CACHES`."""
+        if cache == PROTECTED:
+            return self.protected_cache
+        if cache == VOLATILE_512 and self.volatile_cache_512 is not None:
+            return self.volatile_cache_512
+        return self.volatile_cache
+
+    @property
+    def tells_sectors(self) -> bool:
+        """Whether a volatile cache is in another class with sectors of 512 bytes than with 4 KiB."""
+        return self.class_with(VOLATILE_512) != self.volatile_cache
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from bedplate.model.power_cut import (
     KEEP_BAD,
     KEEP_SMALL,
     RAM_JOURNAL,
+    SOUGHT_POINTS,
     WORKLOAD,
     Profile,
 )
@@ -61,6 +62,9 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     }
     if table.keep_logs != KEEP_SMALL:
         levels["keep_logs"] = table.keep_logs
+    # Runs of earlier plans keep their names.
+    if table.sought != SOUGHT_POINTS:
+        levels["sought"] = table.sought
     return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
 
 

@@ -15,6 +15,7 @@ from bedplate.model.power_cut import (
     JOURNAL_LOST,
     KEEP_SMALL,
     POINTS_DEFAULT,
+    SOUGHT_POINTS,
     Profile,
 )
 from bedplate.plan.fields import (
@@ -48,6 +49,7 @@ from bedplate.plan.fields import (
     ScaleLevel,
     ScriptLevel,
     Seed,
+    SoughtPoints,
     Streams,
     WarmUp,
 )
@@ -166,6 +168,10 @@ class PowerCutTable(Table):
     engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
     points: CutPoints = Field(
         default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
+    )
+    sought: SoughtPoints = Field(
+        default=SOUGHT_POINTS,
+        description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
     )
     profiles: CutProfiles = Field(
         default=tuple(profile.value for profile in DEFAULT_PROFILES),

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
-from bedplate.model.power_cut_verdict import cut_words
+from bedplate.model.power_cut_verdict import counted_words, cut_words
 from bedplate.report.advised import RECOMMENDED
 from bedplate.report.overview import Trouble
 from bedplate.report.power_cut_view import disagreement, pooled
@@ -72,6 +73,8 @@ def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
 def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
     """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
     sentences = [*_missing(found.overview), *_not_recommended(found), *_by_power_cuts(found)]
+    if found.sectors:
+        sentences.append(Sentence("limits", f"{found.sectors[:1].upper()}{found.sectors[1:]}."))
     if not found.contests:
         sentences.insert(0, _no_contest(found))
     if found.judged:
@@ -345,9 +348,9 @@ def _not_recommended(found: Advised) -> Iterable[Sentence]:
         )
         names = "; ".join(_with_its_cuts(found, cell) for cell in cells[:_SHOWN])
         what = (
-            f"Unsafe with a {found.cache} cache"
+            f"Unsafe with a {found.cache_words}"
             if name == UNSAFE
-            else f"What a power cut leaves with a {found.cache} cache is unknown"
+            else f"What a power cut leaves with a {found.cache_words} is unknown"
         )
         why = f" ({'; '.join(list(reasons)[:2])})" if reasons else ""
         yield Sentence(name, f"{what}: {names}{_rest(cells)}{why}.", cells)
@@ -358,9 +361,10 @@ def _with_its_cuts(found: Advised, cell: str) -> str:
     facts, words = found.overview.cells[cell], cell_words(found.overview, cell)
     if facts.durability is None or facts.durability.basis != "measured":
         return words
-    counted = cut_words(pooled([run for run in facts.cuts if run.measured])[found.cache])
+    own_cuts = pooled([run for run in facts.cuts if run.measured], found.cache)
+    counted = counted_words(own_cuts) if own_cuts.all.cuts else cut_words(own_cuts.drawn)
     # Why a class stands that the cuts alone would not give.
-    own = f"{found.cache} cache: "
+    own = f"{CACHE_WORDS[found.cache]}: "
     why = next(
         (
             each
@@ -414,7 +418,7 @@ def _no_contest(found: Advised) -> Sentence:
         )
     return Sentence(
         "limits",
-        f"Nothing is recommended: with a {found.cache} cache no cell is {' or '.join(RECOMMENDED)}, all are "
+        f"Nothing is recommended: with a {found.cache_words} no cell is {' or '.join(RECOMMENDED)}, all are "
         f"{' or '.join(there) or 'unmeasured'}. `--durability` asks about them all the same.",
     )
 

@@ -85,7 +85,7 @@ def _table(found: Advised, contest: Contest) -> RenderableType:
         ]
         mark = [] if standing is None else [Text(_WORDS[standing], style=_STYLES[standing])]
         table.add_row(Text(cell_words(found.overview, cell)), *figures, *(mark if contest.can_judge else []))
-    title = Text(f"\n{contest.run[1]}: {contest.durability} with a {found.cache} cache", style="bold")
+    title = Text(f"\n{contest.run[1]}: {contest.durability} with a {found.cache_words}", style="bold")
     legend = _LEGEND if contest.can_judge else _NOT_JUDGED
     definitions = "; ".join(f"{each.head}: {each.metric.definition}" for each in contest.objectives)
     more = (

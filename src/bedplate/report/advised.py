@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bedplate.errors import PlanError
+from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, worst
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
@@ -22,6 +23,7 @@ from bedplate.report.compared import candidates_of
 from bedplate.report.default_metric import default_metric
 from bedplate.report.run_heads import is_power_cut
 from bedplate.report.surroundings import Surroundings, surroundings_of
+from bedplate.report.wording import device_sectors
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.comparison import compare, judged_apart
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from bedplate.statistics.summary import Summary
 
 Run = tuple[str, str]
-VOLATILE, PROTECTED = "volatile", "protected"
+# A volatile cache with the sectors that the study's device has.
+VOLATILE = "volatile"
 # What is recommended where a call names no class: nobody wants advice among cells that lose data.
 RECOMMENDED = (DURABLE, BOUNDED_LOSS)
 _SPACE = Metric(
@@ -117,8 +120,9 @@ class Contest:
 
 @dataclass(frozen=True)
 class Advised:
-    """All contests of a study, judged together. `classes` are those of all cells with the cache that is meant.
+    """All contests of a study, judged together. `classes` are those of all cells with the `cache` that is meant.
 
+    `sectors` says why it is this volatile one, where cells are in another class with other sectors; empty else.
     `without` are runs that have no figure of the whole run.
     """
 
@@ -127,6 +131,7 @@ class Advised:
     contests: tuple[Contest, ...]
     classes: Mapping[str, str]
     without: tuple[Run, ...] = ()
+    sectors: str = ""
     _summaries: dict[tuple[Run, str, str], Summary] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -138,6 +143,11 @@ class Advised:
     def verdicts(self) -> int:
         """How many of them tell."""
         return sum(contest.verdicts for contest in self.contests)
+
+    @property
+    def cache_words(self) -> str:
+        """The cache as sentences name it."""
+        return _cache_words(self.overview, self.cache)
 
     def comparison(self, contest: Contest, objective: Objective, baseline: str, contender: str) -> Comparison:
         """Two cells in one objective, with the confidence of this objective."""
@@ -170,11 +180,12 @@ def advised(
     """
     if durability is not None and durability not in CLASSES:
         raise PlanError(f"durability {durability!r} is no class; there are {', '.join(CLASSES)}")
+    asked, cache = cache, volatile_cache_of(device_sectors(found)) if cache == VOLATILE else cache
     classes = {cell: class_of(facts.durability, cache) for cell, facts in found.cells.items()}
     if durability is not None and durability not in classes.values():
         there = [name for name in CLASSES if name in classes.values()]
         raise PlanError(
-            f"no cell is {durability} with a {cache} cache; there are {', '.join(there) or 'no cells'}"
+            f"no cell is {durability} with a {_cache_words(found, cache)}; there are {', '.join(there) or 'no cells'}"
         )
     named = RECOMMENDED if durability is None else (durability,)
     runs = _runs(found, workloads)
@@ -196,19 +207,30 @@ def advised(
         contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
         classes=classes,
         without=tuple(run for run in runs if not objectives_of(found, run) and not is_power_cut(found, run)),
+        sectors=_sectors_told(found) if asked == VOLATILE else "",
     )
 
 
+def _tells_sectors(found: Overview) -> bool:
+    return any(facts.durability.tells_sectors for facts in found.cells.values() if facts.durability)
+
+
+def _cache_words(found: Overview, cache: str) -> str:
+    """With its sectors only where some cell is told apart by them."""
+    return CACHE_WORDS[cache] if cache == PROTECTED or _tells_sectors(found) else "volatile cache"
+
+
+def _sectors_told(found: Overview) -> str:
+    """Why it is the class with these sectors; nothing where no cell is told apart by them."""
+    return f"{sectors_told(device_sectors(found))}; --cache names another" if _tells_sectors(found) else ""
+
+
 def class_of(durability: Durability | None, cache: str) -> str:
-    """The class with a volatile or a protected cache, of the commits that promise least."""
+    """The class with a cache of `model.device_cache`, of the commits that promise least."""
     if durability is None:
         return UNKNOWN
     both = (durability, durability.without_waiting)
-    classes = [
-        each.volatile_cache if cache == VOLATILE else each.protected_cache
-        for each in both
-        if each is not None
-    ]
+    classes = [each.class_with(cache) for each in both if each is not None]
     return worst(classes[0], classes[-1])
 
 

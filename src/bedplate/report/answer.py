@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.report.advice import (
     cell_words,
@@ -17,7 +18,7 @@ from bedplate.report.advice import (
     ranked_cells,
     standing_cells,
 )
-from bedplate.report.advised import PROTECTED, VOLATILE, advised
+from bedplate.report.advised import VOLATILE, advised
 from bedplate.report.claim_tables import findings_sentence
 from bedplate.report.claims import Finding
 from bedplate.report.effects_words import interaction_sentences, strongest_sentence
@@ -90,7 +91,7 @@ class ContestAnswer:
 
 @dataclass(frozen=True)
 class CacheAnswer:
-    """Advice for a device whose cache is `volatile` or `protected`.
+    """Advice for a device with that cache, as sentences name it.
 
     `unjudged` says why there is no recommendation, each reason once and behind the runs that it holds for.
     """
@@ -206,7 +207,7 @@ def _cache_answer(advice: _Advice) -> CacheAnswer:
     every = [each for _, sentences in advice.contests for each in sentences]
     has_contests = bool(advice.contests)
     return CacheAnswer(
-        cache=advice.found.cache,
+        cache=advice.found.cache_words,
         contests=tuple(
             _contest_answer(advice.found, contest, sentences) for contest, sentences in advice.contests
         ),

@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from bedplate import __version__
 from bedplate.errors import PlanError
+from bedplate.model.device_cache import sectors_told
 from bedplate.report.answer import study_answer
 from bedplate.report.claim_file import load_claims
 from bedplate.report.claims import judge_claims
@@ -25,6 +26,7 @@ from bedplate.report.power_cut_page import power_cut_rows
 from bedplate.report.selected import selected_overviews
 from bedplate.report.shelf import Shelf
 from bedplate.report.shell import page_shell
+from bedplate.report.wording import device_sectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,6 +71,7 @@ def build_report(
         claims=claims_view(judged),
         machines=machines_view(found),
         power_cuts=power_cut_rows(found),
+        power_cut_sectors="; ".join(dict.fromkeys(sectors_told(device_sectors(each)) for each in found)),
         version=__version__,
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

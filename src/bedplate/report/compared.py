@@ -25,7 +25,7 @@ from bedplate.report.parts import VISIT_FIGURES, WHOLE
 from bedplate.report.selection import STUDY, Candidate, Selection, select
 from bedplate.report.surroundings import Surroundings
 from bedplate.report.tpch_view import SCORES
-from bedplate.report.wording import durability_words
+from bedplate.report.wording import SECTORS_512, durability_words, words_on_device
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import CONFIDENCE, MARGIN, Kind, Verdict, compare
 from bedplate.statistics.false_discovery import judged_together
@@ -291,9 +291,13 @@ def _compared(
     notes = [note for fact in facts for note in fact.notes if "not comparable" not in note]
     notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
     promises = [durability_words(fact.durability) for fact in facts]
-    if promises[0] != promises[1]:
+    if len({words_on_device(fact) for fact in facts}) > 1:
         notes.append(
             f"what survives a power cut differs: {promises[0]} beside {promises[1]}; the two are not ranked by speed alone"
+        )
+    elif promises[0] != promises[1]:
+        notes.append(
+            f"on a device with {SECTORS_512} what survives a power cut differs: {promises[0]} beside {promises[1]}"
         )
     return Compared(
         pair=pair,

@@ -21,15 +21,15 @@ def counted_share(
 ) -> tuple[int, int] | None:
     """(bad, cuts) behind a share of bad cuts; None for any other figure, and where figures contradict each other.
 
-    The share of a whole run is that of its cuts with a volatile cache, which its profiles count.
+    The share of a whole run is that of its drawn cuts with a volatile cache, which its profiles count.
     """
     if metric != BAD_SHARE:
         return None
     share, bad = (measurement.value(name, phase, item) for name in (metric, "power_cuts_bad"))
     if share is None or bad is None:
         return None
-    profiles = [profile.value for profile in VOLATILE_PROFILES] if phase == WHOLE else [item]
-    cuts = sum(measurement.value("power_cuts", CUT, profile) or 0.0 for profile in profiles)
+    parts = [(CUT, profile.value) for profile in VOLATILE_PROFILES] if phase == WHOLE else [(phase, item)]
+    cuts = sum(measurement.value("power_cuts", *part) or 0.0 for part in parts)
     if not 0 <= bad <= cuts or cuts < 1 or abs(bad - share * cuts) > _ROUNDING * cuts:
         return None
     return round(bad), round(cuts)

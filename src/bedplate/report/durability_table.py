@@ -43,7 +43,7 @@ def _rows(found: Overview) -> list[tuple[Text, tuple[str, ...]]]:
     for cell in found.cells.values():
         texts = (
             *(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
-            durability_words(cell.durability).replace(" / ", " /\n"),
+            durability_words(cell.durability).replace(" / ", " /\n").replace("; ", ";\n"),
         )
         variants.setdefault(cell.label.panel, {}).setdefault(texts, []).append(cell)
     rows = []

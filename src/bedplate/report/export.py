@@ -9,6 +9,7 @@ import polars as pl
 
 from bedplate.errors import PlanError, StudyError
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.tpch import WORKLOAD
 from bedplate.report.lmdb_view import promised
 from bedplate.report.power_cut_rows import (
@@ -68,6 +69,7 @@ RUN_COLUMNS: Mapping[str, Any] = {
     "validity": pl.String,
     "reasons": pl.String,
     "durability_volatile": pl.String,
+    "durability_volatile_512": pl.String,
     "durability_protected": pl.String,
     "warmup_s": pl.Float64,
     "duration_s": pl.Float64,
@@ -89,6 +91,7 @@ FIGURE_COLUMNS: Mapping[str, Any] = {
     "reason": pl.String,
     # Of what this figure's commits promise: the tests of LMDB differ within a run.
     "durability_volatile": pl.String,
+    "durability_volatile_512": pl.String,
     "durability_protected": pl.String,
 }
 NODE_COLUMNS: Mapping[str, Any] = {
@@ -352,6 +355,7 @@ def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str =
     least = promising_least(known) if known else None
     return {
         "durability_volatile": least.volatile_cache if least else None,
+        "durability_volatile_512": least.class_with(VOLATILE_512) if least else None,
         "durability_protected": least.protected_cache if least else None,
     }
 
@@ -361,7 +365,9 @@ def _write_file(found: Overview, output: Path, kind: str) -> None:
         tables = {name: frame.to_dicts() for name, frame in _tables(found).items()}
         _write_text(output, json.dumps(tables, ensure_ascii=False, allow_nan=False))
         return
-    runs = runs_table(found).drop("study", "durability_volatile", "durability_protected")
+    runs = runs_table(found).drop(
+        "study", "durability_volatile", "durability_volatile_512", "durability_protected"
+    )
     keys = [name for name in KEY_COLUMNS if name != "study"]
     figures = figures_table(found).join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
     _write(figures, output, kind)

@@ -13,16 +13,15 @@ from bedplate.model.visit import Outcome, Validity
 from bedplate.report.compared import asked_of, candidates_of
 from bedplate.report.factors import usual_factors
 from bedplate.report.surroundings import Surroundings
-from bedplate.report.wording import durability_class, durability_words, promising_least
+from bedplate.report.wording import durability_class, promising_least, words_on_device
 from bedplate.statistics.design import DesignCell
 from bedplate.statistics.effects import effects, within_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bedplate.model.visit import Durability
     from bedplate.report.compared import Asked
-    from bedplate.report.overview import Measurement, Overview
+    from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.report.selection import Candidate
     from bedplate.statistics.effects import Crossing, Effects
 
@@ -102,10 +101,10 @@ def across_classes(found: StudyEffects) -> StudyEffects:
 def _by_class(found: Overview, asked: Asked, candidates: Sequence[Candidate]) -> dict[str, list[DesignCell]]:
     """The cells that have a figure, by what a power cut leaves of them, the safest class first."""
     classes: dict[str, list[DesignCell]] = {}
-    for cell in sorted(candidates, key=lambda cell: _safety(found.cells[cell.cell].durability)):
+    for cell in sorted(candidates, key=lambda cell: _safety(found.cells[cell.cell])):
         made = _design_cell(cell, found.of(cell.cell, asked.run), asked)
         if made.values:
-            classes.setdefault(durability_words(found.cells[cell.cell].durability), []).append(made)
+            classes.setdefault(words_on_device(found.cells[cell.cell]), []).append(made)
     return classes
 
 
@@ -134,10 +133,10 @@ def _effects(
     )
 
 
-def _safety(durability: Durability | None) -> tuple[int, int]:
+def _safety(cell: CellFacts) -> tuple[int, int]:
     """The place of a class among others: what keeps every commit comes first."""
-    protected = UNKNOWN if durability is None else promising_least(durability).protected_cache
-    return CLASSES.index(durability_class(durability)), CLASSES.index(protected)
+    protected = UNKNOWN if cell.durability is None else promising_least(cell.durability).protected_cache
+    return CLASSES.index(durability_class(cell.durability, cell.cache)), CLASSES.index(protected)
 
 
 def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: Asked) -> DesignCell:

@@ -11,7 +11,7 @@ from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.lmdb import TESTS
 from bedplate.model.metrics import METRICS
 from bedplate.report.alike_reasons import one_sentence, shape
-from bedplate.report.lmdb_view import ONLY_READS, SPEED, promise, run_tests
+from bedplate.report.lmdb_view import SPEED, promised_classes, run_tests
 from bedplate.report.part_tables import Entry, entry_tables
 from bedplate.report.table_parts import reasons_of
 from bedplate.report.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number
@@ -64,9 +64,8 @@ def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> Entry | Non
     if summary.median is None:
         return None
     text = Text(number(summary.median))
-    words = promise(cell, test)
-    if words != ONLY_READS:
-        letters = [_LETTERS[word] for word in words.split(" / ")]
+    letters = [_LETTERS[name] for name in promised_classes(cell, test)]
+    if letters:
         text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])
     if summary.basis in BASIS_MARKS:
         text.append(f" {BASIS_MARKS[summary.basis]}", style="yellow")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.durability import UNKNOWN
 from bedplate.model.lmdb import TESTS, WORKLOAD, is_synchronous, tests_of, writes
 from bedplate.model.visit import Durability
 from bedplate.report.wording import durability_words
@@ -32,6 +33,19 @@ def run_tests(found: Overview, run: Run) -> tuple[str, ...]:
     """The tests of a run in their order."""
     spec = found.spec(run)
     return () if spec is None else tests_of(spec)
+
+
+def promised_classes(cell: CellFacts, test: str) -> tuple[str, ...]:
+    """The classes of what this test commits there, with the volatile cache of the device and with a protected one.
+
+    Nothing of a test that only reads, and one class where both agree.
+    """
+    if not writes(test):
+        return ()
+    found = _promised(cell.durability, test)
+    if found is None:
+        return (UNKNOWN,)
+    return tuple(dict.fromkeys((found.class_with(cell.cache), found.protected_cache)))
 
 
 def promise(cell: CellFacts, test: str) -> str:

@@ -7,6 +7,7 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
 from bedplate.model.figure import Status
 from bedplate.model.metrics import METRICS
 from bedplate.model.raw import FIO
@@ -141,6 +142,7 @@ class CellFacts:
     `incomparable` says in what surroundings its visits differ that no factor explains. `flushes` are
     those of all its visits that counted some. `durability` is measured where power was cut and the verdict was not refused,
     else declared; `declared` is what flushes and settings promise in either case. `cuts` are its runs of power cuts.
+    `sector_bytes` are the physical sectors of the study's device, the smallest of several; None where nothing tells.
     """
 
     id: str
@@ -154,6 +156,12 @@ class CellFacts:
     incomplete: tuple[str, ...] = ()
     declared: Durability | None = None
     cuts: tuple[CutRun, ...] = ()
+    sector_bytes: int | None = None
+
+    @property
+    def cache(self) -> str:
+        """The volatile cache with its device's sectors, by whose class it is coloured."""
+        return volatile_cache_of(self.sector_bytes)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -339,6 +347,7 @@ def _cells(
     cuts = cut_runs(study.visits)
     latest = latest_records(study.visits)
     promises = {cell: promise(latest.get(cell, ()), cuts.get(cell, ())) for cell in due}
+    sectors = least_sector_bytes(sector_bytes_of(each.device_facts) for each in plain if each.device_facts)
     cells = {
         cell_id: CellFacts(
             id=cell_id,
@@ -352,6 +361,7 @@ def _cells(
             incomplete=incomplete.get(cell_id, ()),
             declared=promises[cell_id].declared,
             cuts=cuts.get(cell_id, ()),
+            sector_bytes=sectors,
         )
         for cell_id in due
     }

@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.device_cache import (
+    CACHE_WORDS,
+    CACHES,
+    PROTECTED,
+    VOLATILE_4K,
+    VOLATILE_512,
+    sectors_told,
+)
 from bedplate.model.power_cut_verdict import FINDINGS, OK, Tally
 from bedplate.report.courses import rounded
 from bedplate.report.power_cut_view import bound_words, disagreement, told_apart
@@ -22,19 +30,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class CacheRow:
+    """The cuts with one kind of cache: `drawn` is the share in words, then a line per finding; `sought` alike, empty without any.
+
+    `fits` marks the volatile cache with the sectors that the cell's own device has.
+    """
+
+    words: str
+    fits: bool
+    drawn: tuple[str, ...]
+    sought: tuple[str, ...]
+    verdict: str
+    verdict_class: str
+
+
+@dataclass(frozen=True)
 class CutRow:
-    """One recording; `index` is its cell's on the page. Tallies are the share in words, then a line per finding."""
+    """One recording; `index` is its cell's on the page. `caches` are those that were cut, those of its device marked."""
 
     index: int
     cell: str
     aside: str
-    volatile: tuple[str, ...]
-    protected: tuple[str, ...]
+    caches: tuple[CacheRow, ...]
     lost: str
     recovery: str
     window: str
-    verdict: str
-    verdict_class: str
     notes: tuple[str, ...]
 
 
@@ -46,15 +66,16 @@ def power_cut_rows(overviews: Sequence[Overview]) -> tuple[CutRow, ...]:
 def power_cut_document(overviews: Sequence[Overview]) -> list[dict[str, Any]] | None:
     """What is drawn of each recording: shares of bad cuts with their intervals, what was lost, recovery; None without any.
 
-    `volatile` and `protected` are [bad, cuts, low, high], None where nothing was cut so.
+    `caches` has of each kind of cache [bad, cuts, low, high] of the drawn cuts, None where nothing was cut so, its class, None
+    where there is none, and [bad, cuts] of those that were sought. `fits` is the volatile one of the cell's device.
     """
     found = [
         {
             "cell": index,
             "name": ", ".join(told_apart(run, cell.cuts)),
-            "volatile": _share(run.verdict.volatile),
-            "protected": _share(run.verdict.protected),
-            "classes": [None, None] if run.verdict.refused else list(run.classes),
+            "caches": {cache: _cache(run, cache) for cache in CACHES},
+            "fits": cell.cache,
+            "sectors": sectors_told(cell.sector_bytes),
             "refused": list(run.verdict.refused),
             "lost": sorted(run.lost_transactions),
             "recovery_s": [rounded(seconds) for seconds in sorted(run.recovery_s)],
@@ -75,21 +96,45 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
     verdict = run.verdict
     lost, ms = verdict.loss.transactions_max, verdict.loss.ms_max
     again = run.recovery_s
-    classes = dict.fromkeys(run.classes)
-    words = "refused" if verdict.refused else " / ".join(classes)
     return CutRow(
         index=index,
         cell=cell.label.full,
         aside=", ".join(told_apart(run, cell.cuts)),
-        volatile=_tally(verdict.volatile),
-        protected=_tally(verdict.protected),
+        caches=tuple(
+            _cache_row(cell, run, cache)
+            for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
+            if verdict.cuts(cache).all.cuts
+        ),
         lost="–" if lost is None else f"{lost:,}{f'; {number(ms)} ms' if ms is not None else ''}",
         recovery=f"{median(again):.2f}, at most {max(again):.2f}" if again else "–",
         window=format_size(verdict.window_bytes),
-        verdict=words,
-        verdict_class="unknown" if verdict.refused else words.split(maxsplit=1)[0],
         notes=tuple(_notes(run)),
     )
+
+
+def _cache_row(cell: CellFacts, run: CutRun, cache: str) -> CacheRow:
+    found, refused = run.verdict.cuts(cache), bool(run.verdict.refused)
+    words = "refused" if refused else run.class_with(cache)
+    sought = found.sought
+    return CacheRow(
+        words=CACHE_WORDS[cache],
+        fits=cache == cell.cache,
+        drawn=(bound_words(found.drawn), *_findings(found.drawn)),
+        sought=(f"{sought.bad} of {sought.cuts}", *_findings(sought)) if sought.cuts else (),
+        verdict=words,
+        verdict_class="unknown" if refused else words.split(maxsplit=1)[0],
+    )
+
+
+def _cache(run: CutRun, cache: str) -> dict[str, Any] | None:
+    found = run.verdict.cuts(cache)
+    if not found.all.cuts:
+        return None
+    return {
+        "drawn": _share(found.drawn),
+        "class": None if run.verdict.refused else run.class_with(cache),
+        "sought": [found.sought.bad, found.sought.cuts],
+    }
 
 
 def _notes(run: CutRun) -> Iterator[str]:
@@ -104,17 +149,19 @@ def _notes(run: CutRun) -> Iterator[str]:
         yield "the journal in RAM was kept, as if it stood on a device of its own"
     if run.verdict.journal_lost:
         yield "the journal stood in memory and was gone after each cut"
-    if run.verdict.idle:
-        yield f"nothing waited for a flush at {run.verdict.idle} of {run.verdict.volatile.cuts} cuts with a volatile cache"
+    idle = sum(run.verdict.cuts(cache).idle for cache in CACHES)
+    if idle:
+        yield f"nothing waited for a flush at {idle} of {run.verdict.volatile_drawn.cuts} cuts with a volatile cache"
+    waiting = run.verdict.waiting
+    if waiting is not None:
+        spans = ", ".join(f"{kind}: {count}" for kind, count in waiting.items())
+        yield f"spans of the log with metadata waiting that can be torn: {spans or 'none'}"
     controls = run.verdict.controls
     yield f"controls: {controls.bad} of {controls.cuts} bad"
 
 
-def _tally(tally: Tally) -> tuple[str, ...]:
-    if not tally.cuts:
-        return ("–",)
-    found = (f"{tally.of(name)} {name}" for name in reversed(FINDINGS) if name != OK and tally.of(name))
-    return (bound_words(tally), *found)
+def _findings(tally: Tally) -> tuple[str, ...]:
+    return tuple(f"{tally.of(name)} {name}" for name in reversed(FINDINGS) if name != OK and tally.of(name))
 
 
 def _share(tally: Tally) -> list[float] | None:

@@ -7,28 +7,37 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from bedplate.figures.power_cut_points import finding_of
+from bedplate.model.device_cache import PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.report.power_cut_view import upper_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from bedplate.model.power_cut import PointRecord, RecordingFacts
+    from bedplate.model.power_cut_verdict import CacheCuts
     from bedplate.report.overview import Measurement, Overview
     from bedplate.report.power_cut_view import CutRun
 
+_NAMES = {VOLATILE_4K: "volatile", VOLATILE_512: "volatile_512", PROTECTED: "protected"}
 VERDICT_COLUMNS: Mapping[str, Any] = {
     "declared_volatile": pl.String,
     "declared_protected": pl.String,
     "measured_volatile": pl.String,
+    "measured_volatile_512": pl.String,
     "measured_protected": pl.String,
     "refused": pl.String,
     "of_the_cell": pl.Boolean,
-    "volatile_cuts": pl.Int64,
-    "volatile_bad": pl.Int64,
-    "volatile_bad_share_high": pl.Float64,
-    "protected_cuts": pl.Int64,
-    "protected_bad": pl.Int64,
-    "protected_bad_share_high": pl.Float64,
+    **{
+        f"{name}_{column}": kind
+        for name in _NAMES.values()
+        for column, kind in {
+            "cuts": pl.Int64,
+            "bad": pl.Int64,
+            "bad_share_high": pl.Float64,
+            "sought_cuts": pl.Int64,
+            "sought_bad": pl.Int64,
+        }.items()
+    },
     "control_cuts": pl.Int64,
     "control_bad": pl.Int64,
     "lost_transactions_max": pl.Int64,
@@ -36,6 +45,7 @@ VERDICT_COLUMNS: Mapping[str, Any] = {
     "foreign_syncs": pl.Int64,
     "lost_ms_max": pl.Float64,
     "window_bytes": pl.Int64,
+    "device_sector_bytes": pl.Int64,
 }
 CUT_COLUMNS: Mapping[str, Any] = {
     "number": pl.Int64,
@@ -66,7 +76,7 @@ def has_power_cuts(found: Overview) -> bool:
 
 def verdict_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
     """The verdict on a run, without the columns that name it; nothing for a run of another kind."""
-    return [_verdict(run) for run in _cut_runs(found, m)]
+    return [_verdict(run, found.cells[m.cell].sector_bytes) for run in _cut_runs(found, m)]
 
 
 def cut_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
@@ -87,21 +97,19 @@ def _cut_runs(found: Overview, m: Measurement) -> Iterator[CutRun]:
             yield run
 
 
-def _verdict(run: CutRun) -> dict[str, Any]:
+def _verdict(run: CutRun, sector_bytes: int | None) -> dict[str, Any]:
     verdict = run.verdict
     return {
         "declared_volatile": run.declared.volatile_cache if run.declared else None,
         "declared_protected": run.declared.protected_cache if run.declared else None,
-        "measured_volatile": verdict.volatile_cache,
-        "measured_protected": verdict.protected_cache,
+        **{f"measured_{name}": verdict.cuts(cache).shown for cache, name in _NAMES.items()},
         "refused": "; ".join(verdict.refused),
         "of_the_cell": verdict.of_the_cell,
-        "volatile_cuts": verdict.volatile.cuts,
-        "volatile_bad": verdict.volatile.bad,
-        "volatile_bad_share_high": upper_share(verdict.volatile),
-        "protected_cuts": verdict.protected.cuts,
-        "protected_bad": verdict.protected.bad,
-        "protected_bad_share_high": upper_share(verdict.protected),
+        **{
+            f"{name}_{column}": value
+            for cache, name in _NAMES.items()
+            for column, value in _counts(verdict.cuts(cache)).items()
+        },
         "control_cuts": verdict.controls.cuts,
         "control_bad": verdict.controls.bad,
         "lost_transactions_max": verdict.loss.transactions_max,
@@ -109,6 +117,17 @@ def _verdict(run: CutRun) -> dict[str, Any]:
         "foreign_syncs": verdict.foreign_syncs,
         "lost_ms_max": verdict.loss.ms_max,
         "window_bytes": verdict.window_bytes,
+        "device_sector_bytes": sector_bytes,
+    }
+
+
+def _counts(found: CacheCuts) -> dict[str, int | float | None]:
+    return {
+        "cuts": found.drawn.cuts,
+        "bad": found.drawn.bad,
+        "bad_share_high": upper_share(found.drawn),
+        "sought_cuts": found.sought.cuts,
+        "sought_bad": found.sought.bad,
     }
 
 

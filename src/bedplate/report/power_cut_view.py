@@ -12,14 +12,15 @@ from bedplate.figures.inputs import RECORD
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
-from bedplate.model.durability import promised, worst
+from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_4K, VOLATILE_512
+from bedplate.model.durability import promised, worst, worst_with_512
 from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, PointOutcome
-from bedplate.model.power_cut_verdict import Tally, Verdict, measured
+from bedplate.model.power_cut_verdict import CacheCuts, Tally, Verdict, measured
 from bedplate.model.visit import Durability, RunRecord
 from bedplate.statistics.proportions import proportion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from bedplate.model.cell import Dataset, RunSpec
@@ -48,13 +49,10 @@ class CutRun:
         """The class that the cuts show; None where they show none of this cell."""
         return measured(self.verdict, self.declared)
 
-    @property
-    def classes(self) -> tuple[str, str]:
-        """With a volatile and with a protected cache: as they stand for the cell, else as its cuts alone show them."""
+    def class_with(self, cache: str) -> str:
+        """The class with a kind of cache: as it stands for the cell, else as its cuts alone show it, `–` where none did."""
         found = self.measured
-        if found is not None:
-            return found.volatile_cache, found.protected_cache
-        return self.verdict.volatile_cache or "–", self.verdict.protected_cache or "–"
+        return found.class_with(cache) if found else self.verdict.cuts(cache).shown or "–"
 
     @property
     def lost_transactions(self) -> tuple[int, ...]:
@@ -107,6 +105,7 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
             together,
             volatile_cache=worst(together.volatile_cache, found.volatile_cache),
             protected_cache=worst(together.protected_cache, found.protected_cache),
+            volatile_cache_512=worst_with_512(together, found),
         )
     if declared is not None and declared.by_runs:
         # The cuts asked about the transactions of their own recordings, not about those of these runs.
@@ -114,6 +113,7 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
             together,
             volatile_cache=worst(together.volatile_cache, declared.volatile_cache),
             protected_cache=worst(together.protected_cache, declared.protected_cache),
+            volatile_cache_512=worst_with_512(together, declared),
             by_runs=declared.by_runs,
         )
         reasons |= dict.fromkeys(declared.by_runs)
@@ -128,13 +128,13 @@ def disagreement(declared: Durability | None, found: Durability | None) -> str |
     """Where the cuts show another class than flushes and settings declare; None where they agree or there are none."""
     if declared is None or found is None or found.basis != "measured":
         return None
+    names = {VOLATILE_4K: "volatile cache", PROTECTED: "protected cache"}
+    if declared.tells_sectors or found.tells_sectors:
+        names = {cache: CACHE_WORDS[cache] for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)}
     words = [
-        f"with a {name} cache declared {said}, measured {shown}"
-        for name, said, shown in (
-            ("volatile", declared.volatile_cache, found.volatile_cache),
-            ("protected", declared.protected_cache, found.protected_cache),
-        )
-        if said != shown
+        f"with a {name} declared {said}, measured {shown}"
+        for cache, name in names.items()
+        if (said := declared.class_with(cache)) != (shown := found.class_with(cache))
     ]
     return "; ".join(words) or None
 
@@ -162,12 +162,15 @@ def _percent_from_above(share: float) -> str:
     return f"{upwards:.0f}" if upwards >= 10 else f"{upwards:.2g}"
 
 
-def pooled(runs: Sequence[CutRun]) -> Mapping[str, Tally]:
-    """The tallies of several recordings of a cell together: `volatile`, `protected`, `controls`."""
-    return {
-        name: Tally.together(getattr(run.verdict, name) for run in runs)
-        for name in ("volatile", "protected", "controls")
-    }
+def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
+    """The cuts of several recordings of a cell with one kind of cache together."""
+    every = [run.verdict.cuts(cache) for run in runs]
+    return CacheCuts(
+        drawn=Tally.together(found.drawn for found in every),
+        sought=Tally.together(found.sought for found in every),
+        idle=sum(found.idle for found in every),
+        tearing=sum(found.tearing for found in every),
+    )
 
 
 def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:

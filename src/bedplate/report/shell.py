@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bedplate.model.device_cache import sectors_told
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.report.compared import study_names
@@ -23,6 +24,7 @@ from bedplate.report.wording import (
     UNKNOWN_MARK,
     VALID_MARK,
     counted,
+    device_sectors,
     durability_class,
     durability_told,
     durability_words,
@@ -287,7 +289,7 @@ def _flush_row(cell: CellFacts, index: int, shared: Sequence[str]) -> FlushRow:
         cell=cell.label.full,
         rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
         durability=words,
-        durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
+        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
         reasons=tuple(
             reason for reason in (cell.durability.reasons if cell.durability else ()) if reason not in shared
         ),
@@ -350,6 +352,8 @@ def _legend(found: Overview) -> str:
         words += (
             ". Of two classes the first holds with a volatile device cache, the second with a protected one"
         )
+    if any(cell.durability.tells_sectors for cell in found.cells.values() if cell.durability):
+        words += f". Colours are those of the volatile cache that this machine has: {sectors_told(device_sectors(found))}"
     return (
         f"{words}. All strips of one run share a scale that starts at zero. Runs that are suspect, or of "
         "unknown validity, are left out where a cell has a trusted one; where it has none, their figures are shown and marked."
@@ -395,7 +399,7 @@ def _row(
         blocks="" if grouped else blocks,
         notes=notes,
         durability=words,
-        durability_class=durability_class(cell.durability).split(maxsplit=1)[0],
+        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
         durability_reasons="; ".join(cell.durability.reasons) if cell.durability else "",
         runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
         mark_class=_MARK_WORDS[sign],

@@ -207,7 +207,12 @@ def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
 def _row(
     found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: Notes
 ) -> list[Text]:
-    survives = Text(durability_words(cell.durability).replace(" / ", " /\n").replace(" loss", "\nloss"))
+    survives = Text(
+        durability_words(cell.durability)
+        .replace(" / ", " /\n")
+        .replace("; ", ";\n")
+        .replace(" loss", "\nloss")
+    )
     if cell.durability is not None and cell.durability.basis == "measured":
         survives.append("\nmeasured", style="dim")
     for reason in cell.durability.reasons if cell.durability else ():

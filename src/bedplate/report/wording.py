@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.model.durability import UNKNOWN, worst
+from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.durability import UNKNOWN, worst, worst_with_512
 from bedplate.report.overview import Trouble
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.model.visit import Durability
-    from bedplate.report.overview import Measurement
+    from bedplate.report.overview import CellFacts, Measurement, Overview
     from bedplate.statistics.summary import Summary
 
 VALID_MARK = "✓"
@@ -22,6 +23,7 @@ SUSPECT_MARK = "!"
 UNKNOWN_MARK = "?"
 FAILED_MARK = "✗"
 MISSING_MARK = "·"
+SECTORS_512 = "512-byte sectors"
 _TROUBLE_MARKS = {
     Trouble.FAILED: FAILED_MARK,
     Trouble.SUSPECT: SUSPECT_MARK,
@@ -56,17 +58,35 @@ def span(summary: Summary) -> str:
 
 
 def durability_words(durability: Durability | None) -> str:
-    """What survives a power cut: one word where both caches agree, else volatile / protected.
+    """What survives a power cut: one word where all caches agree, else volatile / protected.
 
-    Where commits that do not wait promise something else, that is said behind it.
+    Where a volatile cache with sectors of 512 bytes is in another class than one with 4 KiB, that is said behind it, and so
+    is what commits that do not wait promise.
     """
     if durability is None:
         return UNKNOWN
     words = durability.volatile_cache
     if durability.volatile_cache != durability.protected_cache:
         words = f"{words} / {durability.protected_cache}"
+    with_512 = durability.class_with(VOLATILE_512)
+    if with_512 != durability.volatile_cache:
+        words = f"{words}; {with_512} with {SECTORS_512}"
     others = durability_words(durability.without_waiting) if durability.without_waiting else words
     return words if others == words else f"{words}; without sync {others}"
+
+
+def device_sectors(found: Overview) -> int | None:
+    """The physical sectors of the study's device, as every cell has them; None where nothing tells."""
+    return next((cell.sector_bytes for cell in found.cells.values()), None)
+
+
+def words_on_device(cell: CellFacts) -> str:
+    """The same on the study's own device: what only another one's sectors would lose is no difference between its cells."""
+    found = cell.durability
+    if found is None:
+        return UNKNOWN
+    here = replace(found, volatile_cache=found.class_with(cell.cache), volatile_cache_512=None)
+    return durability_words(here)
 
 
 def durability_told(durability: Durability | None) -> str:
@@ -75,9 +95,9 @@ def durability_told(durability: Durability | None) -> str:
     return f"{durability_words(durability)}{', measured' if is_measured else ''}"
 
 
-def durability_class(durability: Durability | None) -> str:
-    """The class that a cell is coloured by: with a volatile cache, of the commits that promise least."""
-    return UNKNOWN if durability is None else promising_least(durability).volatile_cache
+def durability_class(durability: Durability | None, cache: str) -> str:
+    """The class that a cell is coloured by: with the volatile cache of its device, of the commits that promise least."""
+    return UNKNOWN if durability is None else promising_least(durability).class_with(cache)
 
 
 def promising_least(durability: Durability) -> Durability:
@@ -90,6 +110,7 @@ def promising_least(durability: Durability) -> Durability:
         volatile_cache=worst(durability.volatile_cache, others.volatile_cache),
         protected_cache=worst(durability.protected_cache, others.protected_cache),
         without_waiting=None,
+        volatile_cache_512=worst_with_512(durability, others),
     )
 
 

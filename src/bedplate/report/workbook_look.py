@@ -145,7 +145,7 @@ def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
         result.name,
         result.cell.id,
         durability_words(durability),
-        durability_class(durability),
+        durability_class(durability, result.cell.cache),
         summary.median,
         summary.low,
         summary.high,
@@ -214,7 +214,7 @@ class _Look:
         self._choices_end = len(choices)
         self.labels = self._of_choices("choice")
         # A cell has another class in another choice: each test of LMDB has its own.
-        held = {durability_class(_durability(result)) for result in results}
+        held = {durability_class(_durability(result), result.cell.cache) for result in results}
         longest = max(len(result.name) for result in results[:count])
         self._name_width = min(max(_NAME_WIDTHS[0], longest + 1.0), _NAME_WIDTHS[1])
         # Wide enough for whatever is chosen.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import __version__
 from bedplate.model import tpch
+from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.tpch_figures import NOT_AUDITED
 from bedplate.report.effective import effective_document
 from bedplate.report.export import runs_table
@@ -41,6 +42,7 @@ _CELL_HEADS = (
     Column("database block, bytes", 20),
     Column("throttle", 12),
     Column("volatile cache", 15),
+    Column("volatile cache, 512-byte sectors", 15),
     Column("protected cache", 15),
     Column("durability by", 13),
     Column("reasons for the class", 60),
@@ -114,6 +116,7 @@ def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tu
         build.database_block_bytes,
         label.throttle,
         durability.volatile_cache if durability else None,
+        durability.class_with(VOLATILE_512) if durability else None,
         durability.protected_cache if durability else None,
         durability.basis if durability else None,
         "; ".join(durability.reasons) if durability else "no visit has told yet",
@@ -244,8 +247,9 @@ _MEANINGS = (
     (
         "after a power cut",
         (
-            "What survives it with a volatile cache / a protected one, in one word where both agree: durable, bounded "
-            "loss (the last commits may go, what stays is whole), unsafe, unknown. Speeds of two classes are no contest."
+            "What survives it with a volatile cache / a protected one, in one word where all agree, and behind them "
+            "what holds with sectors of 512 bytes where a cut can tear what a device with 4 KiB writes whole: durable, "
+            "bounded loss (the last commits may go, what stays is whole), unsafe, unknown. Speeds of two classes are no contest."
         ),
     ),
     (

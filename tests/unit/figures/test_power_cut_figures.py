@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.synthetic_power_cuts import (
+    POINTS,
     RECIPE,
     RECORDING,
     SPEC,
@@ -27,10 +28,18 @@ from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.cell import ClusterLevels
+from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNSAFE
 from bedplate.model.figure import RunFigures, Status
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, Placement, PointOutcome, Profile
+from bedplate.model.power_cut import (
+    POINTS_FILE,
+    RECORDING_FILE,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+)
 from bedplate.model.power_cut_verdict import (
     CUTS_FOR_MORE,
     FINDINGS,
@@ -61,6 +70,16 @@ def judged(path: Path, raw: RawCuts) -> Verdict:
     return verdict
 
 
+def shown(verdict: Verdict, cache: str) -> str | None:
+    return verdict.cuts(cache).shown
+
+
+def changed(verdict: Verdict, cache: str, **changes: object) -> Verdict:
+    """The same with other cuts of one cache."""
+    found = replace(verdict.cuts(cache), **changes)  # type: ignore[arg-type]
+    return replace(verdict, caches={**verdict.caches, cache: found})
+
+
 def good(**changes: object) -> RawCuts:
     return replace(RawCuts(CELL, (*points_of({}), *controls())), **changes)  # type: ignore[arg-type]
 
@@ -69,8 +88,9 @@ def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) 
     figures, verdict = made(tmp_path, good())
     assert verdict is not None
     assert (Validity.VALID, ()) == (figures.validity, figures.validity_reasons)
-    assert (verdict.volatile_cache, verdict.protected_cache) == (DURABLE, DURABLE)
-    assert (30, 10, 6) == (verdict.volatile.cuts, verdict.protected.cuts, verdict.controls.cuts)
+    assert (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED)) == (DURABLE, DURABLE)
+    counts = [verdict.cuts(cache).drawn.cuts for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)]
+    assert [20, 10, 10, 6] == [*counts, verdict.controls.cuts]
     by_name = {(item.metric, item.item): item for item in figures.figures}
     assert by_name["power_cuts", ""].value == 40
     assert by_name["power_cuts_bad", ""].value == 0
@@ -81,7 +101,15 @@ def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) 
     assert by_name["recorded_flushes_per_commit", ""].value == 0.75
     assert by_name["recovery_s_max", ""].value == pytest.approx(0.02 + 0.2 + 0.039)
     assert measured(verdict, DECLARED) == Durability(
-        DURABLE, DURABLE, "measured", ("volatile cache: 0 of 30 bad", "protected cache: 0 of 10 bad")
+        DURABLE,
+        DURABLE,
+        "measured",
+        (
+            "volatile cache, 4 KiB sectors: 0 of 20 bad",
+            "volatile cache, 512-byte sectors: 0 of 10 bad",
+            "protected cache: 0 of 10 bad",
+        ),
+        volatile_cache_512=DURABLE,
     )
 
 
@@ -93,8 +121,9 @@ def test_barriers_off_is_unsafe_but_for_a_protected_cache(tmp_path: Path) -> Non
         durability=Durability("unsafe", "durable", "declared"),
     )
     verdict = judged(tmp_path, raw)
-    assert (UNSAFE, DURABLE) == (verdict.volatile_cache, verdict.protected_cache)
-    assert cut_words(verdict.volatile) == "30 of 30 bad: 30 loss"
+    assert (UNSAFE, DURABLE) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
+    assert cut_words(verdict.cuts(VOLATILE_4K).drawn) == "20 of 20 bad: 20 loss"
+    assert cut_words(verdict.volatile_drawn) == "30 of 30 bad: 30 loss"
     assert verdict.loss.transactions_max == 5 + 38
     found = measured(verdict, raw.durability)
     assert found is not None
@@ -115,13 +144,13 @@ def test_a_single_torn_page_is_unsafe_and_said_against_what_was_declared(
     points = points_of({})
     points[0] = point(0, outcome)
     verdict = judged(tmp_path, good(points=(*points, *controls())))
-    assert verdict.volatile_cache == UNSAFE
-    assert verdict.volatile.worst == words
+    assert shown(verdict, VOLATILE_4K) == UNSAFE
+    assert verdict.cuts(VOLATILE_4K).drawn.worst == words
     found = measured(verdict, DECLARED)
     assert found is not None
     assert found.reasons[:2] == (
-        f"volatile cache: 1 of 30 bad: 1 {words}",
-        "volatile cache: declared durable, measured unsafe",
+        f"volatile cache, 4 KiB sectors: 1 of 20 bad: 1 {words}",
+        "volatile cache, 4 KiB sectors: declared durable, measured unsafe",
     )
 
 
@@ -129,7 +158,7 @@ def test_fsck_is_work_and_no_loss(tmp_path: Path) -> None:
     everywhere = dict.fromkeys(Profile, PointOutcome.NEEDS_FSCK)
     figures, verdict = made(tmp_path, good(points=(*points_of(everywhere), *controls())))
     assert verdict is not None
-    assert (DURABLE, DURABLE) == (verdict.volatile_cache, verdict.protected_cache)
+    assert (DURABLE, DURABLE) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
     assert {item.value for item in figures.figures if item.metric == "recovery_fsck_s"} == {0.1}
     found = measured(verdict, DECLARED)
     assert found is not None
@@ -164,29 +193,36 @@ def test_asynchronous_commits_are_bounded_loss_on_both_sides(tmp_path: Path) -> 
     )
     verdict = judged(tmp_path, raw)
     assert verdict.refused == ()
-    assert (BOUNDED_LOSS, BOUNDED_LOSS) == (verdict.volatile_cache, verdict.protected_cache)
+    assert (BOUNDED_LOSS, BOUNDED_LOSS) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
 
 
-def test_what_fails_in_order_fails_in_a_volatile_cache_too() -> None:
-    assert (UNSAFE, UNSAFE) == classes_of(Tally({"ok": 9}), Tally({"loss": 1}))
-    assert (DURABLE, None) == classes_of(Tally({"ok": 9}), Tally())
-    assert (None, None) == classes_of(Tally(), Tally())
+def test_what_fails_with_one_cache_fails_with_each_that_asks_more() -> None:
+    tallies = {PROTECTED: Tally({"loss": 1}), VOLATILE_4K: Tally({"ok": 9}), VOLATILE_512: Tally({"ok": 9})}
+    assert {PROTECTED: UNSAFE, VOLATILE_4K: UNSAFE, VOLATILE_512: UNSAFE} == classes_of(tallies)
+    torn = {**tallies, PROTECTED: Tally({"ok": 1}), VOLATILE_512: Tally({"file system lost": 1})}
+    assert {PROTECTED: DURABLE, VOLATILE_4K: DURABLE, VOLATILE_512: UNSAFE} == classes_of(torn)
+    assert {PROTECTED: None, VOLATILE_4K: DURABLE, VOLATILE_512: None} == classes_of(
+        {VOLATILE_4K: Tally({"ok": 9})}
+    )
 
 
 @settings(deadline=None)
 @given(
-    *[st.dictionaries(st.sampled_from(FINDINGS), st.integers(1, 9)) for _ in range(2)],
+    st.fixed_dictionaries(
+        {cache: st.dictionaries(st.sampled_from(FINDINGS), st.integers(1, 9)) for cache in CACHES}
+    ),
+    st.sampled_from(CACHES),
     st.sampled_from(FINDINGS),
 )
 def test_a_worse_cut_never_makes_a_better_class(
-    volatile: dict[str, int], protected: dict[str, int], more: str
+    counts: dict[str, dict[str, int]], at: str, more: str
 ) -> None:
-    before = classes_of(Tally(volatile), Tally(protected))
-    after = classes_of(Tally({**volatile, more: volatile.get(more, 0) + 1}), Tally(protected))
-    assert before[1] == after[1]
-    if before[0] is not None:
-        assert after[0] is not None
-        assert CLASSES.index(after[0]) >= CLASSES.index(before[0])
+    before = classes_of({cache: Tally(found) for cache, found in counts.items()})
+    counts[at] = {**counts[at], more: counts[at].get(more, 0) + 1}
+    after = classes_of({cache: Tally(found) for cache, found in counts.items()})
+    for cache in CACHES:
+        first, second = before[cache], after[cache]
+        assert first is None or (second is not None and CLASSES.index(second) >= CLASSES.index(first))
 
 
 @settings(deadline=None)
@@ -233,7 +269,7 @@ def test_an_experiment_that_does_not_hold_makes_no_class(
     figures, verdict = made(tmp_path, good(**changes))
     assert verdict is not None
     assert any(words in reason for reason in verdict.refused), verdict.refused
-    assert (None, None) == (verdict.volatile_cache, verdict.protected_cache)
+    assert (None, None) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
     assert measured(verdict, DECLARED) is None
     assert (Validity.SUSPECT, verdict.refused) == (figures.validity, figures.validity_reasons)
     assert figures.figures
@@ -295,7 +331,7 @@ def test_a_journal_in_memory_that_was_kept_is_another_cell_s_verdict(tmp_path: P
         cell=replace(CELL, filesystem=filesystem), durability=Durability("unsafe", "unsafe", "declared")
     )
     kept = judged(tmp_path / "kept", raw)
-    assert (kept.volatile_cache, kept.of_the_cell) == (DURABLE, False)
+    assert (shown(kept, VOLATILE_4K), kept.of_the_cell) == (DURABLE, False)
     assert measured(kept, DECLARED) is None
     lost = judged(tmp_path / "lost", replace(raw, recording=replace(RECORDING, loses_journal=True)))
     assert lost.of_the_cell
@@ -310,7 +346,10 @@ def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> Non
     found = measured(verdict, Durability("unsafe", "durable", "declared"))
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "durable")
-    assert found.reasons[0] == "volatile cache: not cut, so unsafe is as declared"
+    assert found.reasons[:2] == (
+        "volatile cache, 4 KiB sectors: not cut, so unsafe is as declared",
+        "volatile cache, 512-byte sectors: not cut, so unsafe is as declared",
+    )
 
 
 @pytest.mark.parametrize("outcome", [PointOutcome.DETECTED, PointOutcome.SILENT])
@@ -341,12 +380,15 @@ def test_few_cuts_promise_no_more_than_was_declared_and_one_bad_cut_less(tmp_pat
     found = measured(few, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "unknown")
-    assert any("30 cuts are too few to promise more (72 may)" in reason for reason in found.reasons)
-    enough = replace(few, volatile=Tally({"ok": CUTS_FOR_MORE}), protected=Tally({"ok": CUTS_FOR_MORE}))
+    assert any("20 cuts are too few to promise more (72 may)" in reason for reason in found.reasons)
+    many = Tally({"ok": CUTS_FOR_MORE})
+    enough = changed(changed(few, VOLATILE_4K, drawn=many), PROTECTED, drawn=many)
     found = measured(enough, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == (DURABLE, DURABLE)
-    assert "volatile cache: declared unsafe, measured durable" in found.reasons
+    assert "volatile cache, 4 KiB sectors: declared unsafe, measured durable" in found.reasons
+    # Ten cuts with small sectors are too few for them; what a cache with large ones shows is nothing of theirs.
+    assert found.volatile_cache_512 == UNSAFE
 
 
 def test_cuts_at_which_nothing_was_at_risk_promise_nothing(tmp_path: Path) -> None:
@@ -354,20 +396,22 @@ def test_cuts_at_which_nothing_was_at_risk_promise_nothing(tmp_path: Path) -> No
     kinds = (*points_of({}), *controls())
     points = tuple(replace(each, volatile_writes=0) if each.point.number % 8 < 4 else each for each in kinds)
     verdict = judged(tmp_path, good(points=points, durability=declared))
-    assert verdict.idle == 15
-    enough = replace(verdict, volatile=Tally({"ok": CUTS_FOR_MORE + verdict.idle}))
-    for idle, stands in ((15, DURABLE), (16, UNSAFE)):
-        found = measured(replace(enough, idle=idle), declared)
+    assert [10, 5, 0] == [verdict.cuts(cache).idle for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)]
+    enough = changed(verdict, VOLATILE_4K, drawn=Tally({"ok": CUTS_FOR_MORE + 10}))
+    for idle, stands in ((10, DURABLE), (11, UNSAFE)):
+        found = measured(changed(enough, VOLATILE_4K, idle=idle), declared)
         assert found is not None
         assert found.volatile_cache == stands
-        assert f"nothing waited for a flush at {idle} of the 87 with a volatile cache" in found.reasons
+        words = f"nothing waited for a flush at {idle + 5} of the 92 cuts with a volatile cache"
+        assert words in found.reasons
 
 
 def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(tmp_path: Path) -> None:
     declared = Durability("bounded loss", "bounded loss", "declared")
-    verdict = replace(
+    verdict = changed(
         judged(tmp_path, good(recording=replace(RECORDING, bound_transactions=1), durability=declared)),
-        volatile=Tally({"ok": 500}),
+        VOLATILE_4K,
+        drawn=Tally({"ok": 500}),
     )
     found = measured(verdict, declared)
     assert found is not None
@@ -397,17 +441,19 @@ def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promis
     tmp_path: Path,
 ) -> None:
     verdict = judged(tmp_path, good(durability=TORN_DECLARED))
-    many = replace(verdict, volatile=Tally({"ok": 500}), protected=Tally({"ok": 500}))
-    assert many.tearing == 0
+    many = verdict
+    for cache in CACHES:
+        many = changed(many, cache, drawn=Tally({"ok": 500}))
+    assert many.cuts(VOLATILE_4K).tearing == 0
     for tearing, stands in ((0, UNSAFE), (CUTS_FOR_MORE - 1, UNSAFE), (CUTS_FOR_MORE, DURABLE)):
-        found = measured(replace(many, tearing=tearing), TORN_DECLARED)
+        found = measured(changed(many, VOLATILE_4K, tearing=tearing), TORN_DECLARED)
         assert found is not None
         # No cut in order tears anything, so that a protected cache is as little known as before.
         assert (found.volatile_cache, found.protected_cache) == (stands, "unknown")
         words = f"unsafe as declared, as {tearing} weighted cuts that tear a page are too few to promise more"
         assert any(words in reason for reason in found.reasons) is (stands == UNSAFE)
     # To promise less, any cut is enough; and where the setting is on, any counts.
-    bad = replace(many, protected=Tally({"loss": 1}), protected_cache=UNSAFE)
+    bad = changed(many, PROTECTED, drawn=Tally({"loss": 1}), shown=UNSAFE)
     found = measured(bad, TORN_DECLARED)
     assert found is not None
     assert found.protected_cache == UNSAFE
@@ -444,7 +490,8 @@ def test_a_cut_tears_pages_within_one_and_where_writes_waited(
     plain = point(90, profile=profile, control=control)
     cut = replace(plain, point=replace(plain.point, placement=placement), volatile_writes=volatile_writes)
     cell = replace(CELL, build=replace(CELL.build, block_size_bytes=page_bytes))
-    assert judged(tmp_path, good(cell=cell, points=(cut,))).tearing == is_counted
+    caches = judged(tmp_path, good(cell=cell, points=(cut,))).caches
+    assert sum(found.tearing for found in caches.values()) == is_counted
 
 
 def test_without_a_cut_in_order_there_is_no_verdict_where_a_protected_cache_was_declared_to_do(
@@ -498,3 +545,60 @@ def test_controls_of_what_never_waits_are_said_to_prove_less(tmp_path: Path, nam
     found = measured(verdict, DECLARED)
     assert found is not None
     assert any("prove less here" in reason for reason in found.reasons) is (name is not None)
+
+
+def sought(number: int, outcome: PointOutcome, profile: Profile) -> PointRecord:
+    """One cut where metadata waits."""
+    made_at = point(POINTS + number, outcome, profile)
+    return replace(made_at, point=replace(made_at.point, placement=Placement.SOUGHT))
+
+
+def sought_of(outcomes: dict[Profile, PointOutcome], count: int = 6) -> tuple[PointRecord, ...]:
+    """As many of each profile that tears."""
+    profiles = (Profile.SUBSET_512, Profile.SUBSET_4K)
+    return tuple(
+        sought(2 * turn + place, outcomes.get(profile, PointOutcome.OK), profile)
+        for turn in range(count)
+        for place, profile in enumerate(profiles)
+    )
+
+
+def test_a_torn_directory_block_is_unsafe_with_small_sectors_alone_and_no_share(tmp_path: Path) -> None:
+    torn = sought_of({Profile.SUBSET_512: PointOutcome.FILE_SYSTEM_LOST})
+    recording = replace(RECORDING, sought=12, waiting={"directory block": 1})
+    figures, verdict = made(tmp_path, good(points=(*points_of({}), *torn, *controls()), recording=recording))
+    assert verdict is not None
+    assert verdict.refused == ()
+    small = verdict.cuts(VOLATILE_512)
+    assert (small.drawn, small.sought) == (Tally({"ok": 10}), Tally({"file system lost": 6}))
+    assert (verdict.cuts(VOLATILE_4K).sought, verdict.drawn.cuts) == (Tally({"ok": 6}), 40)
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    assert (DURABLE, UNSAFE, DURABLE) == tuple(
+        found.class_with(cache) for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
+    )
+    assert (
+        "volatile cache, 512-byte sectors: 0 of 10 bad; where metadata waits 6 of 6 bad: 6 file system lost"
+        in found.reasons
+    )
+    # Their number says nothing of how often, and stands in no share.
+    by_name = {(item.metric, item.phase, item.item): item.value for item in figures.figures}
+    assert (6, 6) == tuple(by_name[name, "sought", VOLATILE_512] for name in ("power_cuts", "power_cuts_bad"))
+    assert ("power_cut_bad_share", "sought", VOLATILE_512) not in by_name
+    assert by_name["power_cut_bad_share", "cache", VOLATILE_512] == 0
+    assert by_name["power_cuts_bad", "measure", ""] == 0
+
+
+def test_a_sought_cut_that_is_missing_refuses_the_verdict(tmp_path: Path) -> None:
+    recording = replace(RECORDING, sought=13)
+    points = (*points_of({}), *sought_of({}), *controls())
+    (reason,) = judged(tmp_path, good(points=points, recording=recording)).refused
+    assert "40 of 40 cuts and 12 of 13 where metadata waits were judged" in reason
+
+
+def test_a_sought_cut_is_none_of_those_that_may_promise_more(tmp_path: Path) -> None:
+    declared = Durability("unsafe", "durable", "declared")
+    points = (*points_of({}), *sought_of({}, count=100), *controls())
+    found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
+    assert found is not None
+    assert (found.volatile_cache, found.volatile_cache_512) == (UNSAFE, UNSAFE)

@@ -11,6 +11,7 @@ from tests.synthetic_study import cells_of
 from bedplate.figures.power_cut_points import read_cuts
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model import codec
+from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
 from bedplate.model.power_cut import PointOutcome, Profile
 from bedplate.model.power_cut_verdict import Verdict, measured
@@ -49,7 +50,7 @@ def test_what_the_repair_drops_is_told_and_not_taken_for_a_broken_experiment(tmp
     unreplayed = tuple(replace(each, replay_failed=True) for each in cuts)
     verdict = judged(tmp_path / "all", good(points=(*unreplayed, *controls())))
     assert (verdict.refused, verdict.unreplayed) == ((), len(cuts))
-    assert (UNSAFE, UNSAFE) == (verdict.volatile_cache, verdict.protected_cache)
+    assert (UNSAFE, UNSAFE) == (verdict.cuts(VOLATILE_4K).shown, verdict.cuts(PROTECTED).shown)
     found = measured(verdict, DECLARED)
     assert found is not None
     assert "protected cache: declared durable, measured unsafe" in found.reasons

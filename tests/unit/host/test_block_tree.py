@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -227,3 +228,43 @@ def test_setting_that_the_kernel_lacks_is_a_requirement(tmp_path: Path, ledger: 
     with pytest.raises(RequirementMissing, match="this kernel lacks it"):
         set_tunable(tmp_path / "absent", "1", ledger=ledger)
     assert () == ledger.held()
+
+
+def test_sectors_are_those_of_the_disk_under_a_file_whatever_the_loop_device_says(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    number = tmp_path.stat().st_dev
+    machine.disk("sda", f"{os.major(number)}:{os.minor(number)}")
+    machine.queue("sda", physical_block_size="4096")
+    machine.disk("loop3", "7:3")
+    machine.queue("loop3", physical_block_size="512")
+    backing = machine.sys / "class/block/loop3/loop"
+    backing.mkdir()
+    (backing / "backing_file").write_text(f"{tmp_path / 'sys'}\n")
+    assert (4096, 4096) == (machine.tree.sectors_under("sda"), machine.tree.sectors_under("loop3"))
+
+
+@pytest.mark.parametrize(
+    ("mounted", "expected"), [("8:0 / {} rw - btrfs", 4096), ("0:77 / {} rw - tmpfs", None)]
+)
+def test_a_file_with_a_number_of_its_own_lies_on_what_is_mounted_nearest(
+    tmp_path: Path, mounted: str, expected: int | None
+) -> None:
+    machine = Machine(tmp_path)
+    machine.disk("sda", "8:0")
+    machine.queue("sda", physical_block_size="4096")
+    machine.disk("loop3", "7:3")
+    folder = machine.sys / "class/block/loop3/loop"
+    folder.mkdir()
+    (folder / "backing_file").write_text(f"{tmp_path / 'sys'}\n")
+    machine.mounts("0:1 / / rw - tmpfs none rw", f"{mounted.format(tmp_path)} none rw")
+    assert expected == machine.tree.sectors_under("loop3")
+
+
+def test_a_loop_device_whose_file_is_gone_has_no_known_sectors(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.disk("loop3", "7:3")
+    machine.queue("loop3", physical_block_size="512")
+    folder = machine.sys / "class/block/loop3/loop"
+    folder.mkdir()
+    (folder / "backing_file").write_text("/nowhere/disk.img (deleted)\n")
+    assert machine.tree.sectors_under("loop3") is None

@@ -16,12 +16,13 @@ from tests.synthetic_study import HOSTILE
 
 from bedplate.errors import PlanError
 from bedplate.model.codec import read, write
+from bedplate.model.device_cache import PROTECTED
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import censored, figure
 from bedplate.model.visit import Durability, VisitRecord
 from bedplate.report.advice import Sentence, closing_sentences, contest_sentences
 from bedplate.report.advice_tables import advice_document, advice_tables
-from bedplate.report.advised import PROTECTED, Advised, Contest, advised, class_of, objectives_of
+from bedplate.report.advised import Advised, Contest, advised, class_of, objectives_of
 from bedplate.report.overview import overview
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.pareto import Standing

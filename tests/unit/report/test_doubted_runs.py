@@ -316,11 +316,14 @@ def test_power_cuts_of_a_failed_visit_have_no_class(tmp_path: Path) -> None:
         promise.basis,
     )
     (run,) = found.cells[cell].cuts
-    assert (None, None) == (run.verdict.volatile_cache, run.verdict.protected_cache)
+    assert {None} == {cuts.shown for cuts in run.verdict.caches.values()}
     assert "fsck found errors" in run.verdict.refused[0]
     drawn = power_cut_document([found]) or []
-    assert [[None, None]] == [each["classes"] for each in drawn if each["refused"]]
-    assert ["refused"] == [row.verdict for row in power_cut_rows([found]) if row.cell.startswith("xfs")]
+    assert [[None] * 3] == [
+        [cache["class"] for cache in each["caches"].values()] for each in drawn if each["refused"]
+    ]
+    (row,) = [row for row in power_cut_rows([found]) if row.cell.startswith("xfs")]
+    assert {"refused"} == {cache.verdict for cache in row.caches}
     export(study, tmp_path / "out")
     verdicts = pl.read_parquet(tmp_path / "out" / "verdicts.parquet").filter(pl.col("cell") == cell)
     assert [None] == verdicts["measured_volatile"].to_list()

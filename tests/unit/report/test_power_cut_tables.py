@@ -15,6 +15,7 @@ from rich.console import Console
 from tests.synthetic_power_cuts import DATASET, RECIPE, power_cut_study
 from tests.synthetic_study import write_study
 
+from bedplate.model.device_cache import VOLATILE_4K
 from bedplate.model.power_cut_verdict import Tally
 from bedplate.model.visit import Durability
 from bedplate.report.advice import closing_sentences
@@ -80,7 +81,8 @@ def test_a_refused_verdict_is_told_and_changes_no_class(found: Overview) -> None
 def test_the_terminal_shows_counts_with_their_bounds_and_says_measured(study: Path) -> None:
     text = printed(study)
     assert "Power cuts" in text
-    assert "10 of 30," in text
+    assert "5 of 20, < 50 %" in text
+    assert "5 of 10, < 82 %" in text
     assert "5 corrupt," in text
     # The time until the engine answered, by what it is: the column says it, the words beneath explain it.
     assert "after, s" in text
@@ -98,13 +100,13 @@ def test_the_terminal_shows_counts_with_their_bounds_and_says_measured(study: Pa
 def test_a_bound_is_never_torn_at_a_usual_width(study: Path, width: int) -> None:
     lines = printed(study, width=width).splitlines()
     start = next(i for i, line in enumerate(lines) if line.strip() == "Power cuts")
-    end = next(i for i, line in enumerate(lines) if line.startswith("Volatile and protected cache"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("Cache: a volatile one"))
     table = "\n".join(lines[start:end])
     # Beside its count where the whole table fits so, else beneath it.
-    assert ("0 of 30, < 12 %" in table) == (width >= 80)
-    # Two of no bad cut, one of ten, with a volatile cache; with a protected one four of none.
-    assert [2, 1, 4] == [len(re.findall(rf"< {bound} %", table)) for bound in ("12", "53", "31")]
-    assert 7 == table.count("<")
+    assert ("0 of 20, < 17 %" in table) == (width >= 79)
+    # With 4 KiB two of no bad cut and one of five; of ten cuts two of none with 512 bytes and four in order, one of five.
+    assert [2, 1, 6, 1] == [len(re.findall(rf"< {bound} %", table)) for bound in ("17", "50", "31", "82")]
+    assert 10 == table.count("<")
     assert max(map(len, lines)) <= width
 
 
@@ -115,8 +117,9 @@ def test_json_has_declared_and_measured_and_every_count(study: Path) -> None:
     assert (btrfs["durability"]["basis"], btrfs["declared"]["basis"]) == ("measured", "declared")
     (cuts,) = btrfs["power_cuts"]
     assert cuts["dataset"] == DATASET.id
-    assert cuts["volatile"]["findings"] == {"ok": 20, "corrupt, detected": 5, "corrupt, silent": 5}
-    assert cuts["volatile"]["bad_share_high"] == pytest.approx(0.528, abs=1e-3)
+    assert cuts["volatile"]["findings"] == {"ok": 15, "corrupt, detected": 5}
+    assert cuts["volatile_512"]["findings"] == {"ok": 5, "corrupt, silent": 5}
+    assert cuts["volatile"]["bad_share_high"] == pytest.approx(0.491, abs=1e-3)
     assert cuts["disagreement"] == "with a volatile cache declared durable, measured unsafe"
     assert cells["xfs"]["power_cuts"][0]["volatile_cache"] is None
     json.dumps(document, allow_nan=False)
@@ -143,9 +146,9 @@ def test_advice_takes_the_measured_class_and_says_where_it_differs(found: Overvi
 
 def test_advice_gives_each_unsafe_cell_the_share_of_its_own_cuts(found: Overview) -> None:
     (unsafe,) = [each.text for each in closing_sentences(advised(found)) if each.kind == "unsafe"]
-    assert "btrfs nodatacow fs 4k db 8k (10 of 30 bad: 5 corrupt, silent; 5 corrupt, detected)" in unsafe
+    assert "btrfs nodatacow fs 4k db 8k (5 of 10 bad: 5 corrupt, silent)" in unsafe
     # What a protected cache keeps is no reason why a volatile one is unsafe.
-    assert "0 of 10 bad" not in unsafe
+    assert "(0 of 10 bad" not in unsafe
 
 
 def test_a_study_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
@@ -183,7 +186,7 @@ def test_recordings_of_one_cell_together_are_the_worst_of_them(found: Overview) 
     made = durability_by_cuts(None, runs)
     assert made is not None
     assert made.volatile_cache == "unsafe"
-    assert bound_words(pooled(runs)["volatile"]).startswith("10 of 60, < ")
+    assert bound_words(pooled(runs, VOLATILE_4K).drawn).startswith("5 of 40, < ")
 
 
 @settings(deadline=None)
@@ -232,13 +235,21 @@ def test_a_run_whose_points_are_gone_has_no_verdict(tmp_path: Path) -> None:
 def test_the_page_has_a_row_for_each_recording_and_what_its_pictures_need(found: Overview) -> None:
     rows = {row.cell.split(" ·")[0]: row for row in power_cut_rows([found])}
     assert [row.index for row in rows.values()] == [0, 1, 2, 3]
-    assert rows["xfs"].verdict == "refused"
-    assert rows["ext4 nobarrier"].volatile == ("30 of 30", "30 loss")
+    assert {"refused"} == {cache.verdict for cache in rows["xfs"].caches}
+    assert [("20 of 20", "20 loss"), ("10 of 10", "10 loss"), ("0 of 10, < 31 %",)] == [
+        cache.drawn for cache in rows["ext4 nobarrier"].caches
+    ]
+    # Nothing tells what device the study had, so that the least is promised.
+    assert ["volatile cache, 512-byte sectors"] == [cache.words for cache in rows["xfs"].caches if cache.fits]
     assert rows["ext4 nobarrier"].lost == "43; 150.5 ms"
     assert "controls: 6 of 6 bad" in rows["ext4 barrier"].notes
     drawn = power_cut_document([found])
     assert drawn is not None
-    assert drawn[1]["volatile"] == [30, 30, 0.8843, 1.0]
+    assert drawn[1]["caches"]["volatile-4k"] == {
+        "drawn": [20, 20, 0.83157, 1.0],
+        "class": "unsafe",
+        "sought": [0, 0],
+    }
     assert len(drawn[1]["lost"]) == 30
     assert drawn[0]["lost"] == []
     json.dumps(drawn, allow_nan=False)
@@ -257,7 +268,9 @@ def test_every_cut_and_verdict_is_exported(study: Path, found: Overview, tmp_pat
     verdicts = {row["cell"]: row for row in tables["verdicts"]}
     btrfs = verdicts[cell_of(found, "btrfs").id]
     assert (btrfs["declared_volatile"], btrfs["measured_volatile"]) == ("durable", "unsafe")
-    assert (btrfs["volatile_bad"], btrfs["volatile_cuts"], btrfs["control_bad"]) == (10, 30, 6)
+    assert (btrfs["volatile_bad"], btrfs["volatile_cuts"], btrfs["control_bad"]) == (5, 20, 6)
+    assert (btrfs["volatile_512_bad"], btrfs["volatile_512_cuts"]) == (5, 10)
+    assert (btrfs["volatile_512_sought_cuts"], btrfs["device_sector_bytes"]) == (0, None)
     assert verdicts[cell_of(found, "xfs").id]["measured_volatile"] is None
     cuts = [row for row in tables["power_cuts"] if row["cell"] == btrfs["cell"]]
     assert len(cuts) == 46

@@ -10,14 +10,18 @@
   const COLOURS = { durable: "--good", bounded: "--warn", unsafe: "--bad" };
   // A wide ring around a small diamond: both are seen where they have the same share, and so are the ends of their intervals.
   const CACHES = [
-    ["volatile", "volatile cache", { symbol: "circle-open", size: 17, opacity: 1, line: { width: 2.5 } }, 9],
+    ["volatile-512", "volatile cache, 512-byte sectors", { symbol: "square-open", size: 23, opacity: 1, line: { width: 2 } }, 13],
+    ["volatile-4k", "volatile cache, 4 KiB sectors", { symbol: "circle-open", size: 17, opacity: 1, line: { width: 2.5 } }, 9],
     ["protected", "protected cache", { symbol: "diamond", size: 8, opacity: 1 }, 4],
   ];
+  const MARKS = { "volatile-512": "□", "volatile-4k": "◯", protected: "◆" };
   const MOST_ROWS = 40;
   const [LEAST_SHARE, MOST_SHARE] = [-5, 105];
 
-  const tint = (cut, side) => charts.colour(COLOURS[(cut.classes[side] ?? "").split(" ")[0]] ?? "--series-8");
-  const verdict = (cut, side) => (cut.refused.length ? "verdict refused" : cut.classes[side] ?? "not cut");
+  const drawnOf = (cut, side) => cut.caches[side]?.drawn ?? null;
+  const tint = (cut, side) => charts.colour(COLOURS[(cut.caches[side]?.class ?? "").split(" ")[0]] ?? "--series-8");
+  const verdict = (cut, side) => (cut.refused.length ? "verdict refused" : cut.caches[side]?.class ?? "not cut");
+  const soughtWords = (cut, side) => (cut.caches[side]?.sought[1] ? `${cut.caches[side].sought[0]} of ${cut.caches[side].sought[1]}` : "–");
   const name = (cut) => `${bedplate.data.cellName(cut.cell)}${cut.name ? ` · ${cut.name}` : ""}`;
   const percent = (share) => `${number(100 * share)} %`;
   const shareWords = ([bad, cuts, low, high]) => `${bad} of ${cuts} bad, ${percent(low)} to ${percent(high)}`;
@@ -30,16 +34,16 @@
     return run < 0 ? null : [run, bedplate.data.first(run)];
   };
 
-  const speeds = (cuts, run, metric) => CACHES.map(([side, words, marker, ends], place) => {
-    const here = cuts.filter((cut) => cut[side] && (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
-    const share = (cut) => cut[side][0] / cut[side][1];
+  const speeds = (cuts, run, metric) => CACHES.map(([side, words, marker, ends]) => {
+    const here = cuts.filter((cut) => drawnOf(cut, side) && (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
+    const share = (cut) => drawnOf(cut, side)[0] / drawnOf(cut, side)[1];
     const entry = (cut) => bedplate.data.summary(cut.cell, run, metric);
     return {
       type: "scatter", mode: "markers", cliponaxis: false, name: words, x: here.map((cut) => entry(cut).median), y: here.map((cut) => 100 * share(cut)),
-      marker: { ...marker, color: here.map((cut) => tint(cut, place)) },
+      marker: { ...marker, color: here.map((cut) => tint(cut, side)) },
       error_y: { type: "data", symmetric: false, thickness: 1, width: ends, color: charts.colour("--muted"),
-        array: here.map((cut) => 100 * (cut[side][3] - share(cut))), arrayminus: here.map((cut) => 100 * (share(cut) - cut[side][2])) },
-      customdata: here.map((cut) => charts.plain(`${name(cut)}: ${number(entry(cut).median)}${bedplate.unit(page.metrics[metric])}; ${words}: ${shareWords(cut[side])}; ${verdict(cut, place)}`)),
+        array: here.map((cut) => 100 * (drawnOf(cut, side)[3] - share(cut))), arrayminus: here.map((cut) => 100 * (share(cut) - drawnOf(cut, side)[2])) },
+      customdata: here.map((cut) => charts.plain(`${name(cut)}: ${number(entry(cut).median)}${bedplate.unit(page.metrics[metric])}; ${words}${side === cut.fits ? " (this device)" : ""}: ${shareWords(drawnOf(cut, side))}; ${verdict(cut, side)}`)),
       hovertemplate: "%{customdata}<extra></extra>",
     };
   });
@@ -52,8 +56,8 @@
     const names = new Set(short).size === short.length ? short : cells.map(bedplate.data.cellName);
     return cells.map((cell, place) => {
       const here = cuts.filter((cut) => cut.cell === cell);
-      const shares = here.flatMap((cut) => CACHES.filter(([side]) => cut[side]).map(([side]) => (100 * cut[side][0]) / cut[side][1]));
-      const classes = here.map((cut) => [...new Set([0, 1].map((side) => verdict(cut, side)))].join(" / "));
+      const shares = here.flatMap((cut) => CACHES.filter(([side]) => drawnOf(cut, side)).map(([side]) => (100 * drawnOf(cut, side)[0]) / drawnOf(cut, side)[1]));
+      const classes = here.map((cut) => [...new Set([cut.fits, "protected"].map((side) => verdict(cut, side)))].join(" / "));
       return { x: speed(cell), lowest: Math.min(...shares), number: place + 1, lines: [names[place], [...new Set(classes)].join("; ")] };
     });
   };
@@ -66,7 +70,7 @@
   };
 
   const legend = (marks, kind) => document.getElementById("cut-speed-legend").replaceChildren(
-    h("li", {}, "◯ volatile cache, wide ends"), h("li", {}, "◆ protected cache, narrow ends"),
+    ...CACHES.map(([side, words]) => h("li", {}, `${MARKS[side]} ${words}`)),
     ...Object.entries(COLOURS).map(([word, variable]) => h("li", {}, h("span", { class: "swatch", colour: `var(${variable})` }), word === "bounded" ? "bounded loss" : word)),
     h("li", {}, h("span", { class: "swatch", colour: "var(--series-8)" }), "unknown, or verdict refused"), ...keyWords(marks, kind));
 
@@ -85,14 +89,14 @@
     const [run, metric] = chosen;
     const unit = bedplate.unit(page.metrics[metric]);
     const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) === null);
-    note.textContent = `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, medians, against the share of cuts that were bad; lines are exact 95 % intervals.${without.length ? ` ${without.length} recordings of cells without this figure are left out.` : ""}`;
+    note.textContent = `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, medians, against the share of the drawn cuts that were bad; lines are exact 95 % intervals. In words stand the classes with the volatile cache of the device and with a protected one; ${[...new Set(cuts.map((cut) => cut.sectors))].join("; ")}.${without.length ? ` ${without.length} recordings of cells without this figure are left out.` : ""}`;
     const marks = marksOf(cuts, run, metric);
     const drawn = charts.draw("cut-speed-plot", speeds(cuts, run, metric), charts.layout({ height: 420, hovermode: "closest", margin: { l: 62, r: 18, t: bedplate.markKeys.ROOM_PX, b: 48 },
       shapes: bedplate.markKeys.stems(marks, MOST_SHARE),
       xaxis: charts.axis({ title: { text: charts.plain(`${page.metrics[metric].name}${unit ? `,${unit}` : ""}`), font: { size: 12 } }, rangemode: "tozero" }),
       yaxis: charts.axis({ title: { text: "bad cuts, %", font: { size: 12 } }, range: [LEAST_SHARE, MOST_SHARE] }) }));
-    bedplate.lazyTable("cut-speed-table", () => bedplate.table(["Cell", `${page.metrics[metric].name}${unit}#`, "Volatile cache", "Verdict", "Protected cache", "Verdict"],
-      cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), cut.volatile ? shareWords(cut.volatile) : "–", verdict(cut, 0), cut.protected ? shareWords(cut.protected) : "–", verdict(cut, 1)])));
+    bedplate.lazyTable("cut-speed-table", () => bedplate.table(["Cell", `${page.metrics[metric].name}${unit}#`, ...CACHES.flatMap(([, words]) => [`${words}, drawn`, "Sought", "Verdict"])],
+      cuts.map((cut) => [name(cut), number(bedplate.data.summary(cut.cell, run, metric)?.median), ...CACHES.flatMap(([side]) => [drawnOf(cut, side) ? shareWords(drawnOf(cut, side)) : "–", soughtWords(cut, side), verdict(cut, side)])])));
     return drawn.then(() => (isCurrent() ? bedplate.markKeys.put("cut-speed-plot", marks, (kind) => legend(marks, kind)) : null));
   };
 
@@ -118,7 +122,7 @@
     const place = (index) => `cut ${index}`;
     charts.draw(`${id}-plot`, here.map((cut, index) => ({
       type: "box", orientation: "h", x: values(cut), y: values(cut).map(() => place(index)), boxpoints: "all", jitter: 0.5, pointpos: 0, name: charts.plain(name(cut)),
-      marker: { size: 4, opacity: 0.6, color: tint(cut, 0) }, line: { width: 1, color: charts.colour("--ink") }, fillcolor: "rgba(0,0,0,0)", hoverinfo: "x+name",
+      marker: { size: 4, opacity: 0.6, color: tint(cut, cut.fits) }, line: { width: 1, color: charts.colour("--ink") }, fillcolor: "rgba(0,0,0,0)", hoverinfo: "x+name",
     })), charts.layout({ height: 80 + 38 * here.length, hovermode: "closest", margin: { l: 12, r: 18, t: 8, b: 44 },
       yaxis: charts.axis({ type: "category", autorange: "reversed", tickmode: "array", tickvals: here.map((_, index) => place(index)), ticktext: here.map((cut) => charts.plain(name(cut))), showgrid: false }),
       xaxis: charts.axis({ title: { text: title, font: { size: 12 } }, ...(logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }) }) }));

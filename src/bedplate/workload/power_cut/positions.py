@@ -4,6 +4,9 @@ Half of the points lie anywhere alike, those of a volatile cache wherever someth
 a cut is one in order. Half lie where more writes wait for a flush, in proportion to their number: a
 window that is hardly ever open is found by these, and seldom by the others. Each profile gets as many of both.
 
+Besides these, a number of cuts is *sought*: where metadata waits that can be torn (`tearable.py`), each position once for
+each profile that tears. They are a stratum of their own, as a share of them is no share of anything that happens by itself.
+
 A control lies where a device that ignores flushes must lose an acknowledged transaction: its cache still holds more
 marks than there are clients, so one client at least was promised two transactions, and the whole of the second, since.
 """
@@ -25,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bedplate.workload.power_cut.log import Log
+    from bedplate.workload.power_cut.tearable import Waiting
 
+_TEARING_PROFILES = (Profile.SUBSET_512, Profile.SUBSET_4K)
 _CONTROL_PROFILES = (Profile.LOST, Profile.SUBSET_4K)
 _CONTROL_TRIES = 200
 # A seed must survive JSON in a browser, which has 53 bits for a whole number.
@@ -42,8 +47,12 @@ def choose_points(
     window_bytes: int,
     controls: int,
     measured_until: int | None = None,
+    waiting: Sequence[Waiting] = (),
+    sought: int = 0,
 ) -> tuple[CutPoint, ...]:
     """The points of a log in the order of their numbers, the controls last; the same for the same arguments.
+
+    `waiting` are the spans in which `sought` more points are chosen; without any there is none of these.
 
     Every position lies after `measured_from` and not after `measured_until` (else the log's end): what comes later,
     a server that is stopped, is no part of the measurement. BedplateError if nothing lies between the two.
@@ -81,8 +90,43 @@ def choose_points(
                 seed=draw.getrandbits(_SEED_BITS),
             )
         )
-    numbers = range(points, points + controls)
-    return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
+    tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
+    found = _sought(waiting, tearing, range(points, points + sought), seed)
+    numbers = range(points + len(found), points + len(found) + controls)
+    return (*chosen, *found, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
+
+
+def _sought(
+    waiting: Sequence[Waiting], profiles: Sequence[Profile], numbers: range, seed: int
+) -> list[CutPoint]:
+    """Each kind of metadata in turn, the rarest first; the same span again only once every one of its kind was cut."""
+    if not waiting or not profiles:
+        return []
+    # A stream of its own, so that the other points of a seed are those that they would be without these.
+    draw = random.Random(f"power cut {seed}, sought")  # noqa: S311 -- chance, not secrecy
+    of_kind: dict[str, list[Waiting]] = {}
+    for span in waiting:
+        for kind in span.kinds:
+            of_kind.setdefault(kind, []).append(span)
+    kinds = sorted(of_kind, key=lambda kind: (len(of_kind[kind]), kind))
+    left: dict[str, list[Waiting]] = {kind: [] for kind in kinds}
+    found: list[CutPoint] = []
+    while len(found) < len(numbers):
+        kind = kinds[len(found) // len(profiles) % len(kinds)]
+        left[kind] = left[kind] or draw.sample(of_kind[kind], len(of_kind[kind]))
+        span = left[kind].pop()
+        position = draw.randint(span.first, span.last)
+        found += [
+            CutPoint(
+                numbers.start + len(found) + place,
+                position,
+                profile,
+                Placement.SOUGHT,
+                draw.getrandbits(_SEED_BITS),
+            )
+            for place, profile in enumerate(profiles)
+        ]
+    return found[: len(numbers)]
 
 
 def _controls(

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.engine.native import LIBFUSE3
 from bedplate.errors import BedplateError, VisitFailed
+from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
@@ -32,7 +35,9 @@ from bedplate.model.power_cut import (
     POINTS_FILE,
     RECORDING_FILE,
     SMALL_LOG_BYTES,
+    SOUGHT_POINTS,
     WORKLOAD,
+    Placement,
     Profile,
     RecordingFacts,
 )
@@ -44,11 +49,12 @@ from bedplate.workload.power_cut.kept_log import keep_log
 from bedplate.workload.power_cut.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workload.power_cut.positions import choose_points
 from bedplate.workload.power_cut.pressure import CALM_SHARE, PRESSURE, Pace, Pressure
+from bedplate.workload.power_cut.tearable import waiting_metadata
 from bedplate.workload.protocol import Driver
 from bedplate.workload.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from bedplate.engine.postgresql.cluster import Cluster
@@ -58,6 +64,7 @@ if TYPE_CHECKING:
     from bedplate.workload.power_cut.bench import PowerBench, RecordedStand
     from bedplate.workload.power_cut.log import Log
     from bedplate.workload.power_cut.replaying import Driven
+    from bedplate.workload.power_cut.tearable import Waiting
     from bedplate.workload.protocol import Rig
 
 RECORDING = "recording"
@@ -109,6 +116,8 @@ class _Cuts:
         self._duration_s = dataset.number("duration_s") or DURATION_S
         self._points = levels.integer("points") or POINTS_DEFAULT
         self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
+        sought = levels.integer("sought")
+        self._sought = SOUGHT_POINTS if sought is None else sought
         self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
         seed = levels.integer("seed")
         self._seed = self._rig.seed if seed is None else seed
@@ -139,8 +148,9 @@ class _Cuts:
         try:
             with read_log(stand.log) as log:
                 begin, end = _span(log)
-                job = self._job(log, begin, end, journal_bytes, loses_journal=loses_journal)
-                facts = self._facts(log, begin, end, driven, job)
+                waiting = self._waiting(log, begin, end)
+                job = self._job(log, begin, end, journal_bytes, waiting, loses_journal=loses_journal)
+                facts = replace(self._facts(log, begin, end, driven, job), waiting=_by_kind(waiting))
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
             with recording.timed_phase(POINTS):
@@ -246,8 +256,24 @@ class _Cuts:
         words = f"ended after {driven.seconds:.1f} s of {self._duration_s:g} s, as the log was nearly full"
         self._recording.tell(RECORDING, words, done=1, of=1)
 
+    def _waiting(self, log: Log, begin: int, end: int) -> tuple[Waiting, ...]:
+        """Where metadata waits that a cut can tear; nothing is looked for where nothing is to be cut."""
+        if not self._sought:
+            return ()
+        metadata = metadata_of(self._bench.cell.filesystem)
+        return waiting_metadata(
+            log, metadata, measured_from=begin, until=end, window_bytes=self._window_bytes
+        )
+
     def _job(
-        self, log: Log, begin: int, end: int, journal_bytes: int | None, *, loses_journal: bool
+        self,
+        log: Log,
+        begin: int,
+        end: int,
+        journal_bytes: int | None,
+        waiting: Sequence[Waiting],
+        *,
+        loses_journal: bool,
     ) -> ReplayJob:
         rig = self._rig
         points = choose_points(
@@ -259,6 +285,8 @@ class _Cuts:
             measured_until=end,
             window_bytes=self._window_bytes,
             controls=CONTROLS,
+            waiting=waiting,
+            sought=self._sought,
         )
         drivers = {} if not self._is_lmdb else {lmdb.DRIVER.name: rig.native_drivers[lmdb.DRIVER.name]}
         return ReplayJob(
@@ -302,6 +330,7 @@ class _Cuts:
             foreign_syncs=self._foreign_syncs,
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
             facts={**self._engine_facts, **_said_of(driven), **self._about, "kernel": os.uname().release},
+            sought=sum(point.placement is Placement.SOUGHT for point in job.points),
         )
 
     def _replay(self, log: Path, job: ReplayJob) -> bool:
@@ -341,6 +370,11 @@ def _span(log: Log) -> tuple[int, int]:
         raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
     end = log.find_mark(lmdb.END.encode(), begin)
     return begin, len(log) if end is None else end
+
+
+def _by_kind(waiting: Sequence[Waiting]) -> dict[str, int]:
+    """How many spans have metadata of each kind."""
+    return dict(sorted(Counter(kind for span in waiting for kind in span.kinds).items()))
 
 
 def _said_of(driven: Driven) -> dict[str, Scalar]:

@@ -1,0 +1,72 @@
+"""The kinds of device cache that a class of durability is stated for, and which of them a machine's device has.
+
+A device with physical sectors of 4 KiB writes each such block whole or not at all; one with sectors of 512 bytes may leave a
+block half old and half new. That is no matter of the cache, and decides what a power cut leaves all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.model.power_cut import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.model.levels import Scalar
+
+VOLATILE_4K = "volatile-4k"
+VOLATILE_512 = "volatile-512"
+PROTECTED = "protected"
+# From the one that asks least of a file system to the one that asks most; each can behave as those before it.
+CACHES = (PROTECTED, VOLATILE_4K, VOLATILE_512)
+CACHE_WORDS: Mapping[str, str] = {
+    VOLATILE_4K: "volatile cache, 4 KiB sectors",
+    VOLATILE_512: "volatile cache, 512-byte sectors",
+    PROTECTED: "protected cache",
+}
+CACHE_OF_PROFILE: Mapping[Profile, str] = {
+    Profile.SUBSET_4K: VOLATILE_4K,
+    Profile.WHOLE: VOLATILE_4K,
+    Profile.LOST: VOLATILE_4K,
+    Profile.SUBSET_512: VOLATILE_512,
+    Profile.ORDERED: PROTECTED,
+}
+WHOLE_BLOCK_BYTES = 4096
+
+# Facts of a visit's device: its own sectors, and of a loop device those of the disk under its file, `unknown` where nothing
+# tells. What a loop device says of itself is the kernel's choice, and no property of any disk.
+PHYSICAL_BLOCK = "physical_block_size"
+BACKING_PHYSICAL_BLOCK = "backing_physical_block_size"
+KIND = "kind"
+BLOCK_DEVICE = "block device"
+UNKNOWN_SECTORS = "unknown"
+
+
+def sector_bytes_of(facts: Mapping[str, Scalar]) -> int | None:
+    """The physical sectors of the disk that a visit's device is or lies on; None where nothing tells."""
+    own = BACKING_PHYSICAL_BLOCK not in facts and facts.get(KIND) == BLOCK_DEVICE
+    found = facts.get(PHYSICAL_BLOCK if own else BACKING_PHYSICAL_BLOCK)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+
+
+def least_sector_bytes(every: Iterable[int | None]) -> int | None:
+    """Of several devices the smallest; None where there is none, or one is not known."""
+    found = tuple(every)
+    known = [each for each in found if each is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def volatile_cache_of(sector_bytes: int | None) -> str:
+    """The volatile cache with such sectors; where they are not known, the one of which least is promised."""
+    return VOLATILE_4K if sector_bytes is not None and sector_bytes >= WHOLE_BLOCK_BYTES else VOLATILE_512
+
+
+def sectors_told(sector_bytes: int | None) -> str:
+    """Which class fits the machine's device, and why."""
+    if sector_bytes is None:
+        return "which sectors the device has is not known: the class is the one for sectors of 512 bytes, which promises the least"
+    kind = "4 KiB" if sector_bytes >= WHOLE_BLOCK_BYTES else "512 bytes"
+    return (
+        f"the device has physical sectors of {sector_bytes} bytes: the class is the one for sectors of {kind}"
+    )
