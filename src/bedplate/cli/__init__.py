@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_REQUIREMENT_MISSING, BedplateError
 from bedplate.executor.display import silence_standard_output
+from bedplate.executor.terminal import guard_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    guard_streams()
     sys.exit(_run_command(sys.argv[1:]))
 
 

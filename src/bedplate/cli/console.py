@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from bedplate.executor.terminal_console import TerminalConsole
 
 
-class PipedConsole(Console):
+class PipedConsole(TerminalConsole):
     """A console whose reader may go away (`bedplate show | head`).
 
     Rich ends the program with status 1 then. Here the error goes up to `cli.main`, which takes a closed pipe

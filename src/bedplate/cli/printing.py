@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import sys
 import textwrap
 from typing import TYPE_CHECKING
+
+from bedplate.executor.terminal import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,14 +50,13 @@ def _columns() -> int | None:
 
 def print_json(document: object) -> None:
     """One JSON document on standard output."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    print(json_text(document))
 
 
 def print_tables(tables: Sequence[object]) -> None:
     """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
     from bedplate.cli.console import PipedConsole  # noqa: PLC0415
 
-    console = PipedConsole(highlight=False)
+    console = PipedConsole()
     for table in tables:
         console.print(table)

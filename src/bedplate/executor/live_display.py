@@ -14,16 +14,19 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from bedplate.executor.display import printable
+from bedplate.executor.terminal_console import TerminalConsole
 from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
+
+    from rich.console import Console
 
     from bedplate.model.levels import Scalar
 
@@ -68,7 +71,7 @@ class LiveDisplay:
 
     def __init__(self, *, clock: Callable[[], float], console: Console | None = None) -> None:
         self._clock = clock
-        self._console = console or Console(highlight=False)
+        self._console = console or TerminalConsole()
         self._lock = threading.Lock()
         self._started_s = clock()
         self._label = ""
