@@ -133,6 +133,7 @@ class _Measured(PhasedRun):
             steal_share=steal_share_of(record),
             others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
+            course_missing=inputs.course_missing,
             problems=inputs.problems,
             canary=canary,
             file_bytes=self._file_bytes,

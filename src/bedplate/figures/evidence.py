@@ -16,7 +16,7 @@ class Evidence:
     """Of one completed run of any workload; None is not known, which is not the same as all being well.
 
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
-    server's log could not be read. `course_problem` says why the samples end early. `problems` are inputs
+    server's log could not be read. `course_problem` says why the samples end early, `course_missing` that they are gone. `problems` are inputs
     that could not be read at all. `others_cpu_share` is the least that other programs used of all processors.
     """
 
@@ -29,6 +29,7 @@ class Evidence:
     course_problem: str | None
     problems: tuple[str, ...]
     others_cpu_share: float | None = None
+    course_missing: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,6 +113,7 @@ class _Measured(PhasedRun):
             steal_share=steal_share_of(record),
             others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
+            course_missing=inputs.course_missing,
             problems=inputs.problems,
             reads=() if job is None else tuple(self._moved(job.read, "read_sectors")),
             # What went around the cache is on the device, whatever the file system made of it.

@@ -35,7 +35,8 @@ Read = TypeVar("Read")
 class RunInputs:
     """Everything that figures are made from; None is not there or not readable, see `problems`.
 
-    What an engine without a server, or a tool, does not have is None without being a problem.
+    What an engine without a server, or a tool, does not have is None without being a problem. `course_missing`: the
+    file of the samples is not there, which every run begins with.
     """
 
     visit: VisitRecord
@@ -46,6 +47,7 @@ class RunInputs:
     summary: PgbenchSummary | None
     server_log: ServerLog | None
     problems: tuple[str, ...]
+    course_missing: bool = False
 
 
 def read_inputs(visit_directory: Path, run_directory: Path) -> RunInputs:
@@ -87,4 +89,5 @@ def read_inputs(visit_directory: Path, run_directory: Path) -> RunInputs:
         if has_server
         else None,
         problems=tuple(problems),
+        course_missing=not (run_directory / COURSE).exists(),
     )

@@ -10,6 +10,7 @@ from bedplate.figures.rule import Rule
 from bedplate.figures.validity import (
     CLOCK_STEPPED,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
     OTHERS_AT_WORK,
@@ -97,4 +98,5 @@ LMDB_RULES: tuple[Rule[LmdbEvidence], ...] = (
     OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
 )

@@ -185,6 +185,7 @@ class _Measured:
             rate_limited="rate_tps" in inputs.record.facts,
             idle_cpu_share=idle_cpu_share_of(inputs.record),
             two_speeds=None if log is None else two_speeds(tps_of_seconds(log, self.window)),
+            course_missing=inputs.course_missing,
             problems=inputs.problems,
         )
 

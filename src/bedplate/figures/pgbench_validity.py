@@ -11,6 +11,7 @@ from bedplate.figures.validity import (
     CHECKPOINTS_UNKNOWN,
     CLOCK_STEPPED,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
     OTHERS_AT_WORK,
@@ -278,6 +279,7 @@ PGBENCH_RULES: tuple[Rule[PgbenchEvidence], ...] = (
     ),
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     CHECKPOINTS_UNKNOWN,
     Rule(
         "no transaction log",

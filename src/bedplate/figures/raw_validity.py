@@ -8,6 +8,7 @@ from bedplate.figures.rule import Rule
 from bedplate.figures.validity import (
     CLOCK_STEPPED,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
     OTHERS_AT_WORK,
@@ -92,6 +93,7 @@ BONNIE_RULES: tuple[Rule[BonnieEvidence], ...] = (
     OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
 )
 
 FIO_RULES: tuple[Rule[FioEvidence], ...] = (
@@ -115,4 +117,5 @@ FIO_RULES: tuple[Rule[FioEvidence], ...] = (
     OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
 )

@@ -84,6 +84,7 @@ class _Measured(PhasedRun):
             steal_share=steal_share_of(record),
             others_cpu_share=others_cpu_share_of(record),
             course_problem=text(record, "course_problem"),
+            course_missing=inputs.course_missing,
             problems=inputs.problems,
             cold=record.spec.levels.text("pass") == COLD,
             made_cold=record.facts.get("made_cold") is True,

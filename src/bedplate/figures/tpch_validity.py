@@ -9,6 +9,7 @@ from bedplate.figures.validity import (
     CHECKPOINTS_UNKNOWN,
     CLOCK_STEPPED,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     INPUT_UNREADABLE,
     KERNEL_WARNING,
     OTHERS_AT_WORK,
@@ -71,5 +72,6 @@ TPCH_RULES: tuple[Rule[TpchEvidence], ...] = (
     OTHERS_AT_WORK,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
+    COURSE_MISSING,
     CHECKPOINTS_UNKNOWN,
 )

@@ -85,6 +85,15 @@ def _course_ends_early(evidence: Evidence) -> str | None:
     return evidence.course_problem
 
 
+def _course_missing(evidence: Evidence) -> str | None:
+    return (
+        "course.jsonl, which is begun before the run, is not there: steps of the clock, the load of the machine by the "
+        "second and all that is judged by them are not known"
+        if evidence.course_missing
+        else None
+    )
+
+
 def _checkpoints_unknown(evidence: Evidence) -> str | None:
     return (
         "the server's log could not be read: its checkpoints are not known"
@@ -136,6 +145,12 @@ COURSE_INCOMPLETE: Rule[Evidence] = Rule(
     "absent is not zero (DESIGN.md section 5)",
     _course_ends_early,
     Validity.UNKNOWN,
+)
+COURSE_MISSING: Rule[Evidence] = Rule(
+    "course missing",
+    "the samples of the run are not there",
+    "absent is not zero (DESIGN.md section 5)",
+    _course_missing,
 )
 CHECKPOINTS_UNKNOWN: Rule[Evidence] = Rule(
     "checkpoints unknown",

@@ -322,6 +322,15 @@ def test_a_damaged_input_leaves_the_run_unknown_and_the_rest_measured(tmp_path: 
     assert "shared_buffers_hit_ratio" in values_of(figures)
 
 
+def test_a_course_that_is_missing_makes_the_run_suspect(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    (run / "course.jsonl").unlink()
+    figures = make_figures(visit, run)
+    assert Validity.SUSPECT is figures.validity
+    assert "course.jsonl" in figures.validity_reasons[-1]
+    assert "tps" in values_of(figures)
+
+
 def test_without_a_server_log_checkpoints_are_unknown_and_not_zero(tmp_path: Path) -> None:
     visit, run = write_raw(tmp_path, Raw())
     (visit / "logs/server.log").unlink()

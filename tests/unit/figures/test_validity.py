@@ -46,6 +46,10 @@ SOUND = PgbenchEvidence(
 READ_ONLY = replace(SOUND, read_only=True, windows=())
 
 SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
+    "no course": (
+        replace(SOUND, course_missing=True),
+        "course.jsonl, which is begun before the run, is not there",
+    ),
     "no checkpoint at all": (replace(SOUND, windows=()), "(0 in part)"),
     "checkpoint from the warm-up": (replace(SOUND, windows=(Window("timed", -1.0, 200.0),)), "(1 in part)"),
     "checkpoint past the end": (replace(SOUND, windows=(Window("timed", 400.0, None),)), "(1 in part)"),
