@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.cli.fleet import known_nodes, look_at_nodes, require_same_nodes, run_on_fleet
-from bedplate.cli.ownership import first_made, give_to_caller
+from bedplate.cli.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.cli.planning import Begun, Prospect, cells_of, datasets_of, prospect, prospect_of, workloads_of
 from bedplate.cli.prepare import ensure_requirements
 from bedplate.errors import (
@@ -78,9 +78,13 @@ def run(
             stack.enter_context(_claim(found, study, leave, LineDisplay()))
             _live_apart(found, study, plan)
             # Once more, now that it can be known what each kernel takes.
-            nodes = look_at_nodes(found, study, leave) if found.choice.platform.has_nodes else None
+            nodes = None
+            if found.choice.platform.has_nodes:
+                make_for_caller(study)
+                nodes = look_at_nodes(found, study, leave)
             found = prospect(plan, executor=executor, tell_trials=tell_trials, nodes=nodes)
             _refuse_nothing_to_run(found)
+            make_for_caller(study)
             store = stack.enter_context(_begin(found, study))
         go_on = f"bedplate run {plan} --study {study}" + (f" --executor {executor}" if executor else "")
         return _measure(found, store, leave=leave, retry_failed=retry_failed, go_on=go_on)
@@ -106,7 +110,7 @@ def extend(
     _refuse_wrong_call(found, leave)
     _refuse_without_root(found)
     with ExitStack() as stack:
-        stack.callback(give_to_caller, study)
+        stack.callback(give_to_caller, first_made(study))
         store = stack.enter_context(StudyStore.open(study))
         # Once more, now that nobody else can change it.
         found, what = _extended(study, repetitions, plan, executor)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.cli.ownership import first_made, give_to_caller
+from bedplate.cli.ownership import first_made, give_to_caller, make_for_caller
 
 Chowned = list[tuple[str, int, int, bool]]
 
@@ -85,3 +85,46 @@ def test_the_first_that_is_made_is_the_topmost_that_is_missing(
     assert tmp_path / "a" / "b" == first_made(tmp_path / "a" / "b")
     monkeypatch.chdir(tmp_path)
     assert tmp_path / "x" == first_made(Path("x/y"))
+
+
+def test_directories_are_given_as_they_are_made(tmp_path: Path, chowned: Chowned) -> None:
+    make_for_caller(tmp_path / "new" / "deep" / "study")
+    assert ["new", "deep", "study"] == [name for name, *_ in chowned]
+    make_for_caller(tmp_path / "new" / "deep" / "study")
+    assert 3 == len(chowned)
+
+
+@pytest.fixture
+def owned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, chowned: Chowned) -> Path:
+    """A directory of the caller's; what is made below it seems to be root's, whoever runs this test."""
+    real = os.lstat
+
+    def lstat(path: Path) -> os.stat_result:
+        fields = list(real(path))
+        fields[4] = 1000 if Path(path) == tmp_path else 0
+        return os.stat_result(fields)
+
+    monkeypatch.setattr("bedplate.cli.ownership.os.lstat", lstat)
+    return tmp_path
+
+
+def test_what_a_killed_start_made_above_the_study_is_given_by_the_next(owned: Path) -> None:
+    study = owned / "new" / "deep" / "study"
+    study.mkdir(parents=True)
+    assert owned / "new" == first_made(study)
+
+
+def test_a_directory_with_anything_else_in_it_is_not_given(owned: Path) -> None:
+    study = owned / "new" / "deep" / "study"
+    study.mkdir(parents=True)
+    (owned / "new" / "other").mkdir()
+    assert study == first_made(study)
+
+
+def test_directories_outside_of_the_callers_are_not_given(
+    monkeypatch: pytest.MonkeyPatch, owned: Path
+) -> None:
+    study = owned / "new" / "study"
+    study.mkdir(parents=True)
+    monkeypatch.setenv("SUDO_UID", "1001")
+    assert study == first_made(study)
