@@ -225,12 +225,13 @@ def extend(
 
 @program.command()
 @_study_directory
+@click.option("--verify", is_flag=True, help="compare every file of every visit with its checksum")
 @_as_json
-def status(study: Path, *, as_json: bool) -> None:
+def status(study: Path, *, verify: bool, as_json: bool) -> int:
     """How far a study is, what failed and why, and how well it uses its time."""
     from bedplate.cli.status import status as tell  # noqa: PLC0415
 
-    tell(study, as_json=as_json)
+    return tell(study, verify=verify, as_json=as_json)
 
 
 program.add_command(cancel)

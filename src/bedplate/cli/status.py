@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.cli.fleet import nodes_of, print_nodes
 from bedplate.cli.printing import say
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.study.progress import Progress, read_progress
-from bedplate.units import format_duration
+from bedplate.study.verification import Verified, verify_study
+from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,24 +18,57 @@ if TYPE_CHECKING:
     from bedplate.executor.slurm.progress import NodeProgress
 
 
-def status(study: Path, *, as_json: bool) -> None:
-    """Print where the study stands; needs no root and may be asked while it runs."""
+def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
+    """Print where the study stands; needs no root and may be asked while it runs.
+
+    With `verify` every file is compared with its checksum first; the exit code is 1 where one is not what it was.
+    """
     found = read_progress(study)
     nodes = nodes_of(study)
+    verified = verify_study(study) if verify else None
     if as_json:
         from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.model.codec import to_json  # noqa: PLC0415
 
-        print_json({**to_json(found), "nodes": to_json(nodes)})
-        return
-    _print(study, found, nodes)
+        print_json(
+            {
+                **to_json(found),
+                "nodes": to_json(nodes),
+                **({} if verified is None else {"verified": to_json(verified)}),
+            }
+        )
+    else:
+        _print(study, found, nodes)
+        if verified is not None:
+            _print_verified(verified)
+    return EXIT_SOME_RUNS_FAILED if verified is not None and verified.problems else EXIT_DONE
+
+
+def _print_verified(verified: Verified) -> None:
+    say(
+        f"  verified     {verified.files} files of {verified.sealed} visits, {format_size(verified.size_bytes)}: "
+        + (
+            f"{len(verified.problems)} are not what they were"
+            if verified.problems
+            else "all are what they were"
+        )
+    )
+    if verified.unsealed:
+        say(
+            f"  no checksums {verified.unsealed} visits, made by an earlier version: whether their files are what they "
+            "were is not known"
+        )
+    for problem in verified.problems:
+        say(f"                 {problem}")
 
 
 def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
     say(f"{found.title}  ({study})")
+    damaged = f"{found.damaged} damaged, " if found.damaged else ""
     state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
     say(
-        f"  visits       {found.completed} completed, {found.failed} failed, {found.left} left of {found.visits}; {state}"
+        f"  visits       {found.completed} completed, {found.failed} failed, {damaged}{found.left} left of "
+        f"{found.visits}; {state}"
     )
     if found.unfinished:
         say(f"  under way    {found.unfinished}")
@@ -57,5 +92,15 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
         for reason in failure.reasons:
             say(f"                 {reason}")
         say(f"                 logs: {failure.logs}")
+    for aside in found.set_aside:
+        say(f"  not used     {aside.directory}:")
+        for reason in aside.reasons:
+            say(f"                 {reason}")
+    if found.damaged:
+        say(
+            f"                 `bedplate run PLAN --study {study} --retry-failed` does damaged visits again"
+        )
+    for remark in found.remarks:
+        say(f"  changed      {remark}; no figure is made from it")
     for entry in found.history:
         say(f"  {entry.when}  {entry.what}")

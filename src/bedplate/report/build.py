@@ -81,7 +81,8 @@ def build_report(
     )
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.part")
-    temporary.write_text(text, encoding="utf-8")
+    # A directory may have a name that is no text.
+    temporary.write_text(text, encoding="utf-8", errors="replace")
     temporary.replace(output)
 
 

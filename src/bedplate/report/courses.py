@@ -214,6 +214,8 @@ def _deflated(value: Any) -> bytes:
 
 def _read(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path)
+        # By a file: polars knows no path that is no UTF-8.
+        with path.open("rb") as file:
+            return pl.read_parquet(file)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise StudyError(f"{path} cannot be read: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Figure
     from bedplate.report.overview import Measurement, Overview
 
+# With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
 FORMATS = ("csv", "parquet", "json")
 SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
@@ -205,7 +209,9 @@ def courses_table(found: Overview) -> pl.DataFrame:
         if path is None or not path.is_file():
             continue
         try:
-            course = pl.read_parquet(path)
+            # By a file: polars knows no path that is no UTF-8.
+            with path.open("rb") as file:
+                course = pl.read_parquet(file)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StudyError(f"{path} cannot be read: {error}") from error
         key = [pl.lit(value, dtype=schema[name]).alias(name) for name, value in _key(found, m).items()]
@@ -376,13 +382,22 @@ def _write_file(found: Overview, output: Path, kind: str) -> None:
 def _write(frame: pl.DataFrame, path: Path, kind: str) -> Path:
     temporary = path.with_name(f".{path.name}.part")
     if kind == "csv":
-        frame.write_csv(temporary)
+        _without_formulas(frame).write_csv(temporary)
     elif kind == "parquet":
         frame.write_parquet(temporary)
     else:
         frame.write_json(temporary)
     temporary.replace(path)
     return path
+
+
+def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts that a spreadsheet would take for a formula, behind an apostrophe; numbers are numbers."""
+    texts = pl.col(pl.String)
+    is_formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    shown = frame.with_columns(pl.when(is_formula).then(pl.lit("'") + texts).otherwise(texts).name.keep())
+    # The columns of a course are named by its file.
+    return shown.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +10,7 @@ from tests.synthetic_lmdb import synthetic_lmdb_study
 from tests.synthetic_study import HOSTILE, Recipe, write_study
 
 from bedplate.errors import PlanError
-from bedplate.report.export import FIGURE_COLUMNS, RUN_COLUMNS, export
+from bedplate.report.export import FIGURE_COLUMNS, RUN_COLUMNS, _without_formulas, export
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +106,24 @@ def test_the_class_beside_a_figure_of_lmdb_is_that_of_its_test(tmp_path: Path) -
     assert {("unsafe", "bounded loss")} == set(
         runs.select("durability_volatile", "durability_protected").rows()
     )
+
+
+def test_no_text_of_a_csv_is_a_formula_and_numbers_are_numbers(tmp_path: Path) -> None:
+    title = '=HYPERLINK("http://localhost/","x")'
+    study = write_study(tmp_path / "study", replace(RECIPE, hostile=False, title=title))
+    course = next((study / "visits").glob("*/*/*/runs/*/course.parquet"))
+    pl.read_parquet(course).with_columns(pl.lit("\t=1").alias("@sum(1)")).write_parquet(course)
+    export(study, tmp_path / "out")
+    for path in (tmp_path / "out").glob("*.csv"):
+        found = pl.read_csv(path, infer_schema_length=None)
+        texts = [
+            *found.columns,
+            *(cell for column in found.select(pl.col(pl.String)) for cell in column if cell),
+        ]
+        assert [] == [text for text in texts if text.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert {f"'{title}"} == set(found["study"])
+    figures = pl.read_csv(tmp_path / "out" / "figures.csv", infer_schema_length=None)
+    assert figures["value"].dtype == pl.Float64
+    below_zero = pl.DataFrame({"value": [-1.5], "text": ["-1.5"]})
+    assert "value,text\n-1.5,-1.5\n" == _without_formulas(below_zero).write_csv()
+    assert title in set(pl.read_parquet(tmp_path / "out" / "runs.parquet")["study"])
