@@ -97,9 +97,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
         for reason in aside.reasons:
             say(f"                 {reason}")
     if found.damaged:
-        say(
-            f"                 `bedplate run PLAN --study {study} --retry-failed` does damaged visits again"
-        )
+        say(f"                 `bedplate run PLAN --study {study} --retry-failed` does damaged visits again")
     for remark in found.remarks:
         say(f"  changed      {remark}; no figure is made from it")
     for entry in found.history:
