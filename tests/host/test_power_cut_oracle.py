@@ -154,7 +154,7 @@ def build_of_pages() -> BuildOf:
 
 def filler_of(account: int, balance: int) -> bytes:
     """As `postgresql.filler` says it to the server."""
-    return (f"1{account:05}{balance:06}" * 15).encode()
+    return (f"1{account:05}{balance:06}" * 30).encode()
 
 
 def scribble(path: Path, offset: int, data: bytes) -> None:
@@ -371,7 +371,7 @@ def test_an_older_visibility_map_is_silent_corruption(database: Database, whole:
     assert older != (target / path).read_bytes()
     (target / path).write_bytes(older)
     problem = answer_of_silence(database.examine(target, {**PROMISED, 0: 80}))
-    assert "account has 20000 rows by its pages and 20020 by account_pkey" in problem
+    assert "account has 10000 rows by its pages and 10020 by account_pkey" in problem
 
 
 def notes(first: int, last: int, account: str) -> str:
@@ -387,12 +387,12 @@ def notes(first: int, last: int, account: str) -> str:
 @pytest.mark.parametrize("whole", ["whole", "unchecked"])
 def test_an_older_root_of_an_index_is_silent_corruption(database: Database, whole: str) -> None:
     path = database.path_of("note_account", whole)
-    target = database.after(notes(61, 2000, "1000 + 9 * g"), whole=whole)
+    target = database.after(notes(61, 2000, "1000 + 4 * g"), whole=whole)
     before = (target / path).read_bytes()
     # The meta page: a header of 24 bytes, magic, version, the root's number, its level.
     root, level = (int.from_bytes(before[at : at + 4], "little") for at in (32, 36))
     assert level == 1
-    database.work_on(target, notes(2001, 4000, "1000 + 9 * (g - 1940) + 4"))
+    database.work_on(target, notes(2001, 4000, "1000 + 4 * (g - 1940) + 2"))
     after = (target / path).read_bytes()
     assert root == int.from_bytes(after[32:36], "little")
     older = before[root * PAGE :][:PAGE]

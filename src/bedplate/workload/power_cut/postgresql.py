@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, ClusterLevels
 
 # Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
-# many: what a torn page tears is a row then, and the oracle has half as many to ask for.
-ACCOUNTS = 20_000
+# many: what a torn page tears is a row then, and the oracle has a quarter as many to ask for.
+ACCOUNTS = 10_000
 
 # What the clients leave for the oracle. A recording names its kind, so that an old one is asked for what it has:
 # 1, each account has the same filler; 2, the filler follows from the account's number and balance.
@@ -101,7 +101,7 @@ def filler(account: str, balance: str, kind: int = ORACLE) -> str:
     """
     if kind == CONSTANT_FILLER:
         return "repeat('x', 84)"
-    return f"repeat((100000000000 + 1000000 * ({account})::bigint + {balance})::text, 15)"
+    return f"repeat((100000000000 + 1000000 * ({account})::bigint + {balance})::text, 30)"
 
 
 def bound_ms(settings: Mapping[str, str]) -> float | None:
