@@ -212,8 +212,8 @@ def test_cells_that_are_not_comparable_have_no_effects(tmp_path: Path) -> None:
 
 
 def test_what_has_no_logarithm_is_refused(study: Path) -> None:
-    with pytest.raises(PlanError, match="tps_cv is a share"):
-        study_effects(overview(study), metrics=("tps_cv",))
+    with pytest.raises(PlanError, match="fast_transaction_share is a proportion"):
+        study_effects(overview(study), metrics=("fast_transaction_share",))
     with pytest.raises(PlanError, match="there are read-write"):
         study_effects(overview(study), workload="tpch")
 
