@@ -132,7 +132,7 @@ def test_another_cache_is_asked_for_by_its_name(found: dict[str, Overview]) -> N
     )
 
 
-@pytest.mark.parametrize("width", [66, 80, 120])
+@pytest.mark.parametrize("width", [72, 80, 120])
 def test_the_terminal_has_a_line_for_each_kind_of_device_and_sought_cuts_apart(
     studies: dict[str, Path], width: int
 ) -> None:
