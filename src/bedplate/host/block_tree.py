@@ -193,7 +193,7 @@ class BlockTree:
             number = path.stat().st_dev
         except OSError:
             return None
-        named = self._name_of(f"{os.major(number)}:{os.minor(number)}")
+        named = self.name_of(f"{os.major(number)}:{os.minor(number)}")
         if named is not None:
             return named
         # Btrfs gives its files numbers of its own making; where it is mounted, a device is named.
