@@ -65,7 +65,7 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     sizes = ", ".join(format_size(size) for size in sorted(windows))
     sectors = sectors_told(device_sectors(found))
     words = Text(
-        f"{_WORDS}{_SOUGHT_WORDS if _has_sought(runs) else ''} At risk are the last {sizes} of writes. Of this machine: {sectors}.",
+        f"{_WORDS}{_SOUGHT_WORDS if _has_sought(runs) else ''} At risk are the last {sizes} of writes{_disks(runs)}. Of this machine: {sectors}.",
         style="dim",
     )
     return Group(Text("Power cuts", style="bold"), table, words, *notes.lines())
@@ -74,6 +74,11 @@ def power_cut_table(found: Overview) -> RenderableType | None:
 def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
     """The recordings of a cell as JSON: verdict, tallies with their bounds, what was lost, recovery."""
     return [_document(run) for run in cell.cuts]
+
+
+def _disks(runs: Sequence[tuple[CellFacts, CutRun]]) -> str:
+    sizes = sorted({run.verdict.image_bytes for _, run in runs if run.verdict.image_bytes is not None})
+    return f", recorded on disks of {', '.join(map(format_size, sizes))}" if sizes else ""
 
 
 @dataclass(frozen=True)

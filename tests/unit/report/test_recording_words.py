@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+from bedplate.report.power_cut_tables import _disks
 from bedplate.report.recording_words import recording_words
 
 
@@ -26,3 +27,9 @@ def test_a_small_disk_of_btrfs_is_named_with_what_it_does() -> None:
 def test_syncs_of_other_programs_are_counted_aloud() -> None:
     assert "another program called sync(2) once meanwhile" in said(foreign_syncs=1)[0]
     assert "another program called sync(2) 6 times meanwhile" in said(foreign_syncs=6)[0]
+
+
+def test_the_table_names_the_sizes_of_the_recorded_disks() -> None:
+    runs = [SimpleNamespace(verdict=SimpleNamespace(image_bytes=size)) for size in (2**32, 2**29, 2**32)]
+    assert _disks(cast("Any", [(None, run) for run in runs])) == ", recorded on disks of 512 MiB, 4 GiB"
+    assert _disks([]) == ""
