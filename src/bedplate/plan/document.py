@@ -53,7 +53,7 @@ from bedplate.plan.fields import (
     WalBlock,
 )
 from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES
-from bedplate.plan.settings import PAGE_COSTS
+from bedplate.plan.settings import PAGE_COSTS, refused_settings
 from bedplate.plan.slurm_table import SlurmTable
 from bedplate.plan.table import Table, at_least_one
 from bedplate.plan.words import joined, refused_mkfs_options, shown
@@ -189,12 +189,15 @@ class PostgresqlTable(Table):
     )
 
     @model_validator(mode="after")
-    def _scales_numbers(self) -> PostgresqlTable:
+    def _fits_together(self) -> PostgresqlTable:
         reasons = [
-            f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
-            for name in PAGE_COSTS
-            for level in self.settings.get(name, ())
-            if True in self.scaled_page_costs and not _is_positive(level)
+            *refused_settings(self.settings),
+            *(
+                f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
+                for name in PAGE_COSTS
+                for level in self.settings.get(name, ())
+                if True in self.scaled_page_costs and not _is_positive(level)
+            ),
         ]
         if reasons:
             raise ValueError(joined(reasons))

@@ -3,76 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from bedplate.model.cell import ClusterLevels
+from bedplate.model.server_settings import CONTROLLED, INCLUDES, configuration_lines, refused_library
+from bedplate.plan.words import joined
 from bedplate.units import parse_duration_s
 
 # PostgreSQL folds names to lower case; an extension's have one dot. 63 is NAMEDATALEN - 1.
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_$]{0,62})?")
-_CONFIGURATION_LINE = re.compile(r"\s*([A-Za-z_][\w.$]*)\s*(?:=\s*|\s+)(?:'((?:[^'\\]|''|\\.)*)'|([^\s#]+))")
-
-_NETWORK = "the server listens on a private Unix socket only"
-_PLACES = "bedplate decides where the cluster and its files are"
-_LOG = "checkpoints are read from the server's log, which bedplate directs"
-_BUILT = "it is compiled in or fixed by initdb"
-_COMMAND = "it would start a program of its own"
-
-CONTROLLED: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "listen_addresses",
-            "port",
-            "unix_socket_directories",
-            "unix_socket_group",
-            "unix_socket_permissions",
-            "bonjour",
-            "bonjour_name",
-            "ssl",
-        ),
-        _NETWORK,
-    ),
-    **dict.fromkeys(
-        ("data_directory", "config_file", "hba_file", "ident_file", "external_pid_file"),
-        _PLACES,
-    ),
-    **dict.fromkeys(
-        (
-            "logging_collector",
-            "log_destination",
-            "log_directory",
-            "log_filename",
-            "log_line_prefix",
-            "log_checkpoints",
-            "log_timezone",
-            "log_min_messages",
-            "lc_messages",
-            "syslog_facility",
-            "syslog_ident",
-        ),
-        _LOG,
-    ),
-    "block_size": f"{_BUILT}; write block_size in [postgresql]",
-    "wal_block_size": f"{_BUILT}; write wal_block_size in [postgresql]",
-    "data_checksums": f"{_BUILT}; write data_checksums in [postgresql]",
-    **dict.fromkeys(("segment_size", "wal_segment_size", "server_version", "server_version_num"), _BUILT),
-    **dict.fromkeys(
-        (
-            "archive_command",
-            "archive_library",
-            "archive_cleanup_command",
-            "recovery_end_command",
-            "restore_command",
-            "ssl_passphrase_command",
-        ),
-        _COMMAND,
-    ),
-    **dict.fromkeys(
-        ("include", "include_dir", "include_if_exists"), "includes are not followed; write it into one file"
-    ),
-}
-_INCLUDES = ("include", "include_dir", "include_if_exists")
-
 # What `scaled_page_costs` makes follow the block size.
 PAGE_COSTS = ("seq_page_cost", "random_page_cost")
 
@@ -105,13 +44,23 @@ def setting_value(value: object) -> str:
     raise ValueError("allowed are true, false, a number, or a text of at most 1000 printable characters")
 
 
+def refused_settings(settings: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Why some settings may not have the values that a plan gives them."""
+    found = [refused_library(name, value) for name, values in settings.items() for value in values]
+    return tuple(dict.fromkeys(reason for reason in found if reason))
+
+
 def configuration_text(text: str) -> str:
     """An own postgresql.conf, checked for what cannot be followed; ValueError names the lines."""
     if "\0" in text:
         raise ValueError("it has a NUL character")
-    found = [name for name, _ in _configuration(text) if name in _INCLUDES]
+    lines = list(configuration_lines(text))
+    found = [name for _, name, _ in lines if name in INCLUDES]
     if found:
         raise ValueError(f"it has {', '.join(sorted(set(found)))}: includes are not followed, write one file")
+    refused = [reason for _, name, value in lines if (reason := refused_library(name, value))]
+    if refused:
+        raise ValueError(joined(dict.fromkeys(refused)))
     return text
 
 
@@ -158,7 +107,5 @@ def checkpoint_completion_target(cluster: ClusterLevels) -> float:
 
 
 def _configuration(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        if found := _CONFIGURATION_LINE.match(line):
-            value = found[2].replace("''", "'") if found[2] is not None else found[3]
-            yield found[1].lower(), value
+    for _, name, value in configuration_lines(text):
+        yield name, value

@@ -61,7 +61,7 @@ class Pgbench:
                     "--quiet",
                     f"--scale={scale}",
                     *_fillfactor(dataset),
-                    *connection.options(),
+                    *connection.client_options(),
                 ],
                 account=rig.account,
                 timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
@@ -315,7 +315,7 @@ def pgbench_options(
         *(() if protocol is None else (f"--protocol={protocol}",)),
         *(() if rate_tps is None else (f"--rate={rate_tps:g}",)),
         *_script_options(spec, rig),
-        *connection.options(),
+        *connection.client_options(),
     ]
 
 

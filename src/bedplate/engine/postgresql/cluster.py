@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bedplate.model.cell import BuildLevels, ClusterLevels
 
 DATABASE = "bedplate"
+# The role of the workload's client. pg_checkpoint came with PostgreSQL 15.
+CLIENT = "bedplate_client"
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
@@ -41,7 +43,11 @@ class ServerFailed(BedplateError):
 
 @dataclass(frozen=True)
 class Connection:
-    """How a client reaches the server: `options()` fit psql and pgbench alike."""
+    """How a client reaches the server: `options()` fit psql and pgbench alike.
+
+    What a plan's author wrote (an own script) runs by `client_options()`, as a role that owns the
+    database and is no superuser: it starts no program, reads no file and changes no server.
+    """
 
     build: EngineBuild
     socket_directory: Path
@@ -53,8 +59,15 @@ class Connection:
         return Path(self.build.prefix) / "bin" / name
 
     def options(self) -> tuple[str, ...]:
-        """Connection options; the database's name stands last."""
-        return ("-h", str(self.socket_directory), "-p", "5432", "-U", self.account.name, self.database)
+        """Connection options of bedplate's own sessions; the database's name stands last."""
+        return self._options(self.account.name)
+
+    def client_options(self) -> tuple[str, ...]:
+        """Those of the workload's client, with no more rights than it needs."""
+        return self._options(CLIENT)
+
+    def _options(self, role: str) -> tuple[str, ...]:
+        return ("-h", str(self.socket_directory), "-p", "5432", "-U", role, self.database)
 
 
 class Holdings(Protocol):
@@ -215,9 +228,10 @@ class Cluster:
         return " | ".join(said[-lines:]) or "(its log is empty)"
 
     def create_database(self) -> None:
-        """An empty database for the workload."""
+        """An empty database for the workload, and the role that owns it."""
         with Session(Connection(self.build, self.connection.socket_directory, self.account, "postgres")) as s:
-            s.execute(f"CREATE DATABASE {DATABASE}")
+            s.execute(f"CREATE ROLE {CLIENT} LOGIN IN ROLE pg_monitor, pg_checkpoint")
+            s.execute(f"CREATE DATABASE {DATABASE} OWNER {CLIENT}")
 
     def session(self) -> Session:
         """A new session; the caller closes it."""

@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from bedplate.model.server_settings import CONTROLLED, without_controlled
 from bedplate.model.visit import Comparison
 from bedplate.units import parse_duration_s, parse_size
 
@@ -41,8 +42,27 @@ BLOCK_SETTINGS = (*_COUNTED_IN_BLOCKS, *_COUNTED_IN_WAL_BLOCKS)
 
 
 def own_settings(socket_directory: str) -> dict[str, str]:
-    """Settings that bedplate must control: no network, and a log that figures are made from."""
+    """Settings that bedplate must control: no network, no program, and a log that figures are made from.
+
+    Every one of CONTROLLED that has a value of its own; of the places of files the server's defaults hold, which
+    move with the data directory, and what is compiled in cannot be set.
+    """
     return {
+        "unix_socket_group": "",
+        "bonjour": "off",
+        "bonjour_name": "",
+        "ssl": "off",
+        "log_directory": "log",
+        "log_filename": "postgresql.log",
+        "log_min_messages": "warning",
+        "syslog_facility": "local0",
+        "syslog_ident": "postgres",
+        "archive_command": "",
+        "archive_library": "",
+        "archive_cleanup_command": "",
+        "recovery_end_command": "",
+        "restore_command": "",
+        "ssl_passphrase_command": "",
         "listen_addresses": "",
         "unix_socket_directories": socket_directory,
         "unix_socket_permissions": "0700",
@@ -92,7 +112,7 @@ def configuration_text(levels: ClusterLevels, build: BuildLevels, socket_directo
         lines += ["# scaled_block_settings"]
         lines += _assignments(scaled_block_settings(levels, build))
     if levels.configuration is not None:
-        lines += [_OWN_BEGINS, levels.configuration.rstrip("\n"), _OWN_ENDS]
+        lines += [_OWN_BEGINS, without_controlled(levels.configuration.rstrip("\n")), _OWN_ENDS]
     lines += ["# the plan's settings", *_assignments({name: str(v) for name, v in levels.settings.items()})]
     if levels.scaled_page_costs:
         # Last but one, as what the plan asks for is what is scaled.
@@ -116,7 +136,7 @@ def settings_of_own_file(text: str, rows: Sequence[Sequence[str | None]]) -> dic
         for name, setting, line in rows
         if name is not None and setting is not None and first < int(line or 0) < last
     }
-    return {name: setting for name, setting in found.items() if name not in own_settings("")}
+    return {name: setting for name, setting in found.items() if name not in CONTROLLED}
 
 
 def compare_settings(
