@@ -41,7 +41,7 @@ def test_no_text_of_a_plan_starts_a_program(bench: Any, make_run: Callable[..., 
     wrong = " ".join(record.reasons)
     assert "allowed" not in wrong, record.reasons
     assert Outcome.FAILED is record.outcome or wrong == ""
-    asked = {item.name: item for item in record.effective}
+    asked = {item.name: item for item in record.comparisons}
     assert "5MB" == asked["setting work_mem"].effective
     assert "setting archive_command" not in asked
     assert [] == bench.left_behind()
