@@ -66,8 +66,9 @@ def commit_facts(
     unlogged_before: Mapping[str, int],
 ) -> Mapping[str, Scalar]:
     """Asked of a new session, which gets what roles and databases are set to by now."""
-    with rig.cluster.session() as session:
+    with rig.cluster.client_session() as session:
         rows = session.rows(f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({_NAMED})")  # noqa: S608
+    with rig.cluster.session() as session:
         facts: dict[str, Scalar] = {f"session_{name}": str(value) for name, value in rows}
         _wait_for_the_last(session)
         roles = [str(row[0]) for row in session.rows(_ROLES)]

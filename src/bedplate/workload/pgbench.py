@@ -52,7 +52,7 @@ class Pgbench:
     def load(self, dataset: Dataset, rig: Rig) -> None:
         """Create and fill pgbench's tables, then force everything to the device."""
         scale = dataset.levels.integer("scale") or 1
-        connection = rig.cluster.connection
+        connection = rig.cluster.connection.of_client
         try:
             rig.commands.run(
                 [
@@ -61,7 +61,7 @@ class Pgbench:
                     "--quiet",
                     f"--scale={scale}",
                     *_fillfactor(dataset),
-                    *connection.client_options(),
+                    *connection.options(),
                 ],
                 account=rig.account,
                 timeout_s=600 + _LOAD_LIMIT_S_PER_SCALE * scale,
@@ -302,7 +302,7 @@ def pgbench_options(
 ) -> list[str]:
     """The argument list of a run; without `log_prefix` nothing is logged (the bare benchmark)."""
     settings = _Settings.of(spec)
-    connection = rig.cluster.connection
+    connection = rig.cluster.connection.of_client
     protocol = spec.levels.text("protocol")
     return [
         str(connection.program("pgbench")),
@@ -315,7 +315,7 @@ def pgbench_options(
         *(() if protocol is None else (f"--protocol={protocol}",)),
         *(() if rate_tps is None else (f"--rate={rate_tps:g}",)),
         *_script_options(spec, rig),
-        *connection.client_options(),
+        *connection.options(),
     ]
 
 

@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -45,7 +45,7 @@ class ServerFailed(BedplateError):
 class Connection:
     """How a client reaches the server: `options()` fit psql and pgbench alike.
 
-    What a plan's author wrote (an own script) runs by `client_options()`, as a role that owns the
+    What a plan's author wrote (an own script) runs by `of_client`, as a role that owns the
     database and is no superuser: it starts no program, reads no file and changes no server.
     """
 
@@ -53,21 +53,21 @@ class Connection:
     socket_directory: Path
     account: Account
     database: str = DATABASE
+    role: str | None = None
 
     def program(self, name: str) -> Path:
         """A program of the same build as the server."""
         return Path(self.build.prefix) / "bin" / name
 
     def options(self) -> tuple[str, ...]:
-        """Connection options of bedplate's own sessions; the database's name stands last."""
-        return self._options(self.account.name)
-
-    def client_options(self) -> tuple[str, ...]:
-        """Those of the workload's client, with no more rights than it needs."""
-        return self._options(CLIENT)
-
-    def _options(self, role: str) -> tuple[str, ...]:
+        """Connection options; the database's name stands last."""
+        role = self.role or self.account.name
         return ("-h", str(self.socket_directory), "-p", "5432", "-U", role, self.database)
+
+    @property
+    def of_client(self) -> Connection:
+        """The same as the workload's client has it, with no more rights than it needs."""
+        return replace(self, role=CLIENT)
 
 
 class Holdings(Protocol):
@@ -236,6 +236,10 @@ class Cluster:
     def session(self) -> Session:
         """A new session; the caller closes it."""
         return Session(self.connection)
+
+    def client_session(self) -> Session:
+        """A new session with the rights, and the settings, of the workload's client."""
+        return Session(self.connection.of_client)
 
     def _settle(self, *, was_killed: bool = False) -> None:
         """The server is gone, and with it, where it ended by itself, its shared memory."""
