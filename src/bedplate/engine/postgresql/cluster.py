@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 DATABASE = "bedplate"
 # The role of the workload's client. pg_checkpoint came with PostgreSQL 15.
 CLIENT = "bedplate_client"
+# What a script may want to compare, and only a superuser could set: nothing that starts or reads anything.
+_CLIENT_SETS = (
+    "commit_delay",
+    "deadlock_timeout",
+    "track_io_timing",
+    "wal_compression",
+    "wal_init_zero",
+    "wal_recycle",
+)
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
@@ -231,6 +240,7 @@ class Cluster:
         """An empty database for the workload, and the role that owns it."""
         with Session(Connection(self.build, self.connection.socket_directory, self.account, "postgres")) as s:
             s.execute(f"CREATE ROLE {CLIENT} LOGIN IN ROLE pg_monitor, pg_checkpoint")
+            s.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
             s.execute(f"CREATE DATABASE {DATABASE} OWNER {CLIENT}")
 
     def session(self) -> Session:
