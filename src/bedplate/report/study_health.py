@@ -149,7 +149,7 @@ def _series(run: Run, metric: str, visited: Sequence[Visited], *, canary: bool, 
         name=name,
         is_canary=canary,
         drift=drift(visited),
-        outliers=tuple(one for one in outliers(visited) if one.group not in {each.group for each in dipped}),
+        outliers=outliers(visited),
         level=level,
         dips=dipped,
     )

@@ -134,7 +134,7 @@ def test_runs_that_lost_half_of_their_speed_are_told_in_the_terminal_and_on_the_
     study = known_study(tmp_path / "study", dipping, replace(RECIPE, repetitions=3))
     text = " ".join(study_health(overview(study)).sentences())
     assert re.search(
-        r"Dips in tps of read-write: xfs · fs 4 kB · db 8 kB in 1 of 3 runs \(0\.(4|5)\d times the speed",
+        r"Dips in tps of read-write: xfs · fs 4 KiB · db 8 KiB in 1 of 3 runs \(0\.(4|5)\d times the speed",
         text,
     )
     assert "intervals that say 95 % hold the truth less often" in text
