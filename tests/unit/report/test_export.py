@@ -94,7 +94,7 @@ def test_the_class_beside_a_figure_of_lmdb_is_that_of_its_test(tmp_path: Path) -
     export(study, tmp_path / "tables", ["parquet"])
     # One file of figures says it once, and of the figure.
     flat = pl.read_parquet(tmp_path / "figures.parquet")
-    assert 2 == sum(name.startswith("durability") for name in flat.columns)
+    assert 3 == sum(name.startswith("durability") for name in flat.columns)
     for table in (flat, pl.read_parquet(tmp_path / "tables" / "figures.parquet")):
         speeds = table.filter(pl.col("metric") == "lmdb_operations_per_s")
         names = ("item", "durability_volatile", "durability_protected")
