@@ -160,7 +160,7 @@ def test_effects_are_told_and_refused(study: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
     assert "share of the" in done.stdout
     assert json.loads(call("effects", study, "--json").stdout)["effects"]
-    assert 2 == call("effects", study, "--metric", "client_cpu_share").returncode
+    assert 2 == call("effects", study, "--metric", "fast_transaction_share").returncode
 
 
 def test_git_bisect_finds_the_commit_that_made_it_slow(study: Path, tmp_path: Path) -> None:

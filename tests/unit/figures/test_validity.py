@@ -10,6 +10,7 @@ from bedplate.figures.evidence import PgbenchEvidence
 from bedplate.figures.pgbench_validity import PGBENCH_RULES
 from bedplate.figures.rule import judge
 from bedplate.figures.server_log import Complaint
+from bedplate.figures.steadiness import TwoSpeeds
 from bedplate.model.figure import Window
 from bedplate.model.visit import Validity
 
@@ -67,6 +68,22 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         "used 83% of its 4 threads",
     ),
     "still climbing": (replace(SOUND, tps_trend=0.11), "climbed by 11% over the window"),
+    "two speeds": (
+        replace(READ_ONLY, two_speeds=TwoSpeeds(70_000.0, 110_000.0, 12), device_reads_per_s=0.0),
+        "tps was 70000 until 12 s and 110000 from then on",
+    ),
+    "processors idle": (
+        replace(
+            READ_ONLY,
+            idle_cpu_share=0.31,
+            clients=4,
+            client_threads=2,
+            cpu_count=2,
+            client_cpu_s=10.0,
+            device_reads_per_s=0.0,
+        ),
+        "31% of the processors' time was idle",
+    ),
     "fits": (replace(SOUND, database_bytes=2 * 2**30), "4 times the memory"),
     "kernel": (replace(SOUND, kernel_messages=("a", "b", "c", "d")), "4 warnings during the visit: a; b; c"),
     "crash": (replace(SOUND, complaints=(Complaint(1.0, "PANIC", "no space"),)), "first PANIC: no space"),
@@ -100,6 +117,25 @@ FINE: dict[str, PgbenchEvidence] = {
     "climb with steady reads": replace(SOUND, tps_trend=0.5, reads_per_transaction_trend=-0.1),
     "limits are not over the limit": replace(
         SOUND, client_cpu_s=960.0, steal_share=0.05, others_cpu_share=0.10, tps_trend=0.10
+    ),
+    "two speeds of a run that writes are its checkpoints'": replace(
+        SOUND, two_speeds=TwoSpeeds(7e4, 11e4, 12), device_reads_per_s=0.0
+    ),
+    "two speeds of a run that reads from the device": replace(
+        READ_ONLY,
+        two_speeds=TwoSpeeds(7e4, 11e4, 12),
+        device_reads_per_s=500.0,
+        reads_per_transaction_trend=0.0,
+    ),
+    "processors idle under a rate limit": replace(
+        READ_ONLY,
+        idle_cpu_share=0.31,
+        clients=4,
+        client_threads=2,
+        cpu_count=2,
+        client_cpu_s=10.0,
+        rate_limited=True,
+        device_reads_per_s=0.0,
     ),
     "others are not known": replace(SOUND, others_cpu_share=None),
     "the cache may hold it where the plan says so": replace(SOUND, asked_times_memory=0.5, database_bytes=1),

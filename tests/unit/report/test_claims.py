@@ -423,7 +423,10 @@ def test_the_shipped_claims_are_all_those_of_the_original_studies() -> None:
         (file_of('kind = "alike"\nfactor = "x"\neach = "pair"'), ['each = "pair" is not for alike']),
         (file_of('kind = "value"\nat_least = 1', head='run = "x"\nmetric = "tpss"\n'), ["did you mean tps?"]),
         (
-            file_of('kind = "value"\nat_least = 1\nper = "tps"', head='run = "x"\nmetric = "tps_cv"\n'),
+            file_of(
+                'kind = "value"\nat_least = 1\nper = "tps"',
+                head='run = "x"\nmetric = "fast_transaction_share"\n',
+            ),
             ["per divides positive figures only"],
         ),
         (
