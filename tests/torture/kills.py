@@ -126,7 +126,7 @@ def _hit(kind: str, start: subprocess.Popen[str], lab: Lab, drawn: random.Random
 
 def _chosen(kind: str, below: list[Seen]) -> list[Seen]:
     if kind == "visit":
-        return [seen for seen in below if "run-visit" in seen.words]
+        return [seen for seen in below if "bedplate.visit.command" in seen.words]
     servers = {seen.pid for seen in below if "/bin/postgres " in f"{seen.words} "}
     if kind == "server":
         return [seen for seen in below if seen.pid in servers]

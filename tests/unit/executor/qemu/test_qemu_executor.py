@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused, RequirementMissing
+from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused, MachineUnfit, RequirementMissing
 from bedplate.executor.qemu import executor as module
 from bedplate.executor.qemu.command_line import TCG, GuestDisk, GuestSpec
 from bedplate.executor.qemu.executor import QemuExecutor
@@ -251,11 +250,13 @@ def test_a_visit_without_a_record_says_what_it_said(stage: Stage, request_of: An
     assert not stage.guests[0].alive
 
 
-def test_a_full_disk_is_the_machines_and_no_visits_failure(stage: Stage, request_of: Any) -> None:
+def test_a_full_disk_is_the_machines_and_no_visits_failure(
+    stage: Stage, request_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage.deeds = [fills_the_disk]
-    with pytest.raises(OSError, match="No space left") as caught:
+    monkeypatch.setattr(module, "full_places", lambda directory: (f"{directory} has no room left",))
+    with pytest.raises(MachineUnfit, match="visit-1 has no room left"):
         stage.visit(request_of())
-    assert errno.ENOSPC == caught.value.errno
 
 
 def test_the_guest_is_told_its_own_disks_and_what_it_is(stage: Stage, request_of: Any) -> None:
@@ -352,7 +353,7 @@ class TestARealJournalDevice:
         stage.deeds = [completes]
         stage.visit(self.journal(request_of))
         monkeypatch.setattr(module, "renew", refuse)
-        with pytest.raises(DeviceRefused):
+        with pytest.raises(MachineUnfit, match="holds ext4 that bedplate did not make"):
             stage.visit(self.journal(request_of))
         assert [] == wiped
 
