@@ -8,12 +8,12 @@ import os
 import shutil
 import socket
 import subprocess
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.block_contents import ENCRYPTED, FOREIGN, MEMBERS, Pieces, btrfs_of, write_pieces
+from tests.flipping_link import Flipping, erased_and_refused
 from tests.kernel_partition import kernel_partition
 from tests.scratch_disk import Disk, looped
 
@@ -296,60 +296,17 @@ def test_a_loop_device_without_a_file_is_refused(disk: Disk, tmp_path: Path) -> 
         assert "0 B" in "\n".join(refusal_reasons(scratch, disk.commands, tree=disk.tree))
 
 
-class Flipping:
-    """A link that changes between two devices every two milliseconds, as udev's does between two clones."""
-
-    def __init__(self, link: Path, targets: tuple[str, str]) -> None:
-        self._link, self._targets = link, targets
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._flip)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _flip(self) -> None:
-        side = self._link.with_name(f"{self._link.name}.next")
-        count = 0
-        while not self._over.wait(0.002):
-            count += 1
-            side.symlink_to(self._targets[count % 2])
-            side.replace(self._link)
-
-
 FOREIGN_DISK: Pieces = btrfs_of(1, label="photos")
 
 
 def test_a_name_that_flips_never_leads_to_the_foreign_device(disk: Disk, tmp_path: Path) -> None:
-    erased = refusals = 0
     with looped(tmp_path, size_bytes=SIZE) as foreign:
         write_pieces(foreign, FOREIGN_DISK, SIZE)
         before = content(foreign)
-        link = disk.link.with_name("flips")
-        link.symlink_to(disk.node)
-        scratch = ScratchDevice(device=str(link), erase=(str(link),))
-        with Ledger.open(disk.base / "state", "flips") as ledger, Flipping(link, (disk.node, foreign)):
-            for _ in range(FLIPS):
-                try:
-                    device = prepare(
-                        scratch,
-                        ledger=ledger,
-                        commands=disk.commands,
-                        directory=disk.base,
-                        tree=disk.tree,
-                    )
-                except DeviceRefused as error:
-                    refusals += "btrfs labelled 'photos'" in str(error)
-                else:
-                    erased += 1
-                    assert (disk.node, Path(disk.node).name) == (device.path, device.name)
-                    release_device(device, ledger=ledger, commands=disk.commands)
+        erased, refused_calls = erased_and_refused(disk, foreign, FLIPS)
         assert before == content(foreign)
-    assert FLIPS == erased + refusals
-    assert min(erased, refusals) > FLIPS / 20  # else it did not flip between the calls
+    assert FLIPS == erased + refused_calls
+    assert min(erased, refused_calls) > FLIPS / 20  # else it did not flip between the calls
 
 
 def test_a_journals_name_that_flips_never_leads_to_the_scratch_device(disk: Disk, tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
+from tests.damaged_study import damage
 from tests.plan_mutations import mutated
+from tests.study_readers import READERS, require_harmless, sealed_study
 from tests.torture.trial import Tally
 from tests.unit.plan.test_mutated_plans import FIO, PLANS, taken_to_the_end
 
 _AT_ONCE = 250
+_STUDIES_AT_ONCE = 10
 _SAID_MAX = 400
 
 
@@ -24,3 +28,20 @@ def mutated_plans(drawn: random.Random, place: Path, tally: Tally) -> None:
             tally.wrong.append(
                 f"{type(error).__name__}: {error!s:.{_SAID_MAX}} from the plan {text[:_SAID_MAX]!r}"
             )
+
+
+def damaged_studies(drawn: random.Random, place: Path, tally: Tally) -> None:
+    """A small study with one thing wrong in it, shown to every reader."""
+    whole = sealed_study(place / "whole")
+    for _ in range(_STUDIES_AT_ONCE):
+        seed = drawn.randrange(1 << 32)
+        study = place / "study"
+        shutil.copytree(whole, study)
+        done = damage(study, seed)
+        for words in READERS:
+            tally.tried["reading of a damaged study"] += 1
+            try:
+                require_harmless(words, study)
+            except AssertionError as error:
+                tally.wrong.append(f"{done} (seed {seed}): {error!s:.{_SAID_MAX}}")
+        shutil.rmtree(study)

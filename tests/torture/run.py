@@ -19,7 +19,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.torture.inputs import mutated_plans
+from tests.torture.devices import flipping_link
+from tests.torture.inputs import damaged_studies, mutated_plans
 from tests.torture.kills import kills_of_one_study
 from tests.torture.surroundings import foreign_namespace, full_disk, two_studies, vanishing_file
 from tests.torture.trial import Tally, Trial
@@ -31,9 +32,11 @@ TRIALS: Mapping[str, Trial] = {
     "losses": vanishing_file,
     "pairs": two_studies,
     "plans": mutated_plans,
+    "studies": damaged_studies,
+    "links": flipping_link,
 }
 # Kills and plans are what a thousand of is wanted.
-_WEIGHTS = {"kills": 6, "plans": 4}
+_WEIGHTS = {"kills": 8, "plans": 4, "studies": 4}
 
 
 def main(words: list[str] | None = None) -> int:
