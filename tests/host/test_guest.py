@@ -5,6 +5,7 @@ One boot serves the visits that end well; each death costs the next visit a boot
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -19,7 +20,7 @@ import pytest
 from tests.guest_lab import GuestLab, guest_lab
 from tests.host.conftest import built, run
 
-from bedplate.errors import DeviceRefused, MachineUnfit
+from bedplate.errors import MachineUnfit
 from bedplate.executor.preparation import prepare_drivers
 from bedplate.executor.qemu.command_line import KVM, TCG
 from bedplate.executor.qemu.executor import QemuExecutor
@@ -284,10 +285,11 @@ def test_a_full_result_disk_is_named(lab: GuestLab, shared: QemuExecutor) -> Non
     commands = Commands()
     commands.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(place)])
     try:
-        executor = lab.executor(place=place)
-        with pytest.raises(MachineUnfit, match="No space left"):
+        with (
+            contextlib.closing(lab.executor(place=place)) as executor,
+            pytest.raises(MachineUnfit, match="No space left"),
+        ):
             lab.live(executor, lab.deed("fill"))
-        executor.close()
         assert [] == list(place.iterdir())
     finally:
         unmount(place, commands=commands)
@@ -327,7 +329,7 @@ def test_a_device_of_the_hosts_and_a_journal_in_memory_are_two_disks(
     device, backing = real_device
     lab.script.write_text(WRITES_TO_BOTH)
     request = replace(lab.deed("python"), journal_device=ScratchDevice(image_bytes=40 * MIB))
-    with pytest.raises(DeviceRefused, match="name it again on the command line"):
+    with pytest.raises(MachineUnfit, match="name it again on the command line"):
         lab.live(shared, replace(request, scratch_device=ScratchDevice(device=device)))
     assert [] == lab.guests()
     named = ScratchDevice(device=device, erase=(device,))

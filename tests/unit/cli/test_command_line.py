@@ -114,7 +114,9 @@ def test_every_command_explains_itself_and_every_option_of_it(command: str) -> N
     done = call(command, "--help")
     assert 0 == done.returncode
     _, *sections = re.split(r"^(?:Positional arguments|Options):$", done.stdout, flags=re.MULTILINE)
-    lines = re.findall(r"^ {2}(\S.*)$", "".join(sections), re.MULTILINE)
+    # A long option has its explanation on the line below.
+    text = re.sub(r"\n {10,}", "  ", "".join(sections))
+    lines = re.findall(r"^ {2}(\S.*)$", text, re.MULTILINE)
     assert lines
     for line in lines:
         assert re.search(r"\s{2,}\S", line), f"{command}: {line.strip()} is not explained"

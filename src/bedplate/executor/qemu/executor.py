@@ -262,17 +262,21 @@ class QemuExecutor:
                 on_event=on_event,
             )
         finally:
+            # Before the results leave the share, which gives its disk room again.
+            full = full_places(directory, self._place)
             self._share.collect(number, directory)
-        self._judge(ended, directory)
+        self._judge(ended, directory, full)
         return not ended.broken and _gave_everything_back(directory)
 
-    def _judge(self, ended: Ended, directory: Path) -> None:
-        """BedplateError if there is no record; MachineUnfit where no other visit would leave one."""
+    def _judge(self, ended: Ended, directory: Path, full: Sequence[str]) -> None:
+        """BedplateError if there is no record; MachineUnfit where no other visit would leave one.
+
+        `full` names the disks that were full when the visit ended.
+        """
         if ended.said:
             (directory / "logs" / "run-visit.err").write_text(f"{ended.said}\n", encoding="utf-8")
         if ended.status == EXIT_DONE and (directory / "visit.json").exists():
             return
-        full = full_places(directory)
         if ended.status == EXIT_REQUIREMENT_MISSING or full:
             raise MachineUnfit(*(full or ended.said.splitlines() or ("the guest did not say why",)))
         said = ended.said[-_SHOWN_SAID_CHARACTERS:] or "(it printed nothing)"

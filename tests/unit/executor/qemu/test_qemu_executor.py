@@ -254,7 +254,7 @@ def test_a_full_disk_is_the_machines_and_no_visits_failure(
     stage: Stage, request_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.deeds = [fills_the_disk]
-    monkeypatch.setattr(module, "full_places", lambda directory: (f"{directory} has no room left",))
+    monkeypatch.setattr(module, "full_places", lambda *places: (f"{places[0]} has no room left",))
     with pytest.raises(MachineUnfit, match="visit-1 has no room left"):
         stage.visit(request_of())
 
