@@ -111,7 +111,7 @@ def test_effects_answer_to_the_choice_and_live_in_the_address(browser: Browser, 
         page = found.page
         shown(page, "effects")
         expect(page.locator("#effects-note")).to_contain_text("read-write: tps")
-        expect(page.locator("#effects-strongest")).to_contain_text("has the largest share")
+        expect(page.locator("#effects-strongest")).to_contain_text("barrier changes what a power cut leaves")
         page.select_option("#choose-metric", label="latency_ms_p99")
         expect(page.locator("#effects-note")).to_contain_text("read-write: latency_ms_p99")
         page.select_option("#choose-run", label="read-only")

@@ -145,9 +145,8 @@ def _held(path: Path, stable_name: str, study: str) -> Iterator[None]:
                 raise _in_use(stable_name, _holder(file))
             if not _is_at(file, path):
                 continue  # its holder has just let go and removed it: another file is the lock now
-            os.ftruncate(file, 0)
-            os.pwrite(file, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
             try:
+                _sign(file, path, study)
                 yield
             finally:
                 # While it is locked: who has opened it meanwhile sees that it has no name any more.
@@ -156,6 +155,15 @@ def _held(path: Path, stable_name: str, study: str) -> Iterator[None]:
             return
         finally:
             os.close(file)
+
+
+def _sign(file: int, path: Path, study: str) -> None:
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps({"pid": os.getpid(), "study": study}).encode(), 0)
+    except OSError as error:
+        # A call on an open file names none, and a full disk is looked for by its path.
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _is_at(file: int, path: Path) -> bool:

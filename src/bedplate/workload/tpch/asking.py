@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from bedplate.engine.postgresql.session import Session
     from bedplate.model.cell import RunSpec
 
-# What the server says of a query that its own clock has stopped (src/backend/tcop/postgres.c).
-_STOPPED = "canceling statement due to statement timeout"
+# What the server says of a query that its own clock has stopped (src/backend/tcop/postgres.c, ProcessInterrupts). The
+# clock sends a signal. Where it comes after the end of its statement, the next one is stopped with the second sentence.
+_STOPPED = ("canceling statement due to statement timeout", "canceling statement due to user request")
 # For the server to give up after its clock has said so, on a device that is slow.
 _GRACE_S = 600.0
 # A query without a timeout may take what it takes; this only ends a connection that is dead.
@@ -125,7 +126,7 @@ def _lift_limit(session: Session) -> None:
 
 
 def _was_stopped(error: SessionFailed) -> bool:
-    return any(_STOPPED in reason for reason in error.reasons)
+    return any(words in reason for reason in error.reasons for words in _STOPPED)
 
 
 def _question(spec: RunSpec, scale_factor: float, query: int, stream: int) -> Question:
