@@ -50,7 +50,7 @@ type = "lmdb"
 entries = 20_000
 reads = ["warm"]
 """
-_VISIT_S_MAX = 8.0
+_VISIT_S_MAX = 6.0
 # A start that ends of itself on a loaded machine; one that does not hangs, which is a finding.
 _END_S = 600.0
 _KILLS_MAX = 8
@@ -75,9 +75,9 @@ def kills_of_one_study(drawn: random.Random, _place: Path, tally: Tally) -> None
 
 
 def small_plan(lab: Lab, drawn: random.Random) -> Path:
-    """A plan of one to four visits of some seconds, written into the lab."""
+    """A plan of two to eight visits of some seconds, written into the lab."""
     types = drawn.sample(["ext4", "xfs", "btrfs"], drawn.randint(1, 2))
-    head = _HEAD.format(seed=drawn.randint(1, 999), repetitions=drawn.randint(1, 2), types=json.dumps(types))
+    head = _HEAD.format(seed=drawn.randint(1, 999), repetitions=drawn.randint(2, 4), types=json.dumps(types))
     plan = lab.base / "plan.toml"
     plan.write_text(head + drawn.choice((_PGBENCH, _LMDB)))
     return plan
@@ -92,7 +92,7 @@ def _killed_start(lab: Lab, plan: Path, kind: str, drawn: random.Random, tally: 
         _kill_tree(start, lab)
         words = ("release",) if kind == "release" else ("run", plan, "--study", lab.study)
         start = lab.start(*words)
-        wait_for(drawn.uniform(0.1, 2.0), start)
+        wait_for(drawn.uniform(0.1, 1.2), start)
     else:
         wait_for(drawn.uniform(0.3, _VISIT_S_MAX), start)
     number = drawn.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
