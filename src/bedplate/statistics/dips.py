@@ -76,7 +76,7 @@ def _large(grouped: Mapping[str, list[float]]) -> dict[str, list[float]]:
 def _split(group: str, logs: FloatArray) -> _Split:
     """At the largest gap that leaves fewer than half of the values below."""
     gaps = np.diff(logs)[: (len(logs) - 1) // 2]
-    below = int(gaps.argmax()) + 1
+    below = int(np.argmax(gaps)) + 1
     spread = float(logs[-1] - logs[below])
     gap = float(gaps[below - 1])
     is_dip = gap >= GAP_RATIO * spread and gap >= -math.log1p(-LOSS_MIN)

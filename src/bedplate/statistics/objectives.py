@@ -57,4 +57,4 @@ def _of_families(families: Sequence[FloatArray], rate: float) -> list[float]:
 def _simes(p_values: FloatArray) -> float:
     """The p-value of “none of these is true”."""
     ordered = np.sort(p_values)
-    return float(min(1.0, (ordered * len(ordered) / np.arange(1, len(ordered) + 1)).min()))
+    return float(min(1.0, np.min(ordered * len(ordered) / np.arange(1, len(ordered) + 1))))

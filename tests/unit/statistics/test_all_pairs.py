@@ -85,7 +85,7 @@ def test_p_values_are_those_of_one_comparison_each(values: np.ndarray) -> None:
 def test_what_does_not_scatter_is_told_and_is_in_no_family() -> None:
     values = np.array([[100.0, 100, 100], [100.0, 100, 100], [300.0, 300, 300], [100.0, 110, 104]])
     found = all_pairs(values, TPS, comparable=np.ones(6, dtype=np.bool_))
-    assert (6, 3, 3) == (found.judged.sum(), len(found.p_differences), len(found.p_sames))
+    assert (6, 3, 3) == (int(found.judged.sum()), len(found.p_differences), len(found.p_sames))
     larger, same = found.verdicts(Confidence(0.999999, 0.999999))
     assert same[0, 1]
     assert larger[2, 0]
