@@ -55,8 +55,8 @@ def print_json(document: object) -> None:
 
 def print_tables(tables: Sequence[object]) -> None:
     """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
-    from bedplate.cli.console import PipedConsole  # noqa: PLC0415
+    from bedplate.executor.terminal_console import TerminalConsole  # noqa: PLC0415
 
-    console = PipedConsole()
+    console = TerminalConsole()
     for table in tables:
         console.print(table)

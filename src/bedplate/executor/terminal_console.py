@@ -28,3 +28,11 @@ class TerminalConsole(Console):
             text = segment.text
             shown = text if segment.control or text == "\n" else neutral(text)
             yield segment if shown is text else Segment(shown, segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Hand on the BrokenPipeError that rich is handling: `cli.main` ends with 0 where a reader went away.
+
+        Rich would end the program with status 1 (`bedplate show | head`).
+        """
+        self.quiet = True
+        raise BrokenPipeError
