@@ -1,7 +1,7 @@
 """What a page of hundreds of cells costs: to build, to carry, to open, and to choose on.
 
 Run: benchmarks/run explorer_page [--cells 360] [--repetitions 3] [--seconds 600]
-The study is made up (tests/synthetic_study.py), with a read-only and a read-write run in each visit and noise in
+The study is made up (tests/support/studies/synthetic_study.py), with a read-only and a read-write run in each visit and noise in
 every second, which real courses have less of: it deflates worse. The page is opened from a file in headless
 Chromium, without a network. The aims: built in 20 s on two cores, under 25 MB, usable 2 s after opening, a choice
 answered in 200 ms. A choice is answered when all views in the window have been drawn and the frame after that
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import sync_playwright
 from tests.browser.opened_page import ARGUMENTS
-from tests.synthetic_study import Recipe, cells_of, write_study
+from tests.support.studies.synthetic_study import Recipe, cells_of, write_study
 
 from machine import print_machine
 
@@ -34,7 +34,7 @@ _CELLS_PER_OPTION = 60
 _BUILD = """
 import sys
 from pathlib import Path
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 build_report([Path(sys.argv[1])], Path(sys.argv[2]))
 """
 # When the page says that it is ready, by its own clock, which starts with the opening.
@@ -49,10 +49,10 @@ async ([partial, section]) => {
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   await frame();
   await frame();
-  await bedplate.sight.drawn();
+  await bedplate.onScreen.drawn();
   const start = performance.now();
   bedplate.choice.change(partial);
-  await bedplate.sight.answered();
+  await bedplate.onScreen.answered();
   await frame();
   return performance.now() - start;
 }

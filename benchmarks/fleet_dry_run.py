@@ -17,11 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.pretended_fleet import PretendedSlurm, Silent
-from tests.synthetic_study import MACHINE
+from tests.support.fleets.pretended_fleet import PretendedSlurm, Silent
+from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.executor.keeping import Grounds
-from bedplate.executor.slurm.fleet_run import FleetRun, Manner
+from bedplate.campaign.keeping import SharedInputs
+from bedplate.campaign.start import StudyStart
+from bedplate.executors.slurm.fleet_run import FleetRun, Manner
 from bedplate.model.visit import EngineBuild
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
@@ -82,10 +83,10 @@ def measure(visits: int, nodes: int, directory: Path) -> dict[str, float]:
         due = store.due(schedule)
         written = time.process_time()
         slurm = PretendedSlurm()
-        grounds = Grounds(plan, expansion, builds, {}, (), erase_foreign=False)
+        shared = SharedInputs(plan, expansion, builds, {}, (), erase_foreign=False)
         display: Any = Silent()
-        run = FleetRun(store, grounds, slurm, display, manner=Manner(("true",), pause_s=0.0))
-        tally = run.run(due)
+        start = StudyStart(store, shared, display, due)
+        tally = FleetRun(start, slurm, manner=Manner(("true",), pause_s=0.0)).run()
         ended = time.process_time()
     if tally.completed != len(schedule.visits) or tally.left_behind:
         raise SystemExit(f"{tally.completed} of {len(schedule.visits)} visits were collected: {tally}")

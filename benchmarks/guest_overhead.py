@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.kernels import ensure_kernel
+from bedplate.executors.qemu.kernels import ensure_kernel
+from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec
@@ -97,7 +97,7 @@ def main() -> None:
         given.kernel, cache_directory=cache_directory(), commands=Commands(), progress=print
     )
     base = Path(tempfile.mkdtemp(prefix="bedplate-guest-overhead-"))
-    executor = QemuExecutor(place=base / "place", state_directory=base / "state")
+    executor = GuestRunner(place=base / "place", state_directory=base / "state")
     costs: dict[str, list[Cost]] = {}
     accelerator = ""
     try:
@@ -134,7 +134,7 @@ def _report(costs: Mapping[str, list[Cost]]) -> None:
     print(f", {median(later):.1f} s to a guest that has served one" if later else "")
 
 
-def _visit(executor: QemuExecutor, base: Path, release: str | None, boot: int | None) -> tuple[Cost, str]:
+def _visit(executor: GuestRunner, base: Path, release: str | None, boot: int | None) -> tuple[Cost, str]:
     directory = Path(tempfile.mkdtemp(prefix="visit-", dir=base))
     clock = Clock()
     executor.run_visit(_request(base, release), directory, clock.hear, boot=boot)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from bedplate.engine.native import LIBLMDB, ensure_driver
-from bedplate.figures.lmdb_output import LmdbDocument, parse_document
+from bedplate.engines.native import LIBLMDB, ensure_driver
 from bedplate.host.command import Commands
+from bedplate.workloads.microbenchmark.output import LmdbDocument, parse_document
 from machine import print_machine
 
 if TYPE_CHECKING:

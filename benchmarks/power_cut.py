@@ -23,8 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.engine.native import ensure_driver
-from bedplate.engine.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.native import ensure_driver
+from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.journal_device import MEMORY_DIRECTORY
@@ -63,7 +63,7 @@ from bedplate.model.visit import (
     VisitRequest,
 )
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
-from bedplate.workload.power_cut.workload import POINTS, PowerCut
+from bedplate.workloads.power_cut.run.workload import POINTS, PowerCut
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -208,7 +208,7 @@ def live(asked: VisitRequest, base: Path) -> Replayed:
                 most = max(most, memory_bytes(visit.pid))
     record = codec.read(VisitRecord, directory / "visit.json")
     if record.reasons:
-        sys.exit("\n".join(record.reasons))
+        sys.exit("\n".join(map(str, record.reasons)))
     (folder,) = (directory / "runs").iterdir()
     (item,) = codec.read(RunRecord, folder / "record.json").items
     lines = (folder / POINTS_FILE).read_text(encoding="utf-8").splitlines()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engine.native import LIBFUSE3, ensure_driver
+from bedplate.engines.native import LIBFUSE3, ensure_driver
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.loop import attach_loop, detach_loop

@@ -24,8 +24,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bedplate.report.compared import Compared, Question, answer
-from bedplate.report.overview import overview
+from bedplate.analysis.comparison.compared import Compared, ComparisonQuestion, answer
+from bedplate.analysis.overview import overview
 from bedplate.statistics.comparison import Verdict
 from machine import print_machine
 
@@ -138,7 +138,7 @@ def _measured(known: Known, base: Path, number: int) -> Path:
 def _asked(known: Known, study: Path) -> Compared:
     (found,) = answer(
         [overview(study)],
-        Question(known.baseline, known.contender, metrics=("tps",), accepted=known.accepted),
+        ComparisonQuestion(known.baseline, known.contender, metrics=("tps",), accepted=known.accepted),
     ).compared
     return found
 

@@ -13,12 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.synthetic_study import Recipe, cells_of, write_study
+from tests.support.studies.synthetic_study import Recipe, cells_of, write_study
 
 _BUILD = """
 import sys
 from pathlib import Path
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 build_report([Path(sys.argv[1])], Path(sys.argv[2]))
 """
 

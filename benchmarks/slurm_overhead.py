@@ -16,7 +16,7 @@ import os
 import sys
 from statistics import median
 
-from tests.slurm_lab import lacking_programs, slurm_lab
+from tests.support.fleets.slurm_lab import lacking_programs, slurm_lab
 
 from machine import print_machine
 
@@ -38,7 +38,9 @@ def main() -> int:
         behaviour.mkdir(parents=True)
         for path in (place, behaviour):
             os.chown(path, *((65534, 65534) if lab.before else (os.getuid(), os.getgid())))
-        run = lab.start_python("-m", "tests.fleet_driver", place / "study", behaviour, str(given.repetitions))
+        run = lab.start_python(
+            "-m", "tests.support.fleets.fleet_driver", place / "study", behaviour, str(given.repetitions)
+        )
         said, _ = run.communicate(timeout=600)
         if run.returncode:
             print(said, file=sys.stderr)

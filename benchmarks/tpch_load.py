@@ -19,16 +19,16 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.engine.postgresql.build import BuildSpec, ensure_build
-from bedplate.executor.tpch_data import ensure_tpch_data
+from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec
 from bedplate.model.tpch import LOAD, WARM
 from bedplate.model.visit import RunRecord, VisitRecord
-from bedplate.workload.tpch.loading import copy_command
-from bedplate.workload.tpch.queries import query_order, validation_query
-from bedplate.workload.tpch.schema import (
+from bedplate.workloads.tpch.data import ensure_tpch_data
+from bedplate.workloads.tpch.run.loading import copy_command
+from bedplate.workloads.tpch.run.queries import query_order, validation_query
+from bedplate.workloads.tpch.run.schema import (
     STATISTICS_TARGET,
     TABLES,
     create_tables,
@@ -42,7 +42,7 @@ from machine import print_machine
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.workload.tpch.schema import Statement
+    from bedplate.workloads.tpch.run.schema import Statement
 
 HERE = Path(__file__).resolve().parent
 SETTINGS = {"shared_buffers": "256MB", "max_wal_size": "2GB", "max_parallel_workers_per_gather": "0"}

@@ -16,19 +16,22 @@ import math
 import re
 import resource
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import stats
 
-from bedplate.engine.postgresql.build import BuildSpec, ensure_build
-from bedplate.executor.preparation import prepare_drivers
-from bedplate.executor.state import state_directory
+from bedplate import registry
+from bedplate.campaign.preparation import prepare_drivers
+from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands, environment
 from bedplate.host.own_mounts import enter_own_namespaces
+from bedplate.host.state import state_directory
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -52,13 +55,12 @@ from bedplate.model.visit import (
 from bedplate.probe.sampler import read_all
 from bedplate.units import GIB
 from bedplate.visit import life
-from bedplate.workload import registry
-from bedplate.workload.pgbench import pgbench_options
+from bedplate.workloads.pgbench.run import pgbench_options
 from machine import print_machine
 
 if TYPE_CHECKING:
     from bedplate.host.requirement import Need
-    from bedplate.workload.protocol import Driver, Rig
+    from bedplate.visit.workload import Driver, VisitContext
 
 BARE = "bare pgbench"
 
@@ -71,18 +73,18 @@ class BarePgbench:
     needs: tuple[Need, ...] = ()
     drivers: tuple[Driver, ...] = ()
 
-    def load(self, dataset: Dataset, rig: Rig) -> None:
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Never called: the dataset is the other workload's."""
         raise NotImplementedError
 
-    def run(self, spec: RunSpec, rig: Rig, directory: Path) -> RunRecord:
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """CHECKPOINT, warm-up, measurement: what bedplate does, without watching."""
-        with rig.cluster.session() as session:
+        with context.cluster.session() as session:
             session.execute("CHECKPOINT")
-        before = after = read_all(rig.probes, phase="warmup")
+        before = after = read_all(context.probes, phase="warmup")
         client_s, sleeps = 0.0, 0
         for phase, seconds in (("warmup", spec.levels["warmup_s"]), ("pgbench", spec.levels["duration_s"])):
-            argv = pgbench_options(spec, rig, duration_s=float(seconds), seed=rig.seed)
+            argv = pgbench_options(spec, context, duration_s=float(seconds), seed=context.seed)
             before, used_s, slept = after, _children_cpu_s(), _children_sleeps()
             with (directory / "logs" / f"{phase}.out").open("wb") as out:
                 subprocess.run(
@@ -92,13 +94,13 @@ class BarePgbench:
                     check=True,
                     env=environment(),
                     cwd="/",
-                    user=rig.account.uid,
-                    group=rig.account.gid,
+                    user=context.account.uid,
+                    group=context.account.gid,
                     extra_groups=[],
                     # As bedplate starts it: sessions are groups of the scheduler (sched(7), autogrouping).
                     start_new_session=True,
                 )
-            after, client_s = read_all(rig.probes, phase=phase), _children_cpu_s() - used_s
+            after, client_s = read_all(context.probes, phase=phase), _children_cpu_s() - used_s
             sleeps = _children_sleeps() - slept
         facts = {"measure_client_cpu_s": client_s, "measure_client_sleeps": sleeps}
         return RunRecord(spec, Outcome.COMPLETED, before=before, after=after, facts=facts)
@@ -131,11 +133,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bedplate-watching-") as name:
         base = Path(name)
         base.chmod(0o755)
-        registry.WORKLOADS = {**registry.WORKLOADS, BARE: BarePgbench()}
+        # A workload is the file `run` of a folder: this one stands in no file of its own.
+        sys.modules["bare_pgbench.run"] = cast("ModuleType", SimpleNamespace(RUN=BarePgbench()))
+        registry.WORKLOADS = {**registry.WORKLOADS, BARE: "bare_pgbench"}
         request = _request(given, base)
         record = life.live(request, base, executor="benchmark", emit=_show)
         if record.outcome is not Outcome.COMPLETED:
-            raise SystemExit("\n".join(record.reasons))
+            raise SystemExit("\n".join(map(str, record.reasons)))
         _report([base / "runs" / name for name in record.runs], given.seconds)
 
 

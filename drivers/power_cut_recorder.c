@@ -4,7 +4,7 @@
  * Goals: a log from which the content of the disks at any moment can be rebuilt, with the flushes that were asked for
  * and the marks of clients among the writes; one thread, so that there is one order; memory that is bounded, and an end
  * with a reason where the bound is reached. Non-goals: choosing where to cut, building images; the visit does that
- * from the log (bedplate/workload/power_cut).
+ * from the log (bedplate/workloads/power_cut/run).
  *
  * A file system of FUSE with these files is mounted on --mount:
  *     disk, journal  as large as asked, zeros at first; a loop device goes above each

@@ -227,14 +227,15 @@ name_python_packages() {
 provide_python() {
     requirements_file=$1
     shift
-    choose_installer
-    name_python_packages
     say 'Python 3.11 or newer with its venv module is needed. Looked at:'
     printf '%s' "$reasons" >&2
     if [ -n "${BEDPLATE_PYTHON-}" ]; then
         say 'unset BEDPLATE_PYTHON, or set it to the path of such a Python'
         exit "$exit_requirement_missing"
     fi
+    # To ask a package tool takes seconds.
+    choose_installer
+    name_python_packages
     if [ -z "$packages" ] || [ -z "$installer" ]; then
         say 'install one (uv and pyenv can do it too), or set BEDPLATE_PYTHON to the path of one'
         exit "$exit_requirement_missing"

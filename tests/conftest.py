@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from types import FrameType
+
+# A slow machine breaks no test.
+settings.register_profile("bedplate", deadline=None)
+settings.load_profile("bedplate")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -16,11 +16,11 @@ def main() -> None:
 
         sys.exit(run_visit(sys.argv[2:]))
     if sys.argv[1:2] == ["run-visits-of-job"]:
-        from bedplate.executor.slurm.payload import main as run_job  # noqa: PLC0415 - a node has no libraries
+        from bedplate.executors.slurm.payload import main as run_job  # noqa: PLC0415 - a node has no libraries
 
         sys.exit(run_job(sys.argv[2:]))
     if sys.argv[1:2] == ["run-visit-on-node"]:
-        from bedplate.executor.slurm.on_node import main as run_on_node  # noqa: PLC0415 - nor here
+        from bedplate.executors.slurm.on_node import main as run_on_node  # noqa: PLC0415 - nor here
 
         sys.exit(run_on_node(sys.argv[2:]))
     from bedplate.cli import main as run_command_line  # noqa: PLC0415 - see above

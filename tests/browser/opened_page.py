@@ -1,7 +1,7 @@
 """A page of the report in a real Chromium, without a network, and everything that it complains about.
 
 To open a page takes longer than most of what is tested on it. So a page stays open for the next test that asks for
-the same one, after everything that was chosen on it has been given back; `fresh=True` opens another one.
+the same one, which then gives back everything that was chosen on it; `fresh=True` opens another one.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ARGUMENTS = (
 _TIME_LIMIT_MS = 60_000
 # Gives back what a test chose, and says what that was not enough for.
 _GIVE_BACK = """async () => {
-  const { choice, sight } = bedplate;
+  const { choice, onScreen } = bedplate;
   document.activeElement?.blur();
   document.querySelectorAll("details[open]").forEach((one) => { one.open = false; });
   choice.change(Object.fromEntries(Object.keys(choice.state).map((key) => [key, null])));
   history.replaceState(null, "", location.pathname);
   window.scrollTo({ top: 0, behavior: "instant" });
-  await sight.drawn();
+  await onScreen.drawn();
 }"""
 
 
@@ -61,6 +61,9 @@ def opened(
     kept = _KEPT.setdefault(browser, {})
     asked = (path, width, dark)
     known = None if fresh else kept.pop(asked, None)
+    if known:
+        known.page.mouse.move(0, 0)
+        known.page.evaluate(_GIVE_BACK)
     found = known or _open(browser, path, width=width, dark=dark)
     loads = len(found.requests)
     yield found
@@ -68,8 +71,6 @@ def opened(
     if fresh or len(found.requests) > loads or found.complaints:
         found.page.context.close()
         return
-    found.page.mouse.move(0, 0)
-    found.page.evaluate(_GIVE_BACK)
     kept[asked] = found
 
 

@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_study import HOSTILE, MACHINE, Recipe, write_study
+from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_study
 
 from bedplate.model.codec import write
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Download, Page

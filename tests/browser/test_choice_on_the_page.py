@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.known_study import load_study
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.known_study import load_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.report.build import build_report
-from bedplate.report.compared import Question, answer
-from bedplate.report.overview import overview
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.overview import overview
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_the_page_compares_as_the_command_does(page: Page, study: Path) -> None:
         "bedplate.choice.change({ baseline: { factor: 'filesystem.barrier', level: 'yes' }, contender: { factor: 'filesystem.barrier', level: 'no' } })"
     )
     found = page.evaluate(COMPARED)
-    asked = Question("barrier=yes", "barrier=no", workload="read-write", metrics=("tps",))
+    asked = ComparisonQuestion("barrier=yes", "barrier=no", workload="read-write", metrics=("tps",))
     expected = answer([overview(study)], asked).compared
     assert len(expected) == len(found) == 4
     for one, (baseline, contender, verdict, *figures, n) in zip(expected, found, strict=True):
@@ -258,7 +258,7 @@ def test_a_figure_of_the_visit_is_that_of_python_whatever_run_is_chosen(
     """Both runs of a visit tell how long the load took, one of them is in doubt."""
     study = load_study(tmp_path / "study", lambda _: 1000.0, doubted=("read-only",))
     build_report([study], tmp_path / "report.html")
-    question = Question("filesystem.type=ext4", "filesystem.type=xfs", metrics=("load_s",))
+    question = ComparisonQuestion("filesystem.type=ext4", "filesystem.type=xfs", metrics=("load_s",))
     expected = {
         (each.pair.baseline.cell, each.pair.contender.cell): each.comparison
         for each in answer([overview(study)], question).compared

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.report import courses, document
-from bedplate.report.build import build_report
+from bedplate.page import courses, document
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def first_course(page: Page) -> tuple[str, dict[str, list[Any]]]:
     found: tuple[str, dict[str, list[Any]]] = page.evaluate(
         """async () => {
           const [one] = bedplate.courses.chosen(bedplate.choice.state);
-          return [bedplate.document.cells[one.cell].id, await bedplate.shelf.course(one.run)];
+          return [bedplate.document.cells[one.cell].id, await bedplate.packedData.course(one.run)];
         }"""
     )
     return found

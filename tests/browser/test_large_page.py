@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_choice_is_answered_first_where_the_reader_looks(browser: Browser, rep
         assert 84 == page.evaluate("bedplate.document.cells.length")
         answered = page.evaluate(
             """async () => {
-              await bedplate.sight.all();
+              await bedplate.onScreen.all();
               document.getElementById("order").scrollIntoView({ behavior: "instant" });
               const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
               for (let frames = 0; frames < 5; frames += 1) await frame();
@@ -69,16 +69,16 @@ def test_what_is_near_the_window_is_drawn_after_what_is_in_it(browser: Browser, 
               const asks = Object.entries(heights).map(([name, height]) => {
                 const element = document.body.appendChild(document.createElement("div"));
                 Object.assign(element.style, { position: "fixed", top: `${100 * height}vh`, height: "1px", width: "1px" });
-                return bedplate.sight.watch(element, () => order.push(name));
+                return bedplate.onScreen.watch(element, () => order.push(name));
               });
               for (let frames = 0; frames < 5; frames += 1) await frame();
               asks.forEach((ask) => ask());
               const atOnce = [...order];
-              await bedplate.sight.answered();
+              await bedplate.onScreen.answered();
               const answered = [...order];
-              await bedplate.sight.drawn();
+              await bedplate.onScreen.drawn();
               const soon = [...order];
-              await bedplate.sight.all();
+              await bedplate.onScreen.all();
               return { atOnce, answered, soon, all: order };
             }"""
         )
@@ -97,17 +97,23 @@ def test_a_view_that_fails_near_the_window_is_told_and_holds_up_no_other(
     with opened(browser, report) as found:
         told = found.page.evaluate(
             """async () => {
-              const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+              const seen = [];
               const drawn = [];
               const asks = ["first", "second"].map((name) => {
                 const element = document.body.appendChild(document.createElement("div"));
                 Object.assign(element.style, { position: "fixed", top: "120vh", height: "1px", width: "1px" });
-                return bedplate.sight.watch(element, () => {
+                const ask = bedplate.onScreen.watch(element, () => {
                   drawn.push(name);
                   if (name === "first") throw new Error("the first fails");
                 });
+                seen.push(new Promise((resolve) => {
+                  new IntersectionObserver(resolve, { rootMargin: "50% 0px" }).observe(element);
+                }));
+                return ask;
               });
-              for (let frames = 0; frames < 5; frames += 1) await frame();
+              await Promise.all(seen);
+              // Observers are told in any order; by the next frame all were.
+              await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
               const [first, second] = asks.map((ask) => ask());
               const failed = await first.then(() => null, (error) => error.message);
               await second;
@@ -115,6 +121,33 @@ def test_a_view_that_fails_near_the_window_is_told_and_holds_up_no_other(
             }"""
         )
         assert {"failed": "the first fails", "drawn": ["first", "second"]} == told
+        assert any("the first fails" in complaint for complaint in found.complaints)
+
+
+def test_a_view_that_fails_far_from_the_window_is_told_and_holds_up_no_other(
+    browser: Browser, report: Path
+) -> None:
+    with opened(browser, report, fresh=True) as found:
+        told = found.page.evaluate(
+            """async () => {
+              const drawn = [];
+              const element = document.body.appendChild(document.createElement("div"));
+              await new Promise((resolve) => {
+                // What is held up is never drawn, and a test that waits for it never ends.
+                setTimeout(resolve, 10_000);
+                const asks = ["first", "second"].map((name) =>
+                  bedplate.onScreen.watch(element, () => {
+                    drawn.push(name);
+                    if (name === "first") throw new Error("the first fails");
+                    resolve();
+                  }),
+                );
+                for (const ask of asks) ask();
+              });
+              return drawn;
+            }"""
+        )
+        assert ["first", "second"] == told
         assert any("the first fails" in complaint for complaint in found.complaints)
 
 
@@ -131,7 +164,7 @@ def test_all_is_drawn_for_paper(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-        page.evaluate("bedplate.sight.all()")
+        page.evaluate("bedplate.onScreen.all()")
         for plot in ("courses-plot", "latency-linear", "distribution-plot", "order-plot"):
             assert page.locator(f"#{plot} svg.main-svg").count() > 0
         assert [] == found.complaints

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
 
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from pathlib import Path

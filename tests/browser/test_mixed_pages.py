@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.raw_sequential_run import sequential_study
-from tests.synthetic_lmdb import synthetic_lmdb_study
-from tests.synthetic_power_cuts import power_cut_study
-from tests.synthetic_study import Recipe, cells_of, write_study
-from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.runs.raw_sequential_run import sequential_study
+from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, write_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
-from bedplate.report.build import build_report
-from bedplate.report.compared import Question, answer
-from bedplate.report.overview import overview
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.overview import overview
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from bedplate.model.cell import Cell
 
 pytestmark = pytest.mark.browser
 
@@ -74,10 +73,10 @@ def test_filters_narrow_the_pictures_of_every_workload(
         page.locator("#filters > summary").click()
         page.locator(f'#filters input[data-factor="{factor}"][value="{level}"]').check()
         expect(page.locator("#filters > summary")).to_contain_text(f"{left} of {cells} cells")
-        page.evaluate("bedplate.sight.drawn()")
+        page.evaluate("bedplate.onScreen.drawn()")
         assert left == counted(page, plot) < before
         page.locator("#filters-clear").click()
-        page.evaluate("bedplate.sight.drawn()")
+        page.evaluate("bedplate.onScreen.drawn()")
         assert before == counted(page, plot)
         assert [] == found.complaints
 
@@ -116,16 +115,10 @@ def test_what_may_not_be_compared_stands_side_by_side(browser: Browser, unlike: 
         assert [] == found.complaints
 
 
-def test_a_study_keeps_its_pairs_beside_one_that_asks_for_more(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def barriers_of_xfs(recipe: Recipe) -> tuple[Cell, ...]:
-        own = [cell for cell in cells_of(recipe) if cell.filesystem.type == "xfs"]
-        return tuple(replace(cell, filesystem=replace(cell.filesystem, barrier=True)) for cell in own)
-
+def test_a_study_keeps_its_pairs_beside_one_that_asks_for_more(browser: Browser, tmp_path: Path) -> None:
     plain = write_study(tmp_path / "plain", RECIPE)
-    monkeypatch.setattr("tests.synthetic_study.cells_of", barriers_of_xfs)
-    build_report([plain, write_study(tmp_path / "asking", RECIPE)], tmp_path / "report.html")
+    asking = write_study(tmp_path / "asking", replace(RECIPE, cells=with_barriers_of_xfs(RECIPE)))
+    build_report([plain, asking], tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as found:
         page = found.page
         page.evaluate(
@@ -134,7 +127,7 @@ def test_a_study_keeps_its_pairs_beside_one_that_asks_for_more(
         )
         within = """() => bedplate.pairs.pairsOf(bedplate.choice.state).filter(({ baseline, contender }) =>
             bedplate.document.cells[baseline].study === bedplate.document.cells[contender].study).length"""
-        expected = answer([overview(plain)], Question("type=ext4", "type=xfs"))
+        expected = answer([overview(plain)], ComparisonQuestion("type=ext4", "type=xfs"))
         assert len(expected.matched.pairs) == page.evaluate(within) > 0
         assert [] == found.complaints
 
@@ -212,7 +205,7 @@ def test_a_run_without_parts_offers_none_to_take_along(browser: Browser, tmp_pat
         page = found.page
         save = page.locator("#items").get_by_role("group", name="Save Queries and phases")
         page.evaluate(f"bedplate.choice.change({{ run: {kind.format('true')} }})")
-        page.evaluate("bedplate.sight.drawn()")
+        page.evaluate("bedplate.onScreen.drawn()")
         expect(save).to_be_visible()
         page.evaluate(f"bedplate.choice.change({{ run: {kind.format('false')} }})")
         expect(page.locator("#items-note")).to_contain_text("has no parts")

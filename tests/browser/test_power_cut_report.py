@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_power_cuts import RECIPE, power_cut_study
+from tests.support.studies.synthetic_power_cuts import RECIPE, power_cut_study
 
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_study import HOSTILE, Recipe, write_study
+from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
 
-from bedplate.report.build import build_report
-from bedplate.report.shell import SECTIONS
+from bedplate.page.build import build_report
+from bedplate.page.static import SECTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path

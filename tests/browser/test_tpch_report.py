@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_study import HOSTILE, Recipe, write_study
-from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
-from bedplate.report.build import build_report
+from bedplate.page.build import build_report
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
-from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
+from bedplate.analysis.overview import overview
+from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.tpch_view import SCORES, TpchView
 from bedplate.model.visit import Validity
-from bedplate.report.build import build_report
-from bedplate.report.overview import overview
-from bedplate.report.selected import selected_overviews
-from bedplate.report.tpch_query_times import packed_query_times
-from bedplate.report.tpch_view import SCORES, TpchView
+from bedplate.page.build import build_report
+from bedplate.page.tpch_query_times import packed_query_times
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
 
 if TYPE_CHECKING:
@@ -153,7 +153,9 @@ def test_a_reader_chooses_the_cells_that_scores_are_over(browser: Browser, study
     expected = some.tpch[0].scores
     with opened(browser, report) as found:
         page = found.page
-        expect(page.locator("#scores-note")).to_contain_text("Over all 6 cells. 1 cell has no trusted run")
+        expect(page.locator("#scores-note")).to_contain_text(
+            "Over all 6 cells. No trusted run, so that they set no best time and drop no query: "
+        )
         page.locator("#filters > summary").click()
         page.check('#filters input[data-factor="filesystem.type"][value="ext4"]')
         page.keyboard.press("Escape")

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.study_lab import Lab, study_lab
+from tests.support.guests.guest_lab import GuestLab, guest_lab
+from tests.support.studies.study_lab import Lab, study_lab
+from tests.support.tools.left_in_memory import left_in_memory, loops_below
 
-from bedplate.engine.native import ensure_driver
-from bedplate.engine.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.native import ensure_driver
+from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import read_mount_table
+from bedplate.host.patience import wait_until
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -147,20 +150,12 @@ class Bench:
     def left_behind(self) -> list[str]:
         """Everything of ours that the machine still holds, in words."""
         found = [f"mount {entry.target}" for entry in read_mount_table() if str(self.base) in entry.target]
-        found += [
-            f"loop of {image}" for image in self.base.glob("**/*") if image.is_file() and attached_to(image)
-        ]
+        found += loops_below(self.base)
         found += [f"image {path}" for path in self.base.glob("*.img")]
         found += [f"state {path}" for path in self.state.glob("[0-9]*")]
         pids = {visit.pid for visit in self.started}
-        shared = [
-            path
-            for path in Path("/dev/shm").glob("bedplate-*")
-            if path.name.removeprefix("bedplate-").isdigit()
-        ]
-        found += [
-            f"log directory {path}" for path in shared if int(path.name.removeprefix("bedplate-")) in pids
-        ]
+        shared = [path for pid in pids for path in Path("/dev/shm").glob(f"bedplate-{pid}-*")]
+        found += [f"log directory {path}" for path in shared]
         for root in (Path("/sys/fs/cgroup"),):
             found += [f"group {path}" for pid in pids for path in root.glob(f"*/bedplate-{pid}*")]
         found += [f"process {line}" for line in _processes_naming(str(self.base))]
@@ -184,6 +179,14 @@ def _processes_naming(text: str) -> list[str]:
         if text in words and int(folder.name) != os.getpid():
             found.append(f"{folder.name} {words:.80}")
     return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_in_memory() -> Iterator[None]:
+    before = left_in_memory()
+    yield
+    # Of a killed process the kernel gives back a moment later; and a server of another lane maps a moment later.
+    assert wait_until(lambda: left_in_memory() <= before, deadline_s=60), left_in_memory() - before
 
 
 @pytest.fixture
@@ -241,3 +244,11 @@ def finished() -> Iterator[Path]:
     with study_lab() as place:
         place.run(place.plan())
         yield place.study
+
+
+@pytest.fixture(scope="session")
+def shared_guest() -> Iterator[tuple[GuestLab, GuestRunner]]:
+    """One guest for every script that leaves it as it was: to boot takes an emulated one half a minute of CPU."""
+    with guest_lab() as place:
+        journal = ScratchDevice(image_bytes=72 * MIB)
+        yield place, place.executor(memory_bytes=1536 * MIB, journal=journal)

@@ -29,6 +29,7 @@ from bedplate.errors import BedplateError, DeviceRefused, VerifyFailed
 from bedplate.filesystem.comparison import NOT_VERIFIABLE, effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
 from bedplate.host.device import AttachedDevice
@@ -177,18 +178,18 @@ def _try(
     levels, commands = arrangement.levels, Commands()
     filesystem = filesystem_for(levels.type)
     outside = journal if levels.journal == "external" else None
-    path = None if outside is None else outside.path
     switch = "write back" if write_back_wanted(levels) else "write through"
     with tempfile.TemporaryDirectory(prefix="bedplate-filesystems-") as folder, ExitStack() as undo:
         target = Path(folder)
+        site = Site(levels, data, target, commands, outside)
         for device in (data, journal):
             erase_signatures(device.path, commands)
             (device.queue / "write_cache").write_text(switch)
             undo.callback((device.queue / "write_cache").write_text, "write back")
-        filesystem.mkfs(levels, data.path, commands=commands, journal_path=path)
-        undo.callback(filesystem.unmount, target, commands=commands, journal_path=path)
-        filesystem.mount(levels, data.path, target, commands=commands, journal_path=path)
-        comparisons = filesystem.read_back(levels, data, target, commands=commands, journal=outside)
+        filesystem.mkfs(site)
+        undo.callback(filesystem.unmount, site)
+        filesystem.mount(site)
+        comparisons = filesystem.read_back(site)
         line["facts"] = dict(effective_facts(comparisons))
         line["asked"] = sum(item.asked is not None for item in comparisons)
         line["unverified"] = [item.name for item in comparisons if item.source.startswith(NOT_VERIFIABLE)]
@@ -197,9 +198,9 @@ def _try(
         line["flushes"] = [[item.device, item.pattern, item.calls, item.flushes] for item in counts]
         line["reasons"] = list(judge(counts, levels.barrier))
         _use(target)
-        if not filesystem.unmount(target, commands=commands, journal_path=path):
+        if not filesystem.unmount(site):
             line["reasons"].append("nothing was mounted any more")
-        checked = filesystem.check(levels, data.path, commands=commands, journal_path=path)
+        checked = filesystem.check(site)
         line["check"] = "clean" if checked.clean else checked.text[-2000:]
         if not checked.clean:
             line["reasons"].append("the check found errors after a clean unmount")

@@ -11,13 +11,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tests.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
+from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, written_log
 
 from bedplate.model.power_cut import Profile
 from bedplate.units import MIB
-from bedplate.workload.power_cut.image import ImageBuilder, rebuild
-from bedplate.workload.power_cut.log import read_log
-from bedplate.workload.power_cut.positions import building_order, choose_points
+from bedplate.workloads.power_cut.run.image import ImageBuilder, rebuild
+from bedplate.workloads.power_cut.run.log import read_log
+from bedplate.workloads.power_cut.run.positions import building_order, choose_points
 
 _SIZES = (8 * MIB, 2 * MIB)
 _WINDOW_BYTES = 256 * 1024

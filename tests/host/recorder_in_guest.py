@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
-from bedplate.workload.power_cut.log import DISCARD, FLUSH, Log, read_log
+from bedplate.workloads.power_cut.run.log import DISCARD, FLUSH, Log, read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,12 +75,12 @@ def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
         assert recorder.journal is not None
         journal = recorder.attach(recorder.journal)
         undo.callback(recorder.detach, journal)
-        journal_path = journal.path if levels.journal else None
-        filesystem.mkfs(levels, disk.path, commands=commands, journal_path=journal_path)
         target = memory / "mount"
         target.mkdir()
-        undo.callback(filesystem.unmount, target, commands=commands, journal_path=journal_path)
-        filesystem.mount(levels, disk.path, target, commands=commands, journal_path=journal_path)
+        site = Site(levels, disk, target, commands, journal if levels.journal else None)
+        filesystem.mkfs(site)
+        undo.callback(filesystem.unmount, site)
+        filesystem.mount(site)
         before = recorder.status()
         for number in range(_FSYNCS):
             with (target / f"file-{number}").open("wb") as file:
@@ -88,7 +89,7 @@ def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
                 os.fsync(file.fileno())
             recorder.write_mark(f"A 0 {number + 1} 1")
         after = recorder.status()
-        filesystem.unmount(target, commands=commands, journal_path=journal_path)
+        filesystem.unmount(site)
         recorder.detach(journal)
         recorder.detach(disk)
         recorder.seal()
@@ -127,11 +128,12 @@ def _under_pressure(driver: Path) -> dict[str, Any]:
         )
         disk = recorder.attach(recorder.disk)
         undo.callback(recorder.detach, disk)
-        filesystem.mkfs(levels, disk.path, commands=commands, journal_path=None)
         target = memory / "mount"
         target.mkdir()
-        filesystem.mount(levels, disk.path, target, commands=commands, journal_path=None)
-        undo.callback(filesystem.unmount, target, commands=commands, journal_path=None)
+        site = Site(levels, disk, target, commands)
+        filesystem.mkfs(site)
+        filesystem.mount(site)
+        undo.callback(filesystem.unmount, site)
         # What the kernel keeps free for itself would be room for all of it: a distribution's keeps 66 MiB.
         Path("/proc/sys/vm/min_free_kbytes").write_text("4096")
         size, before, block = 40 * MIB, _reclaimed_pages(), os.urandom(MIB)

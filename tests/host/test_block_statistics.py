@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import BedplateError
 from bedplate.filesystem.registry import filesystem_for
@@ -77,9 +78,9 @@ def test_writes_are_requests_with_data_and_those_that_only_ask_for_a_flush(
     kind: str, trace: Path, disk: tuple[str, Path]
 ) -> None:
     path, target = disk
-    levels, commands, filesystem = FilesystemLevels(kind), Commands(), filesystem_for(kind)
-    filesystem.mkfs(levels, path, commands=commands)
-    filesystem.mount(levels, path, target, commands=commands)
+    filesystem, site = filesystem_for(kind), site_on(FilesystemLevels(kind), path, Commands(), target=target)
+    filesystem.mkfs(site)
+    filesystem.mount(site)
     block = Path("/sys/block") / Path(path).name
     major, minor = map(int, (block / "dev").read_text().split(":"))
     events = [trace / "events/block" / name for name in _EVENTS]

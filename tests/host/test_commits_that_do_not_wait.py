@@ -8,6 +8,7 @@ import pytest
 
 from bedplate.model import codec
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def test_commits_that_do_not_wait_lower_the_class_with_the_numbers(
     text, expected = ASYNCHRONOUS[name]
     record = bench.live(bench.request(runs=_runs(make_run, **{name: {"script_text": text, "clients": 2}})))
     assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
-    (reason,) = record.durability.by_runs
+    (reason,) = sentences(record.durability.by_runs)
     assert (expected, expected) == (record.durability.volatile_cache, record.durability.protected_cache)
     assert f"run {name}: " in reason
     assert "transactions that wrote" in reason
@@ -112,7 +113,7 @@ def test_what_a_script_sets_for_its_role_or_makes_of_its_tables_is_read_back(
     later = _runs(make_run, unlogged=unlogged, role=role, later={"script": "simple-update"})
     record = bench.live(bench.request(runs=(*before, *later)))
     assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
-    unlogged_reason, role_reason, later_reason = record.durability.by_runs
+    unlogged_reason, role_reason, later_reason = sentences(record.durability.by_runs)
     assert (UNSAFE, UNSAFE) == (record.durability.volatile_cache, record.durability.protected_cache)
     assert "public.numbers" in unlogged_reason
     assert "synchronous_commit=off" in role_reason

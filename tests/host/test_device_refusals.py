@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.block_contents import ENCRYPTED, FOREIGN, MEMBERS, Pieces, btrfs_of, write_pieces
-from tests.flipping_link import Flipping, erased_and_refused
-from tests.kernel_partition import kernel_partition
-from tests.scratch_disk import Disk, looped
+from tests.support.tools.block_contents import ENCRYPTED, FOREIGN, MEMBERS, Pieces, btrfs_of, write_pieces
+from tests.support.tools.flipping_link import Flipping, erased_and_refused
+from tests.support.tools.kernel_partition import kernel_partition
+from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
@@ -121,10 +121,21 @@ def test_what_stands_alone_goes_with_permission_and_not_without(disk: Disk, kind
     assert () == read_signatures(disk.node, disk.commands)
 
 
+# Binds what is to be seen of the file, or all devices, to a place of a namespace that is gone a moment later.
+ELSEWHERE = {
+    "the file by a name that is gone": 'mount --bind "${1%/*}" /mnt; losetup --find --show "/mnt/${1##*/}"',
+    "the device by a name that is gone": 'mount -t devtmpfs none /mnt; losetup --find --show "/mnt/${1##*/}"',
+}
+
+
 @contextlib.contextmanager
-def second_loop(file: str, *, target: Path | None = None) -> Iterator[str]:
+def second_loop(file: str, *, target: Path | None = None, script: str = "") -> Iterator[str]:
     commands = Commands()
-    node = commands.run(["losetup", "--find", "--show", file]).stdout.strip()
+    argv = ["losetup", "--find", "--show", file]
+    if script:
+        inside = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh"]
+        argv = [*inside, file]
+    node = commands.run(argv).stdout.strip()
     try:
         if target is not None:
             commands.run(["mkfs.ext4", "-q", "-F", "-L", "bedplate", node])
@@ -137,7 +148,7 @@ def second_loop(file: str, *, target: Path | None = None) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("mounted", [False, True])
-@pytest.mark.parametrize("way", ["the file", "a hard link", "a symbolic link", "the device"])
+@pytest.mark.parametrize("way", ["the file", "a hard link", "a symbolic link", "the device", *ELSEWHERE])
 def test_a_second_loop_over_the_same_bytes_is_refused(
     disk: Disk, target: Path, way: str, *, mounted: bool
 ) -> None:
@@ -147,8 +158,11 @@ def test_a_second_loop_over_the_same_bytes_is_refused(
         link.hardlink_to(image)
     elif way == "a symbolic link":
         link.symlink_to(image)
-    file = {"the file": str(image), "the device": disk.node}.get(way, str(link))
-    with second_loop(file, target=target if mounted else None) as other:
+    script = ELSEWHERE.get(way, "")
+    file = str(link)
+    if script or way in {"the file", "the device"}:
+        file = disk.node if way.startswith("the device") else str(image)
+    with second_loop(file, target=target if mounted else None, script=script) as other:
         assert f"in common with {other}" in refused(disk, mounted=mounted)
     assert () == disk.reasons(foreign=True)
 
@@ -224,7 +238,8 @@ def test_a_partition_that_swaps_and_one_that_is_held_are_refused(disk: Disk) -> 
         disk.commands.run(["mkswap", partition])
         disk.commands.run(["swapon", "--priority", "0", partition])
         try:
-            assert "is swap" in refused(disk)
+            # In use it changes by itself.
+            assert "is swap" in refused(disk, mounted=True)
         finally:
             disk.commands.run(["swapoff", partition])
         holder = os.open(partition, os.O_RDONLY | os.O_EXCL)

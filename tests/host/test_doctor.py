@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.study_lab import NOBODY, Lab
+from tests.support.studies.study_lab import NOBODY, Lab
 
 from bedplate.host.cache import SYSTEM_CACHE
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import DeviceRefused, PlanError, RequirementMissing, VerifyFailed
 from bedplate.filesystem.comparison import effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.refusals import probe_refusals
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
 from bedplate.host.device import AttachedDevice
 from bedplate.host.journal_device import (
@@ -24,6 +27,7 @@ from bedplate.host.journal_device import (
 )
 from bedplate.host.ledger import Ledger, release_orphans
 from bedplate.host.loop_table import attached_to
+from bedplate.host.mount import unmount
 from bedplate.host.signature import read_signatures
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels, RunSpec
@@ -89,7 +93,7 @@ def target(folder: Path, commands: Commands) -> Iterator[Path]:
     try:
         yield path
     finally:
-        filesystem_for("ext4").unmount(path, commands=commands)
+        unmount(path, commands=commands)
 
 
 def _variants() -> Iterator[FilesystemLevels]:
@@ -119,9 +123,10 @@ def test_the_journal_is_on_its_device_and_flushed_as_asked(
     for device in devices:
         switch = "write back" if write_back_wanted(levels) else "write through"
         (device.queue / "write_cache").write_text(switch)
-    filesystem.mkfs(levels, data.path, commands=commands, journal_path=journal.path)
-    filesystem.mount(levels, data.path, target, commands=commands, journal_path=journal.path)
-    comparisons = filesystem.read_back(levels, data, target, commands=commands, journal=journal)
+    site = Site(levels, data, target, commands, journal)
+    filesystem.mkfs(site)
+    filesystem.mount(site)
+    comparisons = filesystem.read_back(site)
     verify(comparisons)
     in_force = {item.name: (item.effective, item.matches) for item in comparisons}
     assert ("external", True) == in_force["filesystem.journal"]
@@ -137,8 +142,8 @@ def test_the_journal_is_on_its_device_and_flushed_as_asked(
     assert _written_sectors(journal) > before
     assert judge(counts, levels.barrier) == ()
     assert judge(counts, levels.barrier is False) != ()
-    assert filesystem.unmount(target, commands=commands, journal_path=journal.path)
-    checked = filesystem.check(levels, data.path, commands=commands, journal_path=journal.path)
+    assert filesystem.unmount(site)
+    checked = filesystem.check(site)
     assert checked.clean, checked.text
 
 
@@ -152,10 +157,10 @@ def test_a_journal_that_is_not_on_the_given_device_is_caught(
 ) -> None:
     data, journal = devices
     filesystem = filesystem_for(type_)
-    inside = FilesystemLevels(type_)
-    filesystem.mkfs(inside, data.path, commands=commands)
-    filesystem.mount(inside, data.path, target, commands=commands)
-    found = filesystem.read_back(_external(type_), data, target, commands=commands, journal=journal)
+    inside = Site(FilesystemLevels(type_), data, target, commands)
+    filesystem.mkfs(inside)
+    filesystem.mount(inside)
+    found = filesystem.read_back(replace(inside, levels=_external(type_), journal=journal))
     with pytest.raises(VerifyFailed) as caught:
         verify(found)
     assert ["filesystem.journal", "filesystem.journal_device"] == [
@@ -169,16 +174,19 @@ def test_the_given_device_is_compared_by_number_not_by_name(
     data, journal = devices
     alias = folder / "stable-name"
     alias.symlink_to(journal.path)
-    filesystem, levels = filesystem_for("xfs"), _external("xfs")
-    filesystem.mkfs(levels, data.path, commands=commands, journal_path=str(alias))
-    filesystem.mount(levels, data.path, target, commands=commands, journal_path=str(alias))
-    verify(filesystem.read_back(levels, data, target, commands=commands, journal=journal))
+    filesystem, site = filesystem_for("xfs"), Site(_external("xfs"), data, target, commands, journal)
+    called_so = replace(site, journal=replace(journal, path=str(alias)))
+    filesystem.mkfs(called_so)
+    filesystem.mount(called_so)
+    comparisons = {item.name: item for item in filesystem.read_back(site)}
+    verify(comparisons.values())
+    assert comparisons["filesystem.journal_device"].matches
 
 
 @pytest.mark.parametrize("type_", [name for name, traits in TRAITS.items() if "external" in traits.journals])
 def test_an_external_journal_without_a_device_touches_nothing(type_: str, commands: Commands) -> None:
     with pytest.raises(PlanError, match="journal_device"):
-        filesystem_for(type_).mkfs(_external(type_), "/dev/null", commands=commands)
+        filesystem_for(type_).mkfs(site_on(_external(type_), "/dev/null", commands))
     assert [] == commands.record
 
 
@@ -188,22 +196,25 @@ def test_a_trial_makes_the_journal_too(type_: str, folder: Path, commands: Comma
     refused = probe_refusals(
         _external(type_, mount_options=("nonsense",)), commands=commands, directory=folder
     )
-    assert any("nonsense" in reason for reason in refused)
+    assert any("nonsense" in reason.sentence for reason in refused)
     assert [] == list(folder.glob("bedplate-probe-*"))
 
 
 def test_damage_beside_an_external_journal_is_not_called_clean(
-    devices: tuple[AttachedDevice, AttachedDevice], commands: Commands
+    devices: tuple[AttachedDevice, AttachedDevice], target: Path, commands: Commands
 ) -> None:
     data, journal = devices
     for type_ in ("ext4", "xfs"):
-        filesystem, levels = filesystem_for(type_), _external(type_, 4096)
-        filesystem.mkfs(levels, data.path, commands=commands, journal_path=journal.path)
+        filesystem, site = (
+            filesystem_for(type_),
+            Site(_external(type_, 4096), data, target, commands, journal),
+        )
+        filesystem.mkfs(site)
         with Path(data.path).open("r+b", buffering=0) as disk:
             disk.seek(4096 if type_ == "xfs" else 128 * 1024)
             disk.writelines(b"\xa5" * MIB for _ in range(64))
             os.fsync(disk.fileno())
-        checked = filesystem.check(levels, data.path, commands=commands, journal_path=journal.path)
+        checked = filesystem.check(site)
         assert not checked.clean, type_
 
 
@@ -261,9 +272,7 @@ def test_a_real_journal_device_is_wiped_when_it_is_given_back(
 ) -> None:
     with Ledger.open(places.state, "test") as ledger:
         device = prepare_journal(places.request, None, ledger=ledger, commands=commands, directory=folder)
-        filesystem_for(type_).mkfs(
-            _external(type_), devices[0].path, commands=commands, journal_path=device.path
-        )
+        filesystem_for(type_).mkfs(Site(_external(type_), devices[0], folder, commands, device))
         note_journal(places.request, device, ledger=ledger, commands=commands)
         assert read_signatures(device.path, commands) != ()
         release_journal(places.request, device, ledger=ledger, commands=commands)
@@ -281,7 +290,7 @@ def test_what_a_killed_visit_left_on_the_journals_device_is_wiped_and_a_stranger
     commands: Commands,
     folder: Path,
 ) -> None:
-    filesystem, levels = filesystem_for(type_), _external(type_)
+    filesystem, site = filesystem_for(type_), Site(_external(type_), devices[0], target, commands)
 
     def leave_behind() -> None:
         # A child that dies without a word, as after SIGKILL.
@@ -292,7 +301,7 @@ def test_what_a_killed_visit_left_on_the_journals_device_is_wiped_and_a_stranger
                 device = prepare_journal(
                     places.request, None, ledger=ledger, commands=commands, directory=folder
                 )
-                filesystem.mkfs(levels, devices[0].path, commands=commands, journal_path=device.path)
+                filesystem.mkfs(replace(site, journal=device))
                 note_journal(places.request, device, ledger=ledger, commands=commands)
             finally:
                 os._exit(9)
@@ -300,9 +309,10 @@ def test_what_a_killed_visit_left_on_the_journals_device_is_wiped_and_a_stranger
 
     leave_behind()
     # A used log looks otherwise than a fresh one.
-    filesystem.mount(levels, devices[0].path, target, commands=commands, journal_path=places.journal.path)
+    site = replace(site, journal=places.journal)
+    filesystem.mount(site)
     measure_fsyncs(target, devices[0])
-    filesystem.unmount(target, commands=commands, journal_path=places.journal.path)
+    filesystem.unmount(site)
     assert read_signatures(places.journal.path, commands) != ()
     report = release_orphans(places.state, commands)
     assert ((f"the journal on {places.name} wiped",), ()) == (report.released, report.problems)
@@ -371,5 +381,5 @@ def _of(counts: tuple[FlushCount, ...], device: str) -> list[FlushCount]:
 def test_a_visit_that_names_no_journal_device_fails_before_it_touches_anything(bench: Bench) -> None:
     record = bench.live(bench.request(_external("ext4")))
     assert (Outcome.FAILED, "preflight") == (record.outcome, record.failed_step)
-    assert any("journal" in reason for reason in record.reasons), record.reasons
+    assert any("journal" in reason.sentence for reason in record.reasons), record.reasons
     assert [] == bench.left_behind()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.tools.filesystem_site import site_on
 
 from bedplate.filesystem.nilfs2 import read_superblocks
 from bedplate.filesystem.registry import filesystem_for
@@ -62,17 +63,19 @@ def _overwrite(device: Path, first: int, length: int) -> None:
 def test_a_fresh_one_is_clean_and_known_for_ours(
     type_: str, devices: tuple[Path, Path], commands: Commands
 ) -> None:
-    filesystem, levels = filesystem_for(type_), FilesystemLevels(type_, 4096)
-    assert () == filesystem.mkfs(levels, str(devices[0]), commands=commands)
+    filesystem = filesystem_for(type_)
+    site = site_on(FilesystemLevels(type_, 4096), str(devices[0]), commands)
+    assert () == filesystem.mkfs(site)
     (signature,) = read_signatures(str(devices[0]), commands)
     assert signature.is_own
-    assert filesystem.check(levels, str(devices[0]), commands=commands).clean
+    assert filesystem.check(site).clean
     assert all(version[0].isdigit() for version in filesystem.versions(commands=commands).values())
 
 
 def test_damage_is_seen(type_: str, devices: tuple[Path, Path], commands: Commands) -> None:
-    filesystem, levels = filesystem_for(type_), FilesystemLevels(type_, 4096)
-    filesystem.mkfs(levels, str(devices[0]), commands=commands)
+    filesystem = filesystem_for(type_)
+    site = site_on(FilesystemLevels(type_, 4096), str(devices[0]), commands)
+    filesystem.mkfs(site)
     # nilfs2 has no fsck: of it only the superblocks are looked at, one at each end.
     if type_ == "nilfs2":
         _overwrite(devices[0], 1 * KIB, KIB)
@@ -83,7 +86,7 @@ def test_damage_is_seen(type_: str, devices: tuple[Path, Path], commands: Comman
         # Behind the first superblock, over the tables of all of them.
         _overwrite(devices[0], 44 * KIB, 200 * KIB)
         _overwrite(devices[0], 16 * MIB, 48 * MIB)
-    checked = filesystem.check(levels, str(devices[0]), commands=commands)
+    checked = filesystem.check(site)
     assert not checked.clean
     assert checked.text
 
@@ -97,6 +100,6 @@ def test_an_external_journal_is_made_and_checked(
     if missing:
         pytest.skip(missing[0])
     levels = FilesystemLevels(name, 4096, journal="external", journal_device="ram")
-    data, journal = map(str, devices)
-    filesystem.mkfs(levels, data, commands=commands, journal_path=journal)
-    assert filesystem.check(levels, data, commands=commands, journal_path=journal).clean
+    site = site_on(levels, str(devices[0]), commands, journal=str(devices[1]))
+    filesystem.mkfs(site)
+    assert filesystem.check(site).clean

@@ -17,19 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest_lab import GuestLab, guest_lab
 from tests.host.conftest import built, run
+from tests.support.guests.guest_lab import GuestLab, guest_lab
 
+from bedplate.campaign.preparation import prepare_drivers
 from bedplate.errors import MachineUnfit
-from bedplate.executor.preparation import prepare_drivers
-from bedplate.executor.qemu.command_line import KVM, TCG
-from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.guest import Guest, GuestFailed
+from bedplate.executors.qemu.command_line import KVM, TCG
+from bedplate.executors.qemu.guest import Guest, GuestFailed
+from bedplate.executors.qemu.runner import GuestRunner
+from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import unmount
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, DeviceLevels, Throttle
+from bedplate.model.device_cache import sector_bytes_of
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, ScratchDevice, VisitRecord, VisitRequest
 from bedplate.units import MIB
@@ -115,7 +117,7 @@ def lab() -> Iterator[GuestLab]:
 
 
 @pytest.fixture(scope="module")
-def shared(lab: GuestLab) -> QemuExecutor:
+def shared(lab: GuestLab) -> GuestRunner:
     return lab.executor()
 
 
@@ -141,7 +143,7 @@ def real_visit(lab: GuestLab, **changes: Any) -> VisitRequest:
     )
 
 
-def test_a_guest_lives_through_visits_one_after_the_other(lab: GuestLab, shared: QemuExecutor) -> None:
+def test_a_guest_lives_through_visits_one_after_the_other(lab: GuestLab, shared: GuestRunner) -> None:
     first = lab.live(shared, lab.deed("nothing"))
     assert ["0", str(64 * MIB // 512)] == lab.steps
     guests = lab.guests()
@@ -157,9 +159,8 @@ def test_a_guest_lives_through_visits_one_after_the_other(lab: GuestLab, shared:
     assert os.uname().release == asked.provenance["host_kernel"]
 
 
-def test_version_2_limits_memory_and_requests_in_the_guest(lab: GuestLab, shared: QemuExecutor) -> None:
-    lab.script.write_text(LIMITS)
-    directory = lab.live(shared, lab.deed("python"))
+def test_version_2_limits_memory_and_requests_in_the_guest(lab: GuestLab, shared: GuestRunner) -> None:
+    directory = lab.live(shared, lab.run(LIMITS))
     found = json.loads((directory / "found.json").read_text())
     assert [] == found["v1"]
     assert 2 == found["memory"]
@@ -176,7 +177,7 @@ def test_version_2_limits_memory_and_requests_in_the_guest(lab: GuestLab, shared
     assert [] == found["left"]
 
 
-def test_a_real_visit_keeps_its_limits_on_version_2(lab: GuestLab, shared: QemuExecutor) -> None:
+def test_a_real_visit_keeps_its_limits_on_version_2(lab: GuestLab, shared: GuestRunner) -> None:
     request = real_visit(lab, memory_bytes=320 * MIB, throttle=Throttle("slow", write_iops=4000))
     directory = lab.live(shared, request)
     record = codec.read(VisitRecord, directory / "visit.json")
@@ -191,11 +192,13 @@ def test_a_real_visit_keeps_its_limits_on_version_2(lab: GuestLab, shared: QemuE
     assert "clean" == record.filesystem_check
     assert {50, 100} >= {count.flushes for count in record.flush_counts} - {0}
     assert "image file on a virtio disk" == record.device_facts["kind"]
+    under = BlockTree().sectors_at(lab.base)
+    assert under == sector_bytes_of(record.device_facts), "what QEMU gives its disk is no property of any"
     assert (directory / "runs" / record.runs[0] / "record.json").exists()
     assert (directory / "logs/server.log").exists()
 
 
-def test_a_second_guest_on_the_same_image_is_refused(lab: GuestLab, shared: QemuExecutor) -> None:
+def test_a_second_guest_on_the_same_image_is_refused(lab: GuestLab, shared: GuestRunner) -> None:
     lab.live(shared, lab.deed("nothing"))
     assert shared._guest is not None
     with (
@@ -206,7 +209,7 @@ def test_a_second_guest_on_the_same_image_is_refused(lab: GuestLab, shared: Qemu
     assert 1 == len(lab.guests())
 
 
-def test_a_panic_is_named_and_the_next_visit_gets_a_new_guest(lab: GuestLab, shared: QemuExecutor) -> None:
+def test_a_panic_is_named_and_the_next_visit_gets_a_new_guest(lab: GuestLab, shared: GuestRunner) -> None:
     before = lab.live(shared, lab.deed("nothing"))
     (guest,) = lab.guests()
     with pytest.raises(GuestFailed, match="Kernel panic - not syncing: sysrq triggered crash") as caught:
@@ -220,7 +223,7 @@ def test_a_panic_is_named_and_the_next_visit_gets_a_new_guest(lab: GuestLab, sha
 
 
 def test_a_guest_that_hangs_is_killed(
-    lab: GuestLab, shared: QemuExecutor, monkeypatch: pytest.MonkeyPatch
+    lab: GuestLab, shared: GuestRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=4))
 
@@ -235,7 +238,7 @@ def test_a_guest_that_hangs_is_killed(
 
 
 def test_a_visit_that_never_ends_is_given_up(
-    lab: GuestLab, shared: QemuExecutor, monkeypatch: pytest.MonkeyPatch
+    lab: GuestLab, shared: GuestRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared, "_deadlines", replace(shared._deadlines, silence_s=60, visit_s=3))
     with pytest.raises(GuestFailed, match="did not end its visit within 3 s"):
@@ -245,7 +248,7 @@ def test_a_visit_that_never_ends_is_given_up(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_guest_that_is_killed_while_it_boots_fails_its_visit_alone(
-    lab: GuestLab, shared: QemuExecutor, seed: int
+    lab: GuestLab, shared: GuestRunner, seed: int
 ) -> None:
     moment_s = random.Random(seed).uniform(0.0, 4.0)
     timers = []
@@ -266,19 +269,24 @@ def test_a_guest_that_is_killed_while_it_boots_fails_its_visit_alone(
 
 
 def test_a_guest_that_is_killed_at_a_random_moment_loses_no_finished_visit(
-    lab: GuestLab, shared: QemuExecutor
+    lab: GuestLab, shared: GuestRunner
 ) -> None:
     kept = lab.live(shared, lab.deed("nothing"))
     (guest,) = lab.guests()
-    killer = threading.Timer(random.Random(os.getpid()).uniform(0.0, 2.0), os.kill, (guest, signal.SIGKILL))
-    killer.start()
+    moment_s = random.Random(os.getpid()).uniform(0.0, 2.0)
+
+    def arm(event: Any) -> None:
+        # Not before: a guest that is dead by then is followed by another one, in which the visit would go on.
+        if event.get("step") == "hand-over":
+            threading.Timer(moment_s, os.kill, (guest, signal.SIGKILL)).start()
+
     with pytest.raises(GuestFailed, match="killed by signal 9"):
-        lab.live(shared, lab.deed("chatter"))
+        lab.live(shared, lab.deed("chatter"), on_event=arm)
     assert (kept / "visit.json").exists()
     assert [] == lab.guests()
 
 
-def test_a_full_result_disk_is_named(lab: GuestLab, shared: QemuExecutor) -> None:
+def test_a_full_result_disk_is_named(lab: GuestLab, shared: GuestRunner) -> None:
     shared.close()
     place = lab.base / "small"
     place.mkdir()
@@ -296,9 +304,7 @@ def test_a_full_result_disk_is_named(lab: GuestLab, shared: QemuExecutor) -> Non
     assert [] == lab.guests()
 
 
-def test_an_image_larger_than_its_disk_is_refused_before_the_boot(
-    lab: GuestLab, shared: QemuExecutor
-) -> None:
+def test_an_image_larger_than_its_disk_is_refused_before_the_boot(lab: GuestLab, shared: GuestRunner) -> None:
     with pytest.raises(MachineUnfit, match="use a smaller image"):
         lab.live(shared, lab.deed("nothing", image_bytes=1 << 50))
     assert "boot" not in [event.get("step") for event in lab.events]
@@ -324,11 +330,10 @@ def real_device(lab: GuestLab) -> Iterator[tuple[str, Path]]:
 
 
 def test_a_device_of_the_hosts_and_a_journal_in_memory_are_two_disks(
-    lab: GuestLab, shared: QemuExecutor, real_device: tuple[str, Path]
+    lab: GuestLab, shared: GuestRunner, real_device: tuple[str, Path]
 ) -> None:
     device, backing = real_device
-    lab.script.write_text(WRITES_TO_BOTH)
-    request = replace(lab.deed("python"), journal_device=ScratchDevice(image_bytes=40 * MIB))
+    request = replace(lab.run(WRITES_TO_BOTH), journal_device=ScratchDevice(image_bytes=40 * MIB))
     with pytest.raises(MachineUnfit, match="name it again on the command line"):
         lab.live(shared, replace(request, scratch_device=ScratchDevice(device=device)))
     assert [] == lab.guests()

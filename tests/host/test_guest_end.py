@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.guest_lab import GuestLab, guest_lab
+from tests.support.guests.guest_lab import GuestLab, guest_lab
 
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -26,8 +26,8 @@ CHILD = """
 import json, signal, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1] + "/src", sys.argv[1]]
-from bedplate.executor.qemu.executor import QemuExecutor
-from bedplate.executor.qemu.guest import Deadlines
+from bedplate.executors.qemu.runner import GuestRunner
+from bedplate.executors.qemu.guest import Deadlines
 from bedplate.model import codec
 from bedplate.model.visit import VisitRequest
 
@@ -36,8 +36,8 @@ def interrupt(number, frame):
 
 signal.signal(signal.SIGTERM, interrupt)
 base = Path(sys.argv[2])
-executor = QemuExecutor(place=base / "place", state_directory=base / "state", memory_bytes=768 << 20,
-    interpreter=base / "interpreter", deadlines=Deadlines(boot_s=240, silence_s=120))
+executor = GuestRunner(place=base / "place", state_directory=base / "state", memory_bytes=768 << 20,
+    interpreter=base / "interpreter", deadlines=Deadlines(boot_s=600, silence_s=300))
 (base / "out").mkdir()
 try:
     executor.run_visit(codec.read(VisitRequest, base / "asked.json"), base / "out",
@@ -87,7 +87,7 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
 
 def wait_for_guest(lab: GuestLab) -> int:
     """QEMU is there a moment after `boot` was said."""
-    for _ in range(500):
+    for _ in range(6000):
         found = lab.guests()
         if found:
             return found[0]
@@ -102,7 +102,7 @@ def test_an_ended_bedplate_leaves_nothing(lab: GuestLab, number: signal.Signals)
     read_until(process, '"boot"')
     wait_for_guest(lab)
     process.send_signal(number)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=120)
     assert "interrupted" in said
     assert 0 == process.returncode
     shutil.rmtree(lab.base / "out")
@@ -114,8 +114,8 @@ def test_a_killed_bedplate_takes_its_guest_along_and_release_frees_the_rest(lab:
     read_until(process, '"boot"')
     guest = wait_for_guest(lab)
     process.kill()
-    process.communicate(timeout=30)
-    assert wait_until_gone((guest,), deadline_s=5), "the guest outlives bedplate"
+    process.communicate(timeout=120)
+    assert wait_until_gone((guest,), deadline_s=60), "the guest outlives bedplate"
     assert lab.left_behind(), "images are left until they are released"
     report = release_orphans(lab.state, Commands())
     assert () == report.problems
@@ -137,7 +137,7 @@ def test_an_account_without_rights_can_boot_a_guest(lab: GuestLab) -> None:
     os.chown(lab.base, 65534, 65534)
     nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all")
     process = start(lab, "nothing", *nobody, python=SYSTEM_PYTHON, sources=sources)
-    said, _ = process.communicate(timeout=280)
+    said, _ = process.communicate(timeout=600)
     os.chown(lab.state, 0, 0)
     assert 0 == process.returncode, said
     assert '{"event": "step", "step": "0"}' in said, "root in the guest, nobody on the host"

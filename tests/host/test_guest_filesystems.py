@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest_lab import guest_lab
+from tests.support.guests.guest_lab import GuestLab
 
-from bedplate.executor.qemu.kernels import find_kernel
-from bedplate.executor.qemu.zfs_modules import find_zfs
+from bedplate.executors.qemu.kernels import find_kernel
+from bedplate.executors.qemu.runner import GuestRunner
+from bedplate.executors.qemu.zfs_modules import find_zfs
 from bedplate.filesystem.registry import FILESYSTEMS
 from bedplate.host.cache import cache_directory
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB
 
 pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
@@ -40,20 +40,17 @@ Lines = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def lines() -> Iterator[Lines]:
-    with guest_lab() as lab:
-        script = SCRIPT.format(tests=str(Path(__file__).parent), words=())
-        lab.script.write_text(script)
-        request = replace(
-            lab.deed("python", image_bytes=640 * MIB), journal_device=ScratchDevice(image_bytes=72 * MIB)
-        )
-        if _zfs_is_built():
-            # The type decides which modules the guest loads and which programs it finds; all others stay.
-            cell = replace(request.cell, filesystem=FilesystemLevels("zfs"))
-            request = replace(request, cell=cell)
-        directory = lab.live(lab.executor(), request)
-        found = [json.loads(line) for line in (directory / "lines").read_text().splitlines()]
-        yield {line["name"]: line for line in found}
+def lines(shared_guest: tuple[GuestLab, GuestRunner]) -> Lines:
+    lab, executor = shared_guest
+    script = SCRIPT.format(tests=str(Path(__file__).parent), words=())
+    request = lab.run(script, image_bytes=640 * MIB)
+    if _zfs_is_built():
+        # The type decides which modules the guest loads and which programs it finds; all others stay.
+        cell = replace(request.cell, filesystem=FilesystemLevels("zfs"))
+        request = replace(request, cell=cell)
+    directory = lab.live(executor, request)
+    found = [json.loads(line) for line in (directory / "lines").read_text().splitlines()]
+    return {line["name"]: line for line in found}
 
 
 def _zfs_is_built() -> bool:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bedplate.errors import RequirementMissing
-from bedplate.executor.qemu.guest_tools import find_busybox, is_static
-from bedplate.executor.qemu.initramfs import make_initramfs
-from bedplate.executor.qemu.kernel_modules import ModuleTree
-from bedplate.executor.qemu.kernel_release import release_in_image
-from bedplate.executor.qemu.kernels import GuestKernel, find_kernel, guest_machine, known_kernels
+from bedplate.executors.qemu.guest_tools import find_busybox, is_static
+from bedplate.executors.qemu.initramfs import make_initramfs
+from bedplate.executors.qemu.kernel_modules import ModuleTree
+from bedplate.executors.qemu.kernel_release import release_in_image
+from bedplate.executors.qemu.kernels import GuestKernel, find_kernel, guest_machine, known_kernels
 from bedplate.host.apt.package_tree import PackageTree, ensure_package_tree
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -89,7 +89,7 @@ def test_a_kernel_boots_to_init_with_all_its_modules(kernel: GuestKernel, tmp_pa
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=180,
+        timeout=600,
         check=True,
         stdin=subprocess.DEVNULL,
     )

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.studies.study_lab import tmpfs
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.command import Commands
 from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.ledger import Holding, Ledger, release_orphans
-from bedplate.host.loop_table import attached_to
+from bedplate.host.loop_table import attached_to, backing_file
 from bedplate.host.mount import find_mount, read_mount_table
+from bedplate.host.patience import wait_until
 from bedplate.host.process import start_time
 
 if TYPE_CHECKING:
@@ -217,6 +219,33 @@ def _seconds_to_take_everything(base: Path) -> float:
     _end(child)
     release_orphans(base / "state", Commands())
     return seconds
+
+
+def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespace(base: Path) -> None:
+    """The study's disk is a mount, and the visit's own copy of it ended with the visit."""
+    script = (
+        "import os, sys; from pathlib import Path\n"
+        "from bedplate.host.command import Commands; from bedplate.host.ledger import Holding, Ledger\n"
+        "from bedplate.host.loop import attach_loop; from bedplate.host.own_mounts import enter_own_namespaces\n"
+        "enter_own_namespaces()\n"
+        "ledger, image = Ledger.open(Path(sys.argv[1]), sys.argv[2]), Path(sys.argv[3])\n"
+        "ledger.note(Holding('image', str(image))); image.write_bytes(bytes(1 << 20))\n"
+        "print(attach_loop(image, ledger=ledger, commands=Commands(), in_memory=True).name, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    image = base / "disk/bedplate-scratch.img"
+    with tmpfs(image.parent, "4m"):
+        argv = [sys.executable, "-c", script, str(base / "state"), _owner(base), str(image)]
+        done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, check=False)
+        assert -9 == done.returncode, done.stderr
+        name = done.stdout.strip()
+        assert wait_until(lambda: backing_file(name) == "/bedplate-scratch.img", deadline_s=60)
+        report = release_orphans(base / "state", Commands())
+        assert ((f"/dev/{name} detached from {image}", f"{image} deleted"), ()) == (
+            report.released,
+            report.problems,
+        )
+        assert backing_file(name) is None
 
 
 def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.block_contents import array_member, write_pieces
-from tests.kernel_partition import kernel_partition
-from tests.scratch_disk import SIZE, Disk, looped
+from tests.support.tools.block_contents import array_member, write_pieces
+from tests.support.tools.kernel_partition import kernel_partition
+from tests.support.tools.scratch_disk import SIZE, Disk, looped
 
 from bedplate.errors import DeviceRefused, RequirementMissing, VerifyFailed
 from bedplate.host.block_tree import BlockTree

@@ -13,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engine.native import LIBLMDB, ensure_driver, library_requirement, library_version
-from bedplate.figures.lmdb_output import LmdbDocument, LmdbFailure, LmdbTest, parse_document, parse_progress
+from bedplate.engines.native import LIBLMDB, ensure_driver, library_requirement, library_version
 from bedplate.host.command import Commands
 from bedplate.units import KIB, MIB
+from bedplate.workloads.microbenchmark.output import (
+    LmdbDocument,
+    LmdbFailure,
+    LmdbTest,
+    parse_document,
+    parse_progress,
+)
 
 pytestmark = pytest.mark.host
 

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.engine.native import LIBLMDB, ensure_driver, library_version
-from bedplate.figures.lmdb_output import LmdbDocument, parse_document
+from bedplate.engines.native import LIBLMDB, ensure_driver, library_version
 from bedplate.figures.run import make_figures
+from bedplate.figures.validity import OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
-from bedplate.plan.lmdb_runs import LMDB_TESTS, lmdb_runs
 from bedplate.units import MIB
-from bedplate.workload.lmdb_command import DRIVER, LIBRARY
+from bedplate.workloads.microbenchmark.command import DRIVER, LIBRARY
+from bedplate.workloads.microbenchmark.output import LmdbDocument, parse_document
+from bedplate.workloads.microbenchmark.plan import LMDB_TESTS, lmdb_runs
 
 if TYPE_CHECKING:
     Bench = Any
@@ -119,7 +120,7 @@ def test_a_visit_writes_reads_cold_and_warm_and_tells_of_every_test(
         assert [] == [
             reason
             for reason in figures.validity_reasons
-            if not reason.startswith(("a hypervisor", "other programs"))
+            if reason.code not in {THROTTLED_MACHINE.code, OTHERS_AT_WORK.code}
         ]
         speeds = {row.item: row.value for row in figures.figures if row.metric == "lmdb_operations_per_s"}
         assert set(tests) == set(speeds)
@@ -152,12 +153,15 @@ def test_a_map_that_is_too_small_ends_the_test_in_the_librarys_words(bench: Benc
     assert Outcome.FAILED is visit.outcome
     write, cold, warm, large = records(bench, visit)
     assert Outcome.FAILED is write.outcome
-    assert write.reasons[0].startswith("fillseq: MDB_MAP_FULL: Environment mapsize limit reached (")
-    assert "map_size" in write.reasons[0]
+    assert write.reasons[0].sentence.startswith("fillseq: MDB_MAP_FULL: Environment mapsize limit reached (")
+    assert "map_size" in write.reasons[0].sentence
     assert {Outcome.NOT_RUN} == {cold.outcome, warm.outcome}
-    assert "(write) did not complete" in cold.reasons[0]
+    assert "(write) did not complete" in cold.reasons[0].sentence
     # Another fill needs nothing of the first.
-    assert (Outcome.FAILED, True) == (large.outcome, large.reasons[0].startswith("fillseq100K: MDB_MAP_FULL"))
+    assert (Outcome.FAILED, True) == (
+        large.outcome,
+        large.reasons[0].sentence.startswith("fillseq100K: MDB_MAP_FULL"),
+    )
     assert [] == bench.left_behind()
 
 
@@ -169,8 +173,8 @@ def test_a_full_disk_says_that_it_is_full(bench: Bench, driver: str, writemap: b
     )
     assert Outcome.FAILED is visit.outcome
     (record,) = records(bench, visit)
-    assert record.reasons[0].startswith("fillseqbatch: ")
-    assert any("the scratch device is full" in reason for reason in record.reasons)
+    assert record.reasons[0].sentence.startswith("fillseqbatch: ")
+    assert any("the scratch device is full" in reason.sentence for reason in record.reasons)
     assert [] == bench.left_behind()
 
 
@@ -196,7 +200,7 @@ def test_a_driver_that_is_killed_is_named_with_its_test(bench: Bench, driver: st
     assert events
     assert Outcome.FAILED is visit.outcome
     (record,) = records(bench, visit)
-    assert record.reasons[0].startswith("fillrandom: the LMDB driver was killed by SIGKILL")
+    assert record.reasons[0].sentence.startswith("fillrandom: the LMDB driver was killed by SIGKILL")
     assert [] == bench.left_behind()
 
 

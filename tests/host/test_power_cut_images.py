@@ -11,16 +11,16 @@ from pathlib import Path
 from time import monotonic_ns
 
 import pytest
-from tests.recorder_lab import RecorderLab, recorder_driver, recorder_lab
+from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
 
 from bedplate.host.recorder import RecorderSizes
 from bedplate.model.power_cut import VOLATILE_PROFILES, CutPoint, Profile
 from bedplate.units import MIB
-from bedplate.workload.power_cut.acknowledged import Acknowledgements
-from bedplate.workload.power_cut.image import Built, ImageBuilder
-from bedplate.workload.power_cut.log import JOURNAL, Log, read_log
-from bedplate.workload.power_cut.positions import building_order, choose_points
-from bedplate.workload.power_cut.window import window
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
+from bedplate.workloads.power_cut.run.image import Built, ImageBuilder
+from bedplate.workloads.power_cut.run.log import JOURNAL, Log, read_log
+from bedplate.workloads.power_cut.run.positions import building_order, choose_points
+from bedplate.workloads.power_cut.run.window import window
 
 pytestmark = pytest.mark.host
 

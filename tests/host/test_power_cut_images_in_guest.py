@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.guest_lab import guest_lab
+from tests.support.guests.guest_lab import GuestLab
+
+from bedplate.executors.qemu.runner import GuestRunner
 
 pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
@@ -25,7 +27,9 @@ Path(sys.argv[2], "visit.json").write_text("{{}}")
 """
 
 
-def test_a_guests_kernel_builds_the_same_images(tmp_path: Path) -> None:
+def test_a_guests_kernel_builds_the_same_images(
+    shared_guest: tuple[GuestLab, GuestRunner], tmp_path: Path
+) -> None:
     here = subprocess.run(
         [sys.executable, str(HERE / "images_of_cuts.py"), str(tmp_path)],
         check=True,
@@ -33,9 +37,8 @@ def test_a_guests_kernel_builds_the_same_images(tmp_path: Path) -> None:
         text=True,
         env={**os.environ, "PYTHONPATH": f"{HERE.parents[1] / 'src'}:{HERE.parents[1]}"},
     ).stdout.split()
-    with guest_lab() as lab:
-        lab.script.write_text(SCRIPT.format(host=str(HERE), repository=str(HERE.parents[1])))
-        directory = lab.live(lab.executor(), lab.deed("python"))
-        assert here == (directory / "digests").read_text().split()
+    lab, executor = shared_guest
+    directory = lab.live(executor, lab.run(SCRIPT.format(host=str(HERE), repository=str(HERE.parents[1]))))
+    assert here == (directory / "digests").read_text().split()
     assert 48 == len(here)
     assert 30 < len(set(here))

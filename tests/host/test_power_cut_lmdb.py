@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.engine.native import LIBLMDB, ensure_driver, library_requirement
+from bedplate.engines.native import LIBLMDB, ensure_driver, library_requirement
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.units import MIB

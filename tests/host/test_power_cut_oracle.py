@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.engine.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.errors import KilledFromOutside
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands
 from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.workload.power_cut import postgresql, postgresql_oracle
-from bedplate.workload.power_cut.replaying import Answer
+from bedplate.workloads.power_cut.run import postgresql, postgresql_oracle
+from bedplate.workloads.power_cut.run.replaying import OracleAnswer
 
 if TYPE_CHECKING:
-    from bedplate.engine.postgresql.session import Session
+    from bedplate.engines.postgresql.session import Session
     from bedplate.model.visit import EngineBuild
 
     BuildOf = Callable[[int], EngineBuild]
@@ -64,6 +64,16 @@ class Database:
             ledger=_NoLedger(),
         )
 
+    def started(self, directory: Path) -> Cluster:
+        """Its server, which leaves nothing in /dev/shm however it ends."""
+        cluster = self.cluster(directory)
+        try:
+            cluster.start(options=postgresql.START_OPTIONS)
+        except BaseException:
+            cluster.kill()
+            raise
+        return cluster
+
     def copy(self, whole: str = "whole") -> Path:
         target = self.base / "copy"
         shutil.rmtree(target, ignore_errors=True)
@@ -79,8 +89,7 @@ class Database:
 
     def work_on(self, target: Path, *statements: str) -> None:
         """Execute these statements on a copy, and checkpoint."""
-        cluster = self.cluster(target)
-        cluster.start()
+        cluster = self.started(target)
         try:
             with cluster.session() as session:
                 for statement in statements:
@@ -92,8 +101,7 @@ class Database:
     def path_of(self, relation: str, whole: str = "whole") -> str:
         """The file of a table or an index, below the data directory."""
         target = self.copy(whole)
-        cluster = self.cluster(target)
-        cluster.start()
+        cluster = self.started(target)
         try:
             with cluster.session() as session:
                 return session.value(f"SELECT pg_relation_filepath('{relation}')")
@@ -102,7 +110,7 @@ class Database:
 
     def examine(
         self, directory: Path, promised: dict[int, int] | None = None, *, oracle: int = postgresql.ORACLE
-    ) -> Answer:
+    ) -> OracleAnswer:
         return postgresql_oracle.examine(
             self.cluster(directory),
             PROMISED if promised is None else promised,
@@ -173,8 +181,7 @@ def test_a_whole_database_has_every_promise_and_no_problem(database: Database, w
 
 def test_a_server_that_was_cut_off_recovers_with_a_stale_process_id(database: Database) -> None:
     target = database.copy()
-    cluster = database.cluster(target)
-    cluster.start()
+    cluster = database.started(target)
     with cluster.session() as session:
         session.execute(postgresql.transaction(0, 61, 3))
     stale = (target / "postmaster.pid").read_text()
@@ -352,7 +359,7 @@ def test_an_older_recording_is_asked_for_the_filler_that_it_has(database: Databa
     )
 
 
-def answer_of_silence(answer: Answer) -> str:
+def answer_of_silence(answer: OracleAnswer) -> str:
     """The one thing that only the oracle found."""
     assert () == answer.detected
     (problem,) = answer.silent

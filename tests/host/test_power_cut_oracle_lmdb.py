@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engine.native import ensure_driver
+from bedplate.engines.native import ensure_driver
 from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
-from bedplate.workload.power_cut import lmdb
-from bedplate.workload.power_cut.replaying import Answer
+from bedplate.workloads.power_cut.run import lmdb
+from bedplate.workloads.power_cut.run.replaying import OracleAnswer
 
 pytestmark = pytest.mark.host
 
@@ -56,7 +56,7 @@ class Environment:
     def file(self) -> Path:
         return self.directory / "data.mdb"
 
-    def examine(self, promised: dict[int, int] | None = None) -> Answer:
+    def examine(self, promised: dict[int, int] | None = None) -> OracleAnswer:
         return lmdb.examine(
             self.directory,
             self.driver,

@@ -12,18 +12,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.recorder_lab import SIZES, SOURCES, RecorderLab, counted, recorder_driver, recorder_lab, replayed
+from tests.support.tools.recorder_lab import (
+    SIZES,
+    SOURCES,
+    RecorderLab,
+    counted,
+    recorder_driver,
+    recorder_lab,
+    replayed,
+)
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.command import Commands
 from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import release_orphans
-from bedplate.host.loop_table import attached_to
+from bedplate.host.loop_table import attached_to, backing_file
 from bedplate.host.mount import find_mount, unmount
-from bedplate.host.process import start_time
+from bedplate.host.process import start_time, wait_until_gone
 from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
 from bedplate.units import MIB
-from bedplate.workload.power_cut.log import DISCARD, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.run.log import DISCARD, FLUSH, JOURNAL, read_log
 
 pytestmark = pytest.mark.host
 
@@ -231,8 +239,8 @@ def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: RecorderLab)
     recorder = place.start()
     with recorder.disk.open("r+b", buffering=0) as file:
         file.write(b"kept" + bytes(508))
-    recorder._running.kill()
-    recorder._running.wait()
+    os.kill(recorder.pid, signal.SIGKILL)
+    assert wait_until_gone((recorder.pid,), deadline_s=60)
     with pytest.raises(RecorderFailed, match="does not answer"):
         recorder.status()
     with pytest.raises(RecorderFailed, match="no document"):
@@ -242,8 +250,11 @@ def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: RecorderLab)
         assert 1 == len(log)
 
 
-def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(place: RecorderLab) -> None:
-    """A process that starts a recorder, mounts above it and is killed."""
+@pytest.mark.parametrize("apart", [False, True])
+def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(
+    place: RecorderLab, *, apart: bool
+) -> None:
+    """A process that starts a recorder, mounts above it and is killed; in namespaces of its own, as a visit is."""
     target = place.base / "mount"
     target.mkdir()
     script = f"""
@@ -252,7 +263,10 @@ from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import mount
+from bedplate.host.own_mounts import enter_own_namespaces
 from bedplate.host.recorder import Recorder, RecorderSizes
+if {apart}:
+    enter_own_namespaces()
 base, commands = pathlib.Path({str(place.base)!r}), Commands()
 ledger = Ledger.open(base / "orphans", "killed")
 recorder = Recorder.start(pathlib.Path({str(place.driver)!r}), base / "recording", RecorderSizes({64 * MIB}, {64 * MIB}),
@@ -262,7 +276,7 @@ commands.run(["mkfs.ext4", "-q", "-E", "nodiscard", device.path])
 ledger.note(Holding("mount", {str(target)!r}, device.path))
 mount(device.path, pathlib.Path({str(target)!r}), "ext4", (), commands=commands)
 (pathlib.Path({str(target)!r}) / "file").write_text("x")
-print(recorder._running.pid, flush=True)
+print(recorder.pid, device.name, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
@@ -278,7 +292,10 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert find_mount(target) is None
     assert find_mount(place.folder / "recorder") is None
     assert () == attached_to(place.folder / "recorder/disk")
-    assert start_time(int(done.stdout)) is None
+    pid, loop = done.stdout.split()
+    # Without its recorder's mount it would be over `/disk`, and nobody's.
+    assert backing_file(loop) is None
+    assert start_time(int(pid)) is None
 
 
 def test_it_is_busy_while_a_loop_device_stands_above(

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.recorder_lab import RecorderLab, recorder_driver, recorder_lab, replayed
+from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab, replayed
 
 from bedplate.host.recorder import RecorderSizes
 from bedplate.units import MIB
-from bedplate.workload.power_cut.log import FLUSH, Log, read_log
+from bedplate.workloads.power_cut.run.log import FLUSH, Log, read_log
 
 pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest_lab import guest_lab
-from tests.recorder_lab import recorder_driver
+from tests.support.guests.guest_lab import GuestLab
+from tests.support.tools.recorder_lab import recorder_driver
 
+from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.recorder import DRIVER
-from bedplate.units import MIB
 
 pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 
@@ -33,14 +33,16 @@ Lines = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def lines() -> Iterator[Lines]:
+def lines(shared_guest: tuple[GuestLab, GuestRunner]) -> Lines:
     driver = recorder_driver()
-    with guest_lab() as lab:
-        lab.script.write_text(SCRIPT.format(tests=str(Path(__file__).parent), driver=str(driver)))
-        request = replace(lab.deed("python"), native_drivers={DRIVER: str(driver)})
-        directory = lab.live(lab.executor(memory_bytes=1536 * MIB), request)
-        found = [json.loads(line) for line in (directory / "lines").read_text().splitlines()]
-        yield {line["name"]: line for line in found}
+    lab, executor = shared_guest
+    script = SCRIPT.format(tests=str(Path(__file__).parent), driver=str(driver))
+    request = replace(lab.run(script), native_drivers={DRIVER: str(driver)})
+    directory = lab.live(executor, request)
+    # Its kernel keeps next to no memory for itself now.
+    executor.close()
+    found = [json.loads(line) for line in (directory / "lines").read_text().splitlines()]
+    return {line["name"]: line for line in found}
 
 
 @pytest.mark.parametrize("name", [*_TYPES, *(f"{type_} external" for type_ in _EXTERNAL)])

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.recorder_lab import RecorderLab, counts_of, recorder_driver, recorder_lab, replayed
+from tests.support.tools.recorder_lab import RecorderLab, counts_of, recorder_driver, recorder_lab, replayed
 
 from bedplate.host.device import AttachedDevice
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.units import MIB
-from bedplate.workload.power_cut.log import FLUSH, Log, read_log
+from bedplate.workloads.power_cut.run.log import FLUSH, Log, read_log
 
 pytestmark = pytest.mark.host
 

@@ -27,9 +27,10 @@ from bedplate.model.cell import (
 from bedplate.model.figure import RunFigures
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.raw import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord, VisitRequest
-from bedplate.plan.fio_jobs import READY_FIO_JOBS
 from bedplate.units import MIB
+from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
 
 if TYPE_CHECKING:
     Bench = Any
@@ -91,7 +92,7 @@ def figures(bench: Bench, visit: VisitRecord) -> list[RunFigures]:
 
 
 def doubts(found: RunFigures) -> list[str]:
-    return [reason for reason in found.validity_reasons if not reason.startswith(_OF_OTHERS)]
+    return [words for words in sentences(found.validity_reasons) if not words.startswith(_OF_OTHERS)]
 
 
 def grown_bytes(record: RunRecord, phase: str, counter: str) -> float:
@@ -185,7 +186,7 @@ def test_a_visit_makes_the_jobs_of_fio_each_on_files_of_its_own(bench: Bench, ki
 def test_pg_test_fsync_runs_beside_fio(bench: Bench, repository: Path) -> None:
     # The real one takes 16 s at least; this one says what a real one said, and writes where it was told.
     programs = str(bench.base)
-    said = repository / "tests/golden/test_fsync/pg18-ext4.txt"
+    said = repository / "tests/golden/pg_test_fsync/pg18-ext4.txt"
     program = bench.base / PG_TEST_FSYNC
     program.write_text(
         f'#!/bin/sh\nset -e\ntest "$1 $3 $4" = "-f -s 1"\n: > "$2"\ncat <<EOF\n{said.read_text()}EOF\n'
@@ -204,8 +205,8 @@ def test_a_full_device_ends_in_the_tools_words_and_the_next_run_has_room(bench: 
     )
     large, append = records(bench, visit)
     assert (Outcome.FAILED, Outcome.COMPLETED) == (large.outcome, append.outcome)
-    assert any("No space left on device" in reason for reason in large.reasons), large.reasons
-    assert any("the scratch device is full" in reason for reason in large.reasons)
+    assert any("No space left on device" in reason.sentence for reason in large.reasons), large.reasons
+    assert any("the scratch device is full" in reason.sentence for reason in large.reasons)
     assert [] == bench.left_behind()
 
 
@@ -213,8 +214,8 @@ def test_bonnie_on_a_full_device_says_so_too(bench: Bench) -> None:
     visit = bench.live(request(bench, bonnie(), file_bytes=700 * MIB))
     (record,) = records(bench, visit)
     assert Outcome.FAILED is record.outcome
-    assert any("No space left on device" in reason for reason in record.reasons), record.reasons
-    assert any("the scratch device is full" in reason for reason in record.reasons)
+    assert any("No space left on device" in reason.sentence for reason in record.reasons), record.reasons
+    assert any("the scratch device is full" in reason.sentence for reason in record.reasons)
     (made,) = figures(bench, visit)
     assert ((), Validity.UNKNOWN) == (made.figures, made.validity)
 
@@ -234,7 +235,7 @@ def test_a_tool_that_is_killed_is_a_failed_run(bench: Bench) -> None:
     visit = bench.live(request(bench, spec), kill)
     (record,) = records(bench, visit)
     assert Outcome.FAILED is record.outcome
-    assert any("fio was killed by SIGKILL" in reason for reason in record.reasons), record.reasons
+    assert any("fio was killed by SIGKILL" in reason.sentence for reason in record.reasons), record.reasons
     assert [] == bench.left_behind()
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.slurm_lab import NODES, SlurmLab, lacking_programs, slurm_lab
+from tests.support.fleets.slurm_lab import NODES, SlurmLab, lacking_programs, slurm_lab
 
-from bedplate.executor.slurm.job_folder import JobFolders
+from bedplate.executors.slurm.job_folder import JobFolders
 from bedplate.host.patience import wait_until
 from bedplate.model import codec
 from bedplate.model.visit import Outcome, VisitRecord
@@ -62,7 +62,14 @@ class Fleet:
     def start(
         self, repetitions: int = 2, time: str = "10 min", *, environment: dict[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        words = ("-m", "tests.fleet_driver", self.study, self.behaviour, str(repetitions), time)
+        words = (
+            "-m",
+            "tests.support.fleets.fleet_driver",
+            self.study,
+            self.behaviour,
+            str(repetitions),
+            time,
+        )
         return self.lab.start_python(*words, environment=environment)
 
     def end(self, process: subprocess.Popen[str], *, deadline_s: float = 60) -> tuple[str, dict[str, Any]]:
@@ -120,7 +127,19 @@ def test_a_visit_whose_process_fails_is_failed_with_its_words_and_the_next_goes_
     assert (2, 2) == (tally["completed"], tally["failed"])
     failed = [record for record in fleet.records() if record.outcome is Outcome.FAILED]
     assert {"xfs"} == {record.cell.filesystem.type for record in failed}
-    assert all("ended with status 7: the disk is on fire" in record.reasons[0] for record in failed)
+    assert all("ended with status 7: the disk is on fire" in record.reasons[0].sentence for record in failed)
+
+
+def test_unfit_is_a_node_that_the_machine_fails_and_nothing_is_recorded_of_it(fleet: Fleet) -> None:
+    (fleet.behaviour / "unfit-n2").touch()
+    said, tally = fleet.end(fleet.start(repetitions=4))
+    assert (4, 0) == (tally["completed"], tally["failed"]), said
+    assert {"n1"} == {record.provenance["node"] for record in fleet.records()}
+    assert "no visit can run on n2: the disk is full; 2 visits of it were not lived" in said
+    assert 1 == len([line for line in fleet.lines("begun") if line.startswith("n2")])
+    (fleet.behaviour / "unfit-n2").unlink()
+    _, tally = fleet.end(fleet.start(repetitions=4))
+    assert (4, 0, []) == (tally["completed"], tally["failed"], tally["left_behind"])
 
 
 def test_a_killed_start_is_taken_up_by_the_next_and_nothing_is_lived_twice(fleet: Fleet) -> None:
@@ -150,7 +169,7 @@ def test_a_cancelled_study_gives_its_nodes_back_and_goes_on_later(fleet: Fleet) 
     fleet.wait_for_jobs(4)
     for node in NODES:
         fleet.wait_for_lines("begun", 1, node)
-    done = fleet.lab.start_python("-m", "tests.fleet_cancel", fleet.study)
+    done = fleet.lab.start_python("-m", "tests.support.fleets.fleet_cancel", fleet.study)
     said, _ = done.communicate(timeout=60)
     assert 0 == done.returncode, said
     assert 2 == said.count("had not begun: cancelled"), said
@@ -181,9 +200,9 @@ def test_a_node_that_is_lost_in_a_visit_fails_that_visit_alone_and_its_repetitio
     fleet.release("n2")
     assert (2, 1) == (tally["completed"], tally["failed"]), said
     (lost,) = [record for record in fleet.records() if record.outcome is Outcome.FAILED]
-    assert "NODE_FAIL" in lost.reasons[0]
+    assert "NODE_FAIL" in lost.reasons[0].sentence
     # Slurm 22.05 says 0:0, 24.11 says 0:1.
-    assert re.search(r"\(exit code 0:[01]\)", lost.reasons[0])
+    assert re.search(r"\(exit code 0:[01]\)", lost.reasons[0].sentence)
     assert "n2" == lost.provenance["node"]
     assert ["1 visits of it were not lived"] == [words.rpartition("; ")[2] for words in tally["left_behind"]]
     # The same command does the visit that never began, on the same node, and not the failed one.
@@ -249,7 +268,7 @@ def test_a_submission_that_nobody_saw_end_is_not_made_twice(fleet: Fleet) -> Non
 def test_a_wrong_partition_is_said_at_once(fleet: Fleet) -> None:
     done = fleet.lab.start_python(
         "-c",
-        "from bedplate.executor.slurm.controller import Slurm\n"
+        "from bedplate.executors.slurm.controller import Slurm\n"
         "from bedplate.errors import CommandFailed\n"
         "try: Slurm().submit(['--partition=nowhere', '--wrap=true'])\n"
         "except CommandFailed as error: print(type(error).__name__, error)",
@@ -265,7 +284,7 @@ def test_a_visit_that_does_not_fit_into_its_jobs_limit_fails_and_says_so(fleet: 
     said, tally = fleet.end(fleet.start(repetitions=1, time="1 min"), deadline_s=180)
     assert (0, 1) == (tally["completed"], tally["failed"]), said
     (record,) = fleet.records()
-    assert any(word in record.reasons[0] for word in ("TIMEOUT", "limit")), record.reasons
+    assert any(word in record.reasons[0].sentence for word in ("TIMEOUT", "limit")), record.reasons
 
 
 @slow
@@ -279,6 +298,6 @@ def test_a_lost_heartbeat_is_a_lost_node(fleet: Fleet) -> None:
     said, tally = fleet.end(start, deadline_s=120)
     assert tally["failed"] == 1, said
     (lost,) = [record for record in fleet.records() if record.outcome is Outcome.FAILED]
-    assert "NODE_FAIL" in lost.reasons[0]
+    assert "NODE_FAIL" in lost.reasons[0].sentence
     fleet.release("n2")
     fleet.lab.start_daemon("n2")

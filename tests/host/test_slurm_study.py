@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.slurm_lab import SlurmLab, lacking_programs, slurm_lab
-from tests.study_lab import SOURCES
+from tests.support.fleets.slurm_lab import SlurmLab, lacking_programs, slurm_lab
+from tests.support.studies.study_lab import SOURCES
 
 from bedplate.host.lock import IMAGE_FILES, study_lock
 from bedplate.host.mount import read_mount_table

@@ -6,7 +6,7 @@ import json
 import os
 
 import pytest
-from tests.study_lab import Lab
+from tests.support.studies.study_lab import Lab
 
 pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
 

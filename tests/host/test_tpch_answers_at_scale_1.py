@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.tpch_on_duckdb import TpchOnDuckdb
+from tests.support.runs.tpch_on_duckdb import TpchOnDuckdb
 
-from bedplate.executor.tpch_data import TpchData, ensure_tpch_data
 from bedplate.host.command import Commands
-from bedplate.workload.tpch.answers import canonical_answer
-from bedplate.workload.tpch.queries import validation_query
-from bedplate.workload.tpch.specification_answers import SCALE_FACTOR, check_answer, specification_answer
+from bedplate.workloads.tpch.data import TpchData, ensure_tpch_data
+from bedplate.workloads.tpch.run.answers import canonical_answer
+from bedplate.workloads.tpch.run.queries import validation_query
+from bedplate.workloads.tpch.run.specification_answers import SCALE_FACTOR, check_answer, specification_answer
 
 # For its 1.1 GB of files and its half minute: it needs neither root nor a device.
 pytestmark = pytest.mark.host

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.executor.tpch_data import ensure_tpch_data
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans, plan_hash
+from bedplate.model.reason import sentences
 from bedplate.model.tpch import (
     COLD,
     LOAD,
@@ -35,8 +35,9 @@ from bedplate.model.tpch import (
 )
 from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, VisitRecord, VisitRequest
 from bedplate.units import MIB
-from bedplate.workload.tpch.queries import query_order
-from bedplate.workload.tpch.schema import TABLES, foreign_keys, indexes, primary_keys, row_count
+from bedplate.workloads.tpch.data import ensure_tpch_data
+from bedplate.workloads.tpch.run.queries import query_order
+from bedplate.workloads.tpch.run.schema import TABLES, foreign_keys, indexes, primary_keys, row_count
 
 if TYPE_CHECKING:
     Bench = Any
@@ -296,7 +297,7 @@ def test_an_answer_that_is_not_the_expected_one_fails_its_run_and_is_kept(
     )
     _, power = records(bench, visit)
     assert Outcome.FAILED == visit.outcome == power.outcome
-    (reason,) = power.reasons
+    (reason,) = sentences(power.reasons)
     assert reason.startswith("query 5: its answer differs")
     assert "5 rows" in reason
     assert "expected digest 000000000000…" in reason
@@ -319,7 +320,7 @@ def test_without_its_data_nothing_is_asked(bench: Bench, csv_files: Path) -> Non
     visit = bench.live(request(bench, damaged, LOADING, WARM_PASS))
     load, power = records(bench, visit)
     assert [Outcome.FAILED, Outcome.NOT_RUN] == [load.outcome, power.outcome]
-    assert ["region.csv", "orders.csv"] == [Path(reason.split()[0]).name for reason in load.reasons]
+    assert ["region.csv", "orders.csv"] == [Path(reason.sentence.split()[0]).name for reason in load.reasons]
     assert [] == bench.left_behind()
 
 
@@ -327,8 +328,8 @@ def test_a_full_device_is_named(bench: Bench, csv_files: Path) -> None:
     visit = bench.live(request(bench, csv_files, LOADING, WARM_PASS, image_bytes=64 * MIB))
     load, power = records(bench, visit)
     assert [Outcome.FAILED, Outcome.NOT_RUN] == [load.outcome, power.outcome]
-    assert any("No space left" in reason for reason in load.reasons), load.reasons
-    assert any("scratch device is full" in reason for reason in load.reasons), load.reasons
+    assert any("No space left" in reason.sentence for reason in load.reasons), load.reasons
+    assert any("scratch device is full" in reason.sentence for reason in load.reasons), load.reasons
     # A fast shutdown was seen to wait five minutes here for a recovery that had no room.
     assert visit.seconds < 120
     assert [] == bench.left_behind()
@@ -354,7 +355,7 @@ def test_a_server_that_dies_under_a_query_is_named(bench: Bench, csv_files: Path
         power.outcome,
         throughput.outcome,
     ]
-    assert any("server died" in reason for reason in power.reasons), power.reasons
+    assert any("server died" in reason.sentence for reason in power.reasons), power.reasons
     assert 2 <= len(power.items) <= 22
     assert len(power.phase_counters) <= len(power.phases)
     assert [] == bench.left_behind()

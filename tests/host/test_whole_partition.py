@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.kernel_partition import kernel_partition
+from tests.support.tools.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.command import Commands

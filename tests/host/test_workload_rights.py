@@ -38,7 +38,7 @@ def test_no_text_of_a_plan_starts_a_program(bench: Any, make_run: Callable[..., 
     )
     record = bench.live(bench.request(configuration=own, runs=runs))
     assert [] == sorted(path.name for path in place.iterdir())
-    wrong = " ".join(record.reasons)
+    wrong = " ".join(map(str, record.reasons))
     assert "allowed" not in wrong, record.reasons
     assert Outcome.FAILED is record.outcome or wrong == ""
     asked = {item.name: item for item in record.comparisons}

@@ -19,6 +19,7 @@ _LONG_FILES_ALLOWED = {
     "requirements/development.txt": "compiled",
     "LICENSE": "not ours to shorten",
 }
+_SCRIPT_COLUMNS_MAX = 140
 _CODE_SUFFIXES = frozenset({".py", ".c", ".h", ".sh", ".js", ".css", ".html", ".jinja"})
 _EMPTY_NAMES = frozenset({"utils", "util", "helpers", "helper", "manager", "misc", "common"})
 
@@ -52,6 +53,17 @@ def long_file(path: str, text: str) -> list[str]:
     return [f"{path} has {lines} lines; give its second job a file of its own (at most {_FILE_LINES_MAX})"]
 
 
+def long_lines(path: str, text: str) -> list[str]:
+    """Lines of the page's script of more than 140 columns, which its formatter leaves where a text is long."""
+    if PurePosixPath(path).suffix != ".js":
+        return []
+    return [
+        f"{path}:{number} has {len(line)} columns; at most {_SCRIPT_COLUMNS_MAX}"
+        for number, line in enumerate(text.splitlines(), start=1)
+        if len(line) > _SCRIPT_COLUMNS_MAX
+    ]
+
+
 def empty_names(path: str) -> list[str]:
     """Folders and modules whose name says nothing, alone or as a part (`string_utils`)."""
     parts = PurePosixPath(path).with_suffix("").parts
@@ -71,11 +83,20 @@ def test_files_are_short(sources: Sequence[_Source], judge: _Judge) -> None:
     judge([finding for source in sources for finding in long_file(source.path, source.text)])
 
 
+def test_lines_of_the_script_are_short(sources: Sequence[_Source], judge: _Judge) -> None:
+    judge([finding for source in sources for finding in long_lines(source.path, source.text)])
+
+
 def test_module_names_say_what_they_hold(sources: Sequence[_Source], judge: _Judge) -> None:
     code = [
         source.path for source in sources if PurePosixPath(source.path).suffix in {".py", ".c", ".h", ".sh"}
     ]
     judge([finding for path in code for finding in empty_names(path)])
+
+
+def test_a_planted_line_of_141_columns_is_found() -> None:
+    assert ["a.js:2 has 141 columns; at most 140"] == long_lines("a.js", f"{'x' * 140}\n{'x' * 141}\n")
+    assert [] == long_lines("a.py", "x" * 141)
 
 
 @pytest.mark.parametrize("head", ["def planted():", "async def planted():"])

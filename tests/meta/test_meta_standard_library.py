@@ -22,8 +22,8 @@ class _Judge(Protocol):
     def __call__(self, findings: Sequence[str]) -> None: ...
 
 
-_ROOMS = ("host", "filesystem", "engine", "workload", "probe", "visit", "model")
-_MODULES_BESIDE = ("bedplate", "bedplate.errors", "bedplate.units")
+_ROOMS = ("host", "filesystem", "engines", "probe", "visit", "model")
+_MODULES_BESIDE = ("bedplate", "bedplate.errors", "bedplate.registry", "bedplate.units")
 
 # Prints one line per module that cannot be imported, and per foreign module that came along.
 _IMPORT_ALL = """
@@ -43,10 +43,21 @@ for name in sorted({module.partition(".")[0] for module in sys.modules} - allowe
 def modules_of(source: Path) -> list[str]:
     """Every module of the rooms that a visit may enter, from the folder that holds `bedplate`."""
     found = []
-    for room in _ROOMS:
-        for path in sorted((source / "bedplate" / room).rglob("*.py")):
-            parts = path.relative_to(source).with_suffix("").parts
-            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    package = source / "bedplate"
+    rooms = [package / room for room in _ROOMS]
+    # An engine's table is read where there is pydantic, before a visit.
+    files = [
+        path
+        for room in rooms
+        for path in sorted(room.rglob("*.py"))
+        if (room.name, path.name) != ("engines", "plan.py")
+    ]
+    # Of a workload what a visit runs, and with it what that imports.
+    for file in ("model.py", "run.py", "run/*.py"):
+        files += sorted(package.glob(f"workloads/*/{file}"))
+    for path in files:
+        parts = path.relative_to(source).with_suffix("").parts
+        found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
     return [*_MODULES_BESIDE, *found]
 
 
@@ -76,7 +87,7 @@ def _plant(folder: Path, text: str) -> list[str]:
     for path in (folder / "bedplate" / "__init__.py", room / "__init__.py"):
         path.write_text("", encoding="utf-8")
     (room / "planted.py").write_text(text, encoding="utf-8")
-    modules = [name for name in modules_of(folder) if name not in {"bedplate.errors", "bedplate.units"}]
+    modules = [name for name in modules_of(folder) if name not in _MODULES_BESIDE[1:]]
     assert modules == ["bedplate", "bedplate.host", "bedplate.host.planted"]
     return import_findings(folder, modules)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import find_office
-from tests.synthetic_lmdb import synthetic_lmdb_study
-from tests.synthetic_study import Recipe, write_study
-from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
-from bedplate.report.export import export
-from bedplate.report.overview import Overview, overview
-from bedplate.report.page_parts import ranked
-from bedplate.report.workbook_results import choices_of
+from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.part_summaries import ranked
+from bedplate.export.tables import export
+from bedplate.export.workbook.results import choices_of
 from bedplate.statistics.summary import SummaryKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    LookThrough: TypeAlias = Callable[[Path, Sequence[str]], "Seen"]
 
 pytestmark = pytest.mark.office
 
@@ -48,19 +52,34 @@ class Seen:
         return look[head + 1 : head + 1 + cells]
 
 
-def _look_through(file: Path, steps: Sequence[str]) -> Seen:
-    office = find_office()
-    assert office is not None, "mark the test `office`: it is then skipped where no LibreOffice is"
-    script = Path(__file__).with_name("look_through.py")
-    arguments = [
-        *map(str, (office.python, script, office.program, file, file.with_suffix(".profile"))),
-        *steps,
-    ]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    looks = found.pop("seen")
-    return Seen(**found, looks=looks)
+@pytest.fixture(scope="module")
+def look_through(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LookThrough]:
+    """One LibreOffice for all files: to start takes it longer than to open one."""
+    found = find_office()
+    assert found is not None, "mark the test `office`: it is then skipped where no LibreOffice is"
+    pipe = f"bedplate-{os.getpid()}"
+    profile = tmp_path_factory.mktemp("profile").as_uri()
+    words = ["--headless", "--norestore", "--nologo", "--nodefault", f"-env:UserInstallation={profile}"]
+    office = subprocess.Popen(
+        [found.program, *words, f"--accept=pipe,name={pipe};urp;"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    script = str(Path(__file__).with_name("look_through.py"))
+
+    def look(file: Path, steps: Sequence[str]) -> Seen:
+        arguments = [found.python, script, pipe, str(file), *steps]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, (done.stderr, office.poll())
+        told = json.loads(done.stdout)
+        looks = told.pop("seen")
+        return Seen(**told, looks=looks)
+
+    try:
+        yield look
+    finally:
+        office.terminate()
+        office.wait(timeout=120)
 
 
 def _expected(found: Overview, number: int) -> list[list[Any]]:
@@ -93,7 +112,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 
 
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
-def test_another_choice_is_calculated_and_drawn(small: Overview, tmp_path: Path, kind: str) -> None:
+def test_another_choice_is_calculated_and_drawn(
+    small: Overview, look_through: LookThrough, tmp_path: Path, kind: str
+) -> None:
     (file,) = export(small.study.directory, tmp_path / f"results.{kind}")
     choices = choices_of(small)
     # One of each run, and one that has a value in no cell.
@@ -105,7 +126,7 @@ def test_another_choice_is_calculated_and_drawn(small: Overview, tmp_path: Path,
     numbers.append(numbers[1])
     steps = [f"choose {choices[number].label}" for number in numbers]
     steps[-1:] = ["sort", steps[-1], "choose no such figure", steps[-1]]
-    seen = _look_through(file, steps)
+    seen = look_through(file, steps)
 
     assert [choice.label for choice in choices] == seen.choices
     assert ("LIST", f"$Choices.$A$2:$A${len(choices) + 1}", 1) == tuple(
@@ -150,7 +171,7 @@ def _require_bars(found: Overview, seen: Seen, number: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
-def test_a_query_of_tpch_can_be_chosen(tmp_path: Path, kind: str) -> None:
+def test_a_query_of_tpch_can_be_chosen(look_through: LookThrough, tmp_path: Path, kind: str) -> None:
     found = overview(synthetic_tpch_study(tmp_path / "study", TpchRecipe()))
     (file,) = export(found.study.directory, tmp_path / f"results.{kind}")
     choices = choices_of(found)
@@ -159,7 +180,7 @@ def test_a_query_of_tpch_can_be_chosen(tmp_path: Path, kind: str) -> None:
         for n, choice in enumerate(choices)
         if (choice.run[1], choice.part.item, choice.metric.name) == ("cold", "20", "query_s")
     )
-    seen = _look_through(file, [f"choose {choices[number].label}"])
+    seen = look_through(file, [f"choose {choices[number].label}"])
     rows = seen.rows(1, len(found.cells))
     assert _expected(found, number) == [row[2:7] for row in rows]
     assert ["stopped at the limit of 30" in row[7] for row in rows] == [place == 4 for place in range(6)]
@@ -167,7 +188,9 @@ def test_a_query_of_tpch_can_be_chosen(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ods", "xlsx"])
-def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(tmp_path: Path, kind: str) -> None:
+def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(
+    look_through: LookThrough, tmp_path: Path, kind: str
+) -> None:
     found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
     (file,) = export(found.study.directory, tmp_path / f"results.{kind}")
     choices = {
@@ -178,7 +201,7 @@ def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(tmp_path:
     tests = ("fillseqsync", "readseq", "fillseq")
     whole = next(choice.label for choice in choices_of(found) if choice.metric.name == "lmdb_tests_s")
     steps = [whole, *(choices[test] for test in tests)]
-    seen = _look_through(file, [f"choose {label}" for label in steps])
+    seen = look_through(file, [f"choose {label}" for label in steps])
     assert "write · fillrandsync: lmdb_operations_per_s, 1/s" == seen.looks[0][1][0]
     assert {"durable; without sync unsafe / bounded loss"} == {
         row[1] for row in seen.rows(1, len(found.cells))

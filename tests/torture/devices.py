@@ -6,9 +6,9 @@ import hashlib
 import random
 from pathlib import Path
 
-from tests.block_contents import btrfs_of, write_pieces
-from tests.flipping_link import erased_and_refused
-from tests.scratch_disk import Disk, looped
+from tests.support.tools.block_contents import btrfs_of, write_pieces
+from tests.support.tools.flipping_link import erased_and_refused
+from tests.support.tools.scratch_disk import Disk, looped
 from tests.torture.trial import Tally
 
 from bedplate.units import MIB

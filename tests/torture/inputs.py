@@ -6,13 +6,16 @@ import random
 import shutil
 from pathlib import Path
 
-from tests.damaged_study import damage
-from tests.plan_mutations import mutated
-from tests.study_readers import READERS, require_harmless, sealed_study
+from tests.support.studies.damaged_study import damage
+from tests.support.studies.plan_mutations import mutated
+from tests.support.studies.study_readers import READERS, require_harmless, sealed_study
 from tests.torture.trial import Tally
 from tests.unit.plan.test_mutated_plans import FIO, PLANS, taken_to_the_end
 
-_AT_ONCE = 250
+# What is counted of them.
+MUTATED_PLANS = "mutated plan"
+DAMAGED_READINGS = "reading of a damaged study"
+_AT_ONCE = 1000
 _STUDIES_AT_ONCE = 10
 _SAID_MAX = 400
 
@@ -21,7 +24,7 @@ def mutated_plans(drawn: random.Random, place: Path, tally: Tally) -> None:
     """Ready plans with one to four changes, through everything that `bedplate plan` does with them."""
     texts = (FIO, *(path.read_text() for path in sorted(PLANS.glob("*.toml"))))
     for text in mutated(texts, seed=drawn.randrange(1 << 32), count=_AT_ONCE):
-        tally.tried["mutated plan"] += 1
+        tally.tried[MUTATED_PLANS] += 1
         try:
             taken_to_the_end(text, place)
         except Exception as error:  # noqa: BLE001 -- any is a finding, and the next plan is tried
@@ -39,7 +42,7 @@ def damaged_studies(drawn: random.Random, place: Path, tally: Tally) -> None:
         shutil.copytree(whole, study)
         done = damage(study, seed)
         for words in READERS:
-            tally.tried["reading of a damaged study"] += 1
+            tally.tried[DAMAGED_READINGS] += 1
             try:
                 require_harmless(words, study)
             except AssertionError as error:

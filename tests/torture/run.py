@@ -10,20 +10,25 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests.support.tools.left_in_memory import left_in_memory
 from tests.torture.devices import flipping_link
-from tests.torture.inputs import damaged_studies, mutated_plans
+from tests.torture.inputs import DAMAGED_READINGS, MUTATED_PLANS, damaged_studies, mutated_plans
 from tests.torture.kills import kills_of_one_study
 from tests.torture.surroundings import foreign_namespace, full_disk, two_studies, vanishing_file
 from tests.torture.trial import Tally, Trial
+
+from bedplate.host.patience import wait_until
 
 TRIALS: Mapping[str, Trial] = {
     "kills": kills_of_one_study,
@@ -35,8 +40,14 @@ TRIALS: Mapping[str, Trial] = {
     "studies": damaged_studies,
     "links": flipping_link,
 }
+# In trials of this process's own, what reads without end fails before the machine has no memory left.
+_MEMORY_BYTES_MAX = 4 << 30
+_IN_THIS_PROCESS = ("plans", "studies")
+# What the kernel still takes apart when the last process has ended.
+_MEMORY_S = 10.0
 # Kills and plans are what a thousand of is wanted.
-_WEIGHTS = {"kills": 8, "plans": 4, "studies": 4}
+_WEIGHTS = {"kills": 16, "plans": 8, "studies": 3}
+_SAID_EVERY_S = 300.0
 
 
 def main(words: list[str] | None = None) -> int:
@@ -49,7 +60,16 @@ def main(words: list[str] | None = None) -> int:
         f"torture: seed {asked.seed}, {asked.minutes} minutes, {asked.lanes} at once: {', '.join(asked.only)}",
         flush=True,
     )
-    total = trial_of(asked.seed, asked.trial, tuple(asked.only)) if asked.trial is not None else _many(asked)
+    before = left_in_memory()
+    if asked.trial is None:
+        total = _many(asked)
+    else:
+        total = trial_of(asked.seed, asked.trial, tuple(asked.only))
+        _say_wrong(total)
+    # Of one trial another one's servers cannot be told apart: looked at when all have ended.
+    if not wait_until(lambda: left_in_memory() <= before, deadline_s=_MEMORY_S):
+        total.wrong.append(f"left in memory at the end: {sorted(left_in_memory() - before)}")
+        print(f"wrong: {total.wrong[-1]}", flush=True)
     for kind, count in sorted(total.tried.items()):
         print(f"{count:>8}  {kind}")
     print(f"{len(total.wrong):>8}  wrong")
@@ -73,7 +93,8 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
 
 
 def _many(asked: argparse.Namespace) -> Tally:
-    total, number, deadline = Tally(), 0, time.monotonic() + asked.minutes * 60
+    total, number, start = Tally(), 0, time.monotonic()
+    deadline, said = start + asked.minutes * 60, start
     running: set[Future[Tally]] = set()
     with ProcessPoolExecutor(asked.lanes, mp_context=get_context("spawn")) as pool:
         while running or time.monotonic() < deadline:
@@ -83,10 +104,34 @@ def _many(asked: argparse.Namespace) -> Tally:
             done, running = wait(running, timeout=60, return_when=FIRST_COMPLETED)
             for each in done:
                 found = each.result()
-                for wrong in found.wrong:
-                    print(f"wrong: {wrong}", flush=True)
+                _say_wrong(found)
                 total.add(found)
+            if time.monotonic() >= said + _SAID_EVERY_S:
+                said = time.monotonic()
+                # A run that is ended from outside has said how far it came.
+                print(f"after {(said - start) / 60:.0f} min: {_in_short(total)}", flush=True)
     return total
+
+
+def _say_wrong(found: Tally) -> None:
+    for wrong in found.wrong:
+        print(f"wrong: {wrong}", flush=True)
+
+
+def _in_short(total: Tally) -> str:
+    kills = sum(count for kind, count in total.tried.items() if kind.startswith("kill of "))
+    inputs = sum(total.tried[kind] for kind in (MUTATED_PLANS, DAMAGED_READINGS))
+    return f"{kills} kills, {inputs} inputs, {len(total.wrong)} wrong"
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def trial_of(seed: int, number: int, only: tuple[str, ...]) -> Tally:
@@ -96,7 +141,8 @@ def trial_of(seed: int, number: int, only: tuple[str, ...]) -> Tally:
     found = Tally()
     with tempfile.TemporaryDirectory(prefix="bedplate-torture-") as place:
         try:
-            TRIALS[name](drawn, Path(place), found)
+            with _bounded_memory() if name in _IN_THIS_PROCESS else nullcontext():
+                TRIALS[name](drawn, Path(place), found)
         except Exception:  # noqa: BLE001 -- the trial itself broke, which is to be looked at as well
             found.wrong.append(traceback.format_exc())
     again = f"--seed {seed} --trial {number}" + "".join(

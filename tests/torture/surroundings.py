@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.study_lab import Lab, study_lab, tmpfs
+from tests.support.studies.study_lab import Lab, study_lab, tmpfs
 from tests.torture.kills import finish, judge, said_by, small_plan, unchanged, wait_for
 from tests.torture.trial import Tally
 
+from bedplate.host.patience import wait_until
+
+_BEGUN_S = 60.0
 _DISK = "96m"
 # What stays free for a moment: anything from nothing to less than a visit writes.
 _FREE_KIB_MAX = 400
@@ -28,13 +31,16 @@ def full_disk(drawn: random.Random, _: Path, tally: Tally) -> None:
             (lab.study / "scratch").symlink_to(lab.base / "images")
         plan = small_plan(lab, drawn)
         start = lab.start("run", plan, "--study", lab.study)
-        wait_for(drawn.uniform(0.0, 9.0), start)
+        # What fills the disk stands in the study's directory, which would be somebody else's before that.
+        wait_until((lab.study / "study.json").exists, deadline_s=_BEGUN_S)
+        wait_for(drawn.uniform(0.0, 8.0), start)
         kept = unchanged(lab.study, {}, "", tally)
         with _filled(lab.base / what, drawn.randint(0, _FREE_KIB_MAX)):
             said = said_by(start, f"a full disk under the {what}", tally)
         tally.tried[f"full disk under the {what}"] += 1
         tally.expect(
-            start.returncode in {0, 1, 3}, f"a full disk under the {what} ended with {start.returncode}"
+            start.returncode in {0, 1, 3},
+            f"a full disk under the {what} ended with {start.returncode}: {said[-300:]}",
         )
         tally.expect("Traceback" not in said, f"a traceback from a full disk under the {what}: {said[-600:]}")
         if start.returncode == 3:

@@ -90,7 +90,7 @@ def bench(repository: Path, tmp_path: Path) -> Bench:
         shutil.copy2(repository / "requirements" / name, root / "requirements" / name)
     environment = root / "cache/environments/development-stand-in"
     (environment / "bin").mkdir(parents=True)
-    for name in ("python", "lint-imports"):
+    for name in ("python", "lint-imports", "oxfmt"):
         (environment / "bin" / name).write_text(_STAND_IN, encoding="utf-8")
         (environment / "bin" / name).chmod(0o755)
     shutil.copy2(root / "requirements/development.txt", environment / "requirements.txt")
@@ -99,6 +99,7 @@ def bench(repository: Path, tmp_path: Path) -> Bench:
     made.tool("id", "echo 1000")
     for name in ("chromium", "soffice", "libsclo.so", "pyuno.so"):
         made.tool(name)
+    made.tool("tsc", 'case "${FAILING-}" in *tsc*) exit 1 ;; esac')
     return made
 
 
@@ -118,9 +119,11 @@ def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
     ended = bench.check()
     assert {step: outcome for step, (outcome, _) in _table(ended.stdout).items()} == {
         "format": "passed",
+        "format of the script": "passed",
         "lint": "passed",
         "types": "passed",
         "imports": "passed",
+        "types of the script": "passed",
         "unit, golden and meta tests": "passed",
         "host tests": "skipped",
         "guest and fleet tests": "skipped",
@@ -138,11 +141,29 @@ def test_steps_run_after_a_failed_one(bench: Bench) -> None:
     assert ended.returncode == 1
 
 
-@pytest.mark.parametrize("word", ["format", "lint-imports", "mypy", "not", "browser", "office"])
+@pytest.mark.parametrize(
+    "word", ["ruff", "assets", "lint-imports", "mypy", "tsc", "not", "browser", "office"]
+)
 def test_any_failing_step_fails_the_check(bench: Bench, word: str) -> None:
-    # lint-imports is called by its own name; every other step through python.
+    # Tools of their own names are known by their arguments; every other step is called through python.
     called = "imports" if word == "lint-imports" else word
     assert bench.check(FAILING=called).returncode == 1
+
+
+def test_without_its_compiler_the_script_is_not_checked_which_a_fast_check_may_leave(bench: Bench) -> None:
+    (bench.tools / "tsc").unlink()
+    ended = bench.check()
+    assert _table(ended.stdout)["types of the script"] == (
+        "not run",
+        "missing: node-typescript (--yes installs as root)",
+    )
+    assert ended.returncode == 3
+    ended = bench.check("--fast")
+    assert _table(ended.stdout)["types of the script"] == (
+        "skipped",
+        "--fast, and node-typescript is missing",
+    )
+    assert ended.returncode == 0
 
 
 def test_host_tests_without_root_are_skipped_visibly(bench: Bench) -> None:
@@ -214,8 +235,13 @@ def test_failing_host_tests_fail_the_check_when_the_others_passed(bench: Bench) 
 def test_an_interrupted_check_waits_until_the_host_tests_have_given_back(bench: Bench) -> None:
     bench.tool("id", "echo 0")
     _give_host_tools(bench)
-    begun = bench.root / "begun"
+    begun, shown = bench.root / "begun", bench.root / "shown"
     os.mkfifo(begun)
+    os.mkfifo(shown)
+    # ^C reaches what shows the output as well.
+    tail = (bench.tools / "tail").readlink()
+    (bench.tools / "tail").unlink()
+    bench.tool("tail", f'[ ! -p "{shown}" ] || {{ : >"{shown}" && rm "{shown}"; }}\nexec {tail} "$@"')
     python = bench.root / "cache/environments/development-stand-in/bin/python"
     # The host tests hear ^C as pytest does under tests/conftest.py, and need a while to give back.
     python.write_text(
@@ -242,6 +268,7 @@ if "host and not elsewhere" in sys.argv:
         start_new_session=True,
     )
     begun.read_text()
+    shown.read_text()
     os.killpg(check.pid, signal.SIGINT)
     output, _ = check.communicate(timeout=60)
     assert check.returncode == 130
@@ -356,6 +383,11 @@ def test_nothing_is_installed_without_consent(bench: Bench) -> None:
     assert "this installs them:  apt-get update && apt-get install" in ended.stderr
 
 
+def test_documents_are_written_and_nothing_is_checked(bench: Bench) -> None:
+    ended = bench.check("--documents")
+    assert (0, "called: -m bedplate.cli.reference docs\n") == (ended.returncode, ended.stdout)
+
+
 def test_fast_leaves_host_browser_and_office_tests_out(bench: Bench) -> None:
     bench.tool("id", "echo 0")
     ended = bench.check("--fast")
@@ -401,17 +433,18 @@ def test_a_session_ends_in_order_when_the_time_is_over(repository: Path, tmp_pat
         "import pytest, threading\n"
         "@pytest.fixture\n"
         "def mounted():\n    yield\n    print('given back')\n"
-        "def test_endless(mounted):\n    threading.Event().wait(60)\n",
+        "def test_endless(mounted):\n    threading.Event().wait(300)\n",
         encoding="utf-8",
     )
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", str(tmp_path)],
-        env={**os.environ, "BEDPLATE_CHECK_DEADLINE": str(time.time() + 2)},
+        # Later than any start of pytest, also of one beside other work: over before that, it has nothing to give back.
+        env={**os.environ, "BEDPLATE_CHECK_DEADLINE": str(time.time() + 8)},
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
     )
     assert ended.returncode == 1
     assert "the time limit of ./check is over" in ended.stdout

@@ -1,4 +1,4 @@
-"""The documents say what the program does: commands, metrics, the files that are linked."""
+"""The documents say what the program does: what is made from the code is up to date, the files that are linked are there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.cli.reference import reference
+from bedplate.cli.reference import MARKER, RULES, parts, renewed
+from bedplate.model.durability import CLASSES
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import FORMAT_VERSION
+from bedplate.registry import WORKLOADS
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
 
@@ -21,9 +25,62 @@ def _pages(repository: Path) -> list[Path]:
     return pages
 
 
-def test_every_command_is_documented_as_it_is(repository: Path) -> None:
-    shown = (repository / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
-    assert reference() == shown, "renew it: python -m bedplate.cli.reference > docs/COMMANDS.md"
+def _text(repository: Path, name: str) -> str:
+    return (repository / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_what_is_made_from_the_code_is_what_the_code_says(repository: Path) -> None:
+    made = parts()
+    for page in (repository / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert renewed(text, made) == text, f"{page.name}: ./check --documents writes it anew"
+
+
+def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None:
+    markers = [
+        found for page in (repository / "docs").glob("*.md") for found in MARKER.findall(page.read_text())
+    ]
+    assert sorted(parts()) == sorted(name for _, name in markers)
+
+
+def test_every_row_says_everything() -> None:
+    empty = [f"{name}: {row}" for name, part in parts().items() for row in part.splitlines() if "|  |" in row]
+    assert [] == empty, "give the field a docstring, the metric a source"
+    assert len(RULES) == len(WORKLOADS)
+
+
+def test_rules_of_one_name_are_one_rule() -> None:
+    rules = {rule.name: rule for of_one in RULES.values() for rule in of_one}
+    assert all(rules[rule.name] is rule for of_one in RULES.values() for rule in of_one)
+
+
+def test_a_part_is_written_below_its_marker_and_nothing_else_is() -> None:
+    page = (
+        "# A\n\n<!-- generated: b -->\n| old |\n\nby hand\n\n<!-- generated to the end: c -->\nold\n\nolder\n"
+    )
+    expected = "# A\n\n<!-- generated: b -->\n| new |\n\nby hand\n\n<!-- generated to the end: c -->\nend\n"
+    assert expected == renewed(page, {"b": "| new |", "c": "end"})
+    assert expected == renewed(expected, {"b": "| new |", "c": "end"})
+
+
+def test_the_version_of_the_format_is_the_one_that_is_written(repository: Path) -> None:
+    text = _text(repository, "STUDY_FORMAT.md")
+    assert text.startswith(f"# The study on disk, format {FORMAT_VERSION}\n")
+    assert {f"{FORMAT_VERSION}; 1 in older ones"} == set(
+        re.findall(r"^\| `format_version` \| whole number \| (.*) \|$", text, re.MULTILINE)
+    )
+
+
+def test_every_durability_class_is_explained(repository: Path) -> None:
+    section = _text(repository, "METHOD.md").partition("\n## Durability classes\n")[2]
+    listed = re.findall(r"^\| ([a-z ]+) \| [^|]+ \|$", section, re.MULTILINE)
+    assert ["class", *CLASSES] == listed
+
+
+def test_metrics_that_the_text_names_exist(repository: Path) -> None:
+    endings = r"_(?:ratio|share|cv|trend|mib|per_transaction|s)"
+    named = set(re.findall(rf"`([a-z]+(?:_[a-z0-9]+)*{endings})`", _text(repository, "METHOD.md")))
+    assert named <= set(METRICS), named - set(METRICS)
 
 
 def test_no_link_between_documents_is_dead(repository: Path) -> None:

@@ -1,22 +1,24 @@
 """The launcher, run for real on a copy of the repository whose locked requirements are empty.
 
-An empty list makes the environment without a network; everything else is what a user meets.
+An empty list makes the environment without a network; everything else is what a user meets. The first environment is made
+as a user's is; where one is made again, a Python is found that copies the first.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _PROGRAM = """
@@ -24,7 +26,19 @@ import json, os, sys
 print(json.dumps({"arguments": sys.argv[1:], "python": sys.executable, "flags": [sys.flags.no_site, sys.flags.safe_path]}))
 sys.exit(int(os.environ.get("STAND_IN_EXIT", "0")))
 """
+# Python needs seconds to make an environment, most of them for pip.
+_COPYING_PYTHON = """#!/bin/sh
+case "$*" in
+    "-I -S -c "*) {python} "$@" | while read -r state version key _; do echo "$state $version $key $0"; done ;;
+    "-I -m venv "*) exec cp -R -- {environment} "$4" ;;
+    *) exec {python} "$@" ;;
+esac
+"""
 _UNINSTALLABLE = f"no-such-package==1 --hash=sha256:{'0' * 64}\n"
+
+
+# A Python of this machine without its shims, so that the tests do not depend on a version manager.
+_PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 @dataclass(frozen=True)
@@ -33,6 +47,8 @@ class Checkout:
 
     root: Path
     cache: Path
+    # Of the environment that it is started in, beside what every checkout is.
+    more: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def requirements(self) -> Path:
@@ -42,6 +58,10 @@ class Checkout:
     def environments(self) -> list[Path]:
         return sorted(path for path in (self.cache / "environments").glob("runtime-*") if path.is_dir())
 
+    def with_python(self, finds: Mapping[str, str]) -> Checkout:
+        """The same, started where the launcher finds that Python."""
+        return replace(self, more=finds)
+
     def take_environment_of(self, other: Checkout) -> Path:
         """Copy a finished environment instead of making one, which takes seconds."""
         shutil.copytree(other.cache, self.cache, symlinks=True)
@@ -50,13 +70,12 @@ class Checkout:
 
     def environment(self, **extra: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        # A Python of this machine without its shims, so that the tests do not depend on a version manager.
-        python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
         return {
             **kept,
-            "BEDPLATE_PYTHON": python,
+            "BEDPLATE_PYTHON": _PYTHON,
             "BEDPLATE_CACHE": str(self.cache),
             "PIP_NO_INDEX": "1",
+            **self.more,
             **extra,
         }
 
@@ -101,6 +120,20 @@ def started(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     assert "making the Python environment" in first.stderr
     yield checkout
     assert len(checkout.environments) == 1
+
+
+@pytest.fixture(scope="module")
+def copying(started: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """What makes the launcher find a Python that copies an environment where it is asked to make one."""
+    place = tmp_path_factory.mktemp("copying python")
+    (made,) = started.environments
+    shutil.copytree(made, place / "environment", symlinks=True)
+    for name in ("complete", "requirements.txt", "used-by"):
+        (place / "environment" / name).unlink()
+    words = {"python": shlex.quote(_PYTHON), "environment": shlex.quote(str(place / "environment"))}
+    (place / "python3").write_text(_COPYING_PYTHON.format(**words))
+    (place / "python3").chmod(0o755)
+    return {"BEDPLATE_PYTHON": "", "PATH": f"{place}:{os.environ['PATH']}"}
 
 
 def test_later_starts_make_nothing(started: Checkout) -> None:
@@ -152,25 +185,31 @@ def test_run_visit_needs_no_environment(checkout: Checkout) -> None:
     assert not checkout.cache.exists()
 
 
-def test_changed_requirements_are_noticed(checkout: Checkout, started: Checkout) -> None:
+def test_changed_requirements_are_noticed(
+    checkout: Checkout, started: Checkout, copying: Mapping[str, str]
+) -> None:
     checkout.take_environment_of(started)
     checkout.requirements.write_text("# nothing else\n", encoding="utf-8")
-    assert "making the Python environment" in checkout.start().stderr
+    assert "making the Python environment" in checkout.with_python(copying).start().stderr
     assert len(checkout.environments) == 2
+    assert checkout.with_python(copying).start().stderr == ""
     assert checkout.start().stderr == ""
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(checkout: Checkout, started: Checkout) -> None:
+def test_an_environment_whose_python_is_gone_is_made_anew(
+    checkout: Checkout, started: Checkout, copying: Mapping[str, str]
+) -> None:
     made = checkout.take_environment_of(started)
     (made / "bin/python").unlink()
     (made / "bin/python").symlink_to("/nonexistent/python3")
-    ended = checkout.start()
+    ended = checkout.with_python(copying).start()
     assert ended.returncode == 0
     assert "making the Python environment" in ended.stderr
+    assert checkout.environments == [made]
 
 
 def test_starts_at_once_make_an_interrupted_environment_anew_and_once(
-    checkout: Checkout, started: Checkout
+    checkout: Checkout, started: Checkout, copying: Mapping[str, str]
 ) -> None:
     made = checkout.take_environment_of(started)
     (made / "complete").unlink()
@@ -178,7 +217,7 @@ def test_starts_at_once_make_an_interrupted_environment_anew_and_once(
     starts = [
         subprocess.Popen(
             [str(checkout.root / "bedplate")],
-            env=checkout.environment(),
+            env=checkout.with_python(copying).environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -193,9 +232,11 @@ def test_starts_at_once_make_an_interrupted_environment_anew_and_once(
     assert not (made / "left-behind").exists()
 
 
-def test_a_failing_pip_names_the_ways_out_and_leaves_nothing_complete(checkout: Checkout) -> None:
+def test_a_failing_pip_names_the_ways_out_and_leaves_nothing_complete(
+    checkout: Checkout, copying: Mapping[str, str]
+) -> None:
     checkout.requirements.write_text(_UNINSTALLABLE, encoding="utf-8")
-    failed = checkout.start("--help")
+    failed = checkout.with_python(copying).start("--help")
     assert failed.returncode == 3
     assert failed.stdout == ""
     assert "no-such-package" in failed.stderr
@@ -204,10 +245,9 @@ def test_a_failing_pip_names_the_ways_out_and_leaves_nothing_complete(checkout: 
     assert not list(checkout.cache.rglob("complete"))
 
 
-def test_a_requirement_without_a_hash_is_refused(checkout: Checkout, started: Checkout) -> None:
-    checkout.take_environment_of(started)
+def test_a_requirement_without_a_hash_is_refused(checkout: Checkout, copying: Mapping[str, str]) -> None:
     checkout.requirements.write_text("no-such-package==1\n", encoding="utf-8")
-    failed = checkout.start()
+    failed = checkout.with_python(copying).start()
     assert failed.returncode == 3
     assert "hash" in failed.stderr.lower()
 

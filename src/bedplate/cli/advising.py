@@ -19,10 +19,10 @@ def advise(
     as_json: bool,
 ) -> None:
     """Print what is to be chosen among the cells of a study. PlanError where there is no such run, class or cell."""
+    from bedplate.analysis.advice.advised import advised  # noqa: PLC0415
+    from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
-    from bedplate.report.advice_tables import advice_document, advice_tables  # noqa: PLC0415
-    from bedplate.report.advised import advised  # noqa: PLC0415
-    from bedplate.report.selected import selected_overviews  # noqa: PLC0415
+    from bedplate.terminal.advice_tables import advice_document, advice_tables  # noqa: PLC0415
 
     (overview,) = selected_overviews([study], cells)
     found = advised(overview, workloads=workloads, durability=durability, cache=cache)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.cancel import cancel
-from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE
+from bedplate.host.ownership import first_made, give_to_caller
+from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ _executor = click.option(
 _workload = click.option(
     "--workload",
     metavar="NAME",
-    help="only this run, or the runs of this type: pgbench, tpch, lmdb, bonnie, fio, power_cut",
+    help=f"only this run, or the runs of this type: {', '.join(WORKLOADS)}",
 )
 _metrics = click.option(
     "--metric",
@@ -181,11 +182,11 @@ def run(
     retry_failed: bool,
 ) -> int:
     """Run a plan, or go on where it stopped."""
-    from bedplate.cli.running import Leave  # noqa: PLC0415
+    from bedplate.cli.running import consent  # noqa: PLC0415
     from bedplate.cli.running import run as measure  # noqa: PLC0415
 
-    leave = Leave(erase, erase_foreign)
-    return measure(plan, study, leave=leave, executor=executor, retry_failed=retry_failed)
+    given = consent(erase, erase_foreign=erase_foreign)
+    return measure(plan, study, consent=given, executor=executor, retry_failed=retry_failed)
 
 
 @program.command()
@@ -209,15 +210,14 @@ def extend(
     retry_failed: bool,
 ) -> int:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
-    from bedplate.cli.running import Leave  # noqa: PLC0415
+    from bedplate.cli.running import consent  # noqa: PLC0415
     from bedplate.cli.running import extend as enlarge  # noqa: PLC0415
 
-    leave = Leave(erase, erase_foreign)
     return enlarge(
         study,
         repetitions=repetitions,
         plan=plan,
-        leave=leave,
+        consent=consent(erase, erase_foreign=erase_foreign),
         executor=executor,
         retry_failed=retry_failed,
     )
@@ -256,7 +256,7 @@ def show(
     """Tables of a study's results."""
     require_studies(studies)
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
-    from bedplate.report import tables  # noqa: PLC0415
+    from bedplate.terminal import tables  # noqa: PLC0415
 
     if as_json:
         print_json(tables.show_document(studies, workload=workload, metric=metric, cells=cells))
@@ -288,7 +288,7 @@ def show(
     "accepted",
     metavar="WORDS",
     multiple=True,
-    help="count suspect runs whose every doubt has these words: 'other programs used'; may be given again",
+    help="count suspect runs whose every doubt has these words or this code: 'other programs used'; may be given again",
 )
 @click.option(
     "--fail-if",
@@ -372,7 +372,7 @@ def effects(
     "workloads",
     metavar="NAME",
     multiple=True,
-    help="only this run, or the runs of this type: pgbench, tpch, lmdb, bonnie, fio, power_cut; may be given again",
+    help=f"only this run, or the runs of this type: {', '.join(WORKLOADS)}; may be given again",
 )
 @click.option(
     "--durability",
@@ -450,7 +450,7 @@ def report(
     """Write one self-contained HTML page."""
     require_studies(studies)
     from bedplate.cli.claims import own_claims  # noqa: PLC0415
-    from bedplate.report.build import build_report  # noqa: PLC0415
+    from bedplate.page.build import build_report  # noqa: PLC0415
 
     made = first_made(output)
     build_report(studies, output, cells=cells, claims=files or sorted(own_claims().glob("*.toml")))
@@ -472,7 +472,7 @@ def report(
 def export(study: Path, *, output: Path, cells: tuple[str, ...]) -> None:
     """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
     require_studies([study])
-    from bedplate.report.export import export as write  # noqa: PLC0415
+    from bedplate.export.tables import export as write  # noqa: PLC0415
 
     made = first_made(output)
     for path in write(study, output, cells=cells):

@@ -16,14 +16,14 @@ def own_claims() -> Path:
 
 def claims(studies: Sequence[Path], *, files: Sequence[Path], as_json: bool) -> None:
     """Print what the studies say of the claims. PlanError, before a study is read, for a file that is wrong."""
-    from bedplate.report.claim_file import load_claims  # noqa: PLC0415
+    from bedplate.analysis.claims.file import load_claims  # noqa: PLC0415
 
     loaded = load_claims(files or sorted(own_claims().glob("*.toml")))
 
+    from bedplate.analysis.claims.judged import judge_claims  # noqa: PLC0415
+    from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
-    from bedplate.report.claim_tables import claim_tables, claims_document  # noqa: PLC0415
-    from bedplate.report.claims import judge_claims  # noqa: PLC0415
-    from bedplate.report.overview import overview  # noqa: PLC0415
+    from bedplate.terminal.claim_tables import claim_tables, claims_document  # noqa: PLC0415
 
     found = judge_claims([overview(path) for path in studies], loaded)
     if as_json:

@@ -18,6 +18,7 @@ class NothingTold(BedplateError):
     """A comparison with a condition that came to no answer, whatever the reason."""
 
     exit_code = EXIT_CANNOT_TELL
+    code = "nothing-told"
 
 
 @contextmanager
@@ -54,17 +55,17 @@ def compare(
     """
     with nullcontext() if fail_if is None else bisectable():
         require_studies(studies)
-        from bedplate.report.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
+        from bedplate.analysis.comparison.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
 
         share = parse_share(margin)
         condition = None if fail_if is None else parse_condition(fail_if, margin=share)
 
+        from bedplate.analysis.comparison.compared import ComparisonQuestion, answer  # noqa: PLC0415
+        from bedplate.analysis.overview import overview  # noqa: PLC0415
         from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
-        from bedplate.report.compare_tables import compare_document, compare_tables  # noqa: PLC0415
-        from bedplate.report.compared import Question, answer  # noqa: PLC0415
-        from bedplate.report.overview import overview  # noqa: PLC0415
+        from bedplate.terminal.compare_tables import compare_document, compare_tables  # noqa: PLC0415
 
-        question = Question(
+        question = ComparisonQuestion(
             baseline, contender, workload, tuple(metrics), share, tuple(factors), tuple(accepted)
         )
         found = answer([overview(path) for path in studies], question)
@@ -81,10 +82,10 @@ def effects(
     study: Path, *, workload: str | None, metrics: Sequence[str], across_durability: bool, as_json: bool
 ) -> None:
     """Print what each factor does. PlanError where there is no such run or metric."""
+    from bedplate.analysis.effects.factor_effects import study_effects  # noqa: PLC0415
+    from bedplate.analysis.overview import overview  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
-    from bedplate.report.effects_tables import effects_document, effects_tables  # noqa: PLC0415
-    from bedplate.report.factor_effects import study_effects  # noqa: PLC0415
-    from bedplate.report.overview import overview  # noqa: PLC0415
+    from bedplate.terminal.effects_tables import effects_document, effects_tables  # noqa: PLC0415
 
     found = study_effects(
         overview(study), workload=workload, metrics=metrics, across_durability=across_durability

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bedplate.campaign.planning import own_plans, planned_study
 from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel
-from bedplate.cli.planning import own_plans, prospect
 from bedplate.cli.printing import say
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
 from bedplate.model.codec import to_json
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def doctor(*, as_json: bool) -> int:
     """Print the findings; exit 3 when something that the quick plan needs is missing."""
-    from bedplate.executor.preparation import requirements_of  # noqa: PLC0415
+    from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
     from bedplate.host.requirement import install_command, missing, read_os_release  # noqa: PLC0415
     from bedplate.model.filesystem import TRAITS  # noqa: PLC0415
 
-    found = prospect(own_plans() / "quick.toml")
+    found = planned_study(own_plans() / "quick.toml")
     requirements = requirements_of(planned.cell for planned in found.expansion.cells)
     lacking = missing(requirements)
     command = install_command(lacking, os_release=read_os_release())
@@ -101,9 +101,9 @@ def _print(
 
 def _guests() -> dict[str, Any]:
     """What guests would have: QEMU, the kernels in the cache, and those that ZFS is built for."""
-    from bedplate.executor.qemu.command_line import PROGRAM  # noqa: PLC0415
-    from bedplate.executor.qemu.kernels import known_kernels  # noqa: PLC0415
-    from bedplate.executor.qemu.zfs_modules import find_zfs  # noqa: PLC0415
+    from bedplate.executors.qemu.command_line import PROGRAM  # noqa: PLC0415
+    from bedplate.executors.qemu.kernels import known_kernels  # noqa: PLC0415
+    from bedplate.executors.qemu.zfs_modules import find_zfs  # noqa: PLC0415
     from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.requirement import find_tool  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What `run`, `status` and `cancel` do for a study on the nodes of a Slurm cluster."""
+"""What `status` and `cancel` do for a study on the nodes of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -11,88 +11,18 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from bedplate.cli.planning import Prospect
-    from bedplate.cli.running import Leave
-    from bedplate.executor.display import Display
-    from bedplate.executor.keeping import Grounds
-    from bedplate.executor.slurm.progress import NodeProgress
-    from bedplate.executor.study_run import Tally
-    from bedplate.model.fleet import NodeFacts
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.study.store import StudyStore
+    from bedplate.executors.slurm.progress import NodeProgress
 
 _SHOWN_NODES = 40
 
 
-def known_nodes(study: Path) -> Mapping[str, NodeFacts]:
-    """The facts of a study's nodes; empty where nobody has looked, or there are none."""
-    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
-
-    if not StudyLayout(study).fleet.is_dir():
-        return {}
-    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
-
-    return FleetLayout.of_study(study).facts()
-
-
-def look_at_nodes(found: Prospect, study: Path, leave: Leave) -> Mapping[str, NodeFacts]:
-    """Find out what the nodes of a new study are; RequirementMissing with every reason against them."""
-    from bedplate.executor.display import LineDisplay  # noqa: PLC0415
-    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
-    from bedplate.executor.slurm.fleet_run import Manner  # noqa: PLC0415
-    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
-    from bedplate.executor.slurm.nodes import find_node_facts, words_about  # noqa: PLC0415
-
-    facts = find_node_facts(
-        found.plan,
-        FleetLayout.of_study(study),
-        Slurm(),
-        LineDisplay(),
-        manner=Manner.of_this_checkout(os.environ),
-        erase_foreign=leave.erase_foreign,
-    )
-    print(*words_about(facts.values()), sep="\n", flush=True)
-    return facts
-
-
-def require_same_nodes(found: Prospect, store: StudyStore, leave: Leave) -> None:
-    """That the nodes are those of the study; looks at them again where somebody took away what was known.
-
-    A visit compares its node with these facts, and without them would take any. StudyError if they are other
-    machines or run another kernel.
-    """
-    from bedplate.model.fleet import fleet_identity  # noqa: PLC0415
-
-    study, facts = store.layout.directory, store.facts
-    known = known_nodes(study)
-    if found.plan.fleet is None or not set(found.plan.fleet.nodes) <= known.keys():
-        known = look_at_nodes(found, study, leave)
-    kernels = {node.machine.kernel_release for node in known.values()}
-    if fleet_identity(known) != facts.machine_identity or facts.kernel_release not in kernels:
-        raise StudyError(
-            f"{study} was begun on other nodes, or under kernel {facts.kernel_release} and they run "
-            f"{', '.join(sorted(kernels))} now; figures of two machines are never one study: name another --study"
-        )
-
-
-def run_on_fleet(
-    store: StudyStore, grounds: Grounds, display: Display, due: Sequence[ScheduledVisit]
-) -> Tally:
-    """The due visits, as jobs."""
-    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
-    from bedplate.executor.slurm.fleet_run import FleetRun, Manner  # noqa: PLC0415
-
-    manner = Manner.of_this_checkout(os.environ)
-    return FleetRun(store, grounds, Slurm(), display, manner=manner).run(due)
-
-
 def nodes_of(study: Path) -> tuple[NodeProgress, ...]:
     """Where the nodes of a study are, empty without a fleet; Slurm is asked where its commands are here."""
-    from bedplate.executor.slurm.controller import Slurm  # noqa: PLC0415
-    from bedplate.executor.slurm.progress import read_fleet  # noqa: PLC0415
+    from bedplate.executors.slurm.controller import Slurm  # noqa: PLC0415
+    from bedplate.executors.slurm.progress import read_fleet  # noqa: PLC0415
     from bedplate.host.requirement import find_tool  # noqa: PLC0415
 
     return read_fleet(study, Slurm() if find_tool("squeue") else None)
@@ -124,14 +54,14 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
 
 def cancel(study: Path) -> int:
     """End the jobs of a study, and give back what they held of their nodes."""
-    from bedplate.cli.running import frozen  # noqa: PLC0415
-    from bedplate.executor.slurm.cancel import cancel_jobs  # noqa: PLC0415
-    from bedplate.executor.slurm.controller import Slurm, require_slurm  # noqa: PLC0415
-    from bedplate.executor.slurm.fleet_run import Manner  # noqa: PLC0415
-    from bedplate.executor.slurm.layout import FleetLayout  # noqa: PLC0415
+    from bedplate.campaign.planning import kept_plan  # noqa: PLC0415
+    from bedplate.executors.slurm.cancel import cancel_jobs  # noqa: PLC0415
+    from bedplate.executors.slurm.controller import Slurm, require_slurm  # noqa: PLC0415
+    from bedplate.executors.slurm.fleet_run import Manner  # noqa: PLC0415
+    from bedplate.executors.slurm.layout import FleetLayout  # noqa: PLC0415
 
     study = study.absolute()
-    fleet = frozen(study).plan.fleet
+    fleet = kept_plan(study).plan.fleet
     layout = FleetLayout.of_study(study)
     if fleet is None or not layout.directory.is_dir():
         raise StudyError(

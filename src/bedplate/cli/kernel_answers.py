@@ -69,7 +69,7 @@ class KernelAnswers:
 
 def ask_kernel(machine: Machine) -> KernelAnswers:
     """The answers that are known; as root, all that can be found by trying on a small image."""
-    from bedplate.executor.trial import find_refusals, known_refusals, usual_levels  # noqa: PLC0415
+    from bedplate.campaign.trial import find_refusals, known_refusals, usual_levels  # noqa: PLC0415
 
     asked = usual_levels(machine)
     if machine.is_root:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from bedplate.cli.planning import Prospect, prospect
+from bedplate.campaign.planning import PlannedStudy, planned_study
 from bedplate.cli.printing import say
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import KIB, format_duration, format_size
@@ -23,7 +23,7 @@ _SHOWN_VISITS = 12
 
 def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None:
     """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time."""
-    found = prospect(path, executor=executor)
+    found = planned_study(path, executor=executor)
     if as_json:
         from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.plan.present import plan_document  # noqa: PLC0415
@@ -33,7 +33,7 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
                 **plan_document(found.plan, found.expansion, found.schedule, found.estimate),
                 "executor": found.choice.executor,
                 "executor_asked": found.plan.executor,
-                "executor_reasons": list(found.choice.reasons),
+                "executor_reasons": list(map(str, found.choice.reasons)),
                 "kernels": {
                     asked or "": guest.kernel_release for asked, guest in found.choice.platform.guests.items()
                 },
@@ -48,7 +48,7 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
         say(f"warning: {warning}")
 
 
-def _print_summary(found: Prospect) -> None:
+def _print_summary(found: PlannedStudy) -> None:
     plan = found.plan
     say(plan.title)
     scratch = plan.scratch_device
@@ -59,14 +59,12 @@ def _print_summary(found: Prospect) -> None:
     )
     visits = len(found.schedule.visits)
     for number, reason in enumerate(found.choice.reasons):
-        name, _, words = reason.partition(": ")
-        subject, _, value = name.partition(" ")
-        if words and subject in {"executor", "kernel"}:
-            say(f"  {subject:<16} {value}: {words}")
+        if reason.what:
+            say(f"  {reason.what:<16} {reason.which}: {reason.words}")
         else:
             say(f"  {'' if number else 'executor':<16} {reason}")
     say(f"  scratch device   {where}")
-    fleet = plan.fleet if found.choice.platform.has_nodes else None
+    fleet = plan.fleet if found.executor.fleet is not None else None
     if fleet is not None:
         say(f"  nodes            {', '.join(fleet.nodes)}: repetitions in turn, each whole on one node")
         for node, device in fleet.devices.items():
@@ -79,10 +77,7 @@ def _print_summary(found: Prospect) -> None:
         f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
         f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
     )
-    emulated = (
-        " (reckoned for emulated processors; with KVM less)" if found.choice.platform.has_guests else ""
-    )
-    say(f"  time             about {format_duration(found.estimate.seconds)}{emulated}")
+    say(f"  time             about {format_duration(found.estimate.seconds)}{found.executor.estimate_words}")
     say(
         f"  disk space       {format_size(found.estimate.study_bytes)} for the study"
         + (f", {format_size(found.estimate.image_bytes)} for the image" if found.estimate.image_bytes else "")
@@ -99,7 +94,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _of_canaries(found: Prospect) -> str:
+def _of_canaries(found: PlannedStudy) -> str:
     boots = len({visit.boot for visit in found.schedule.visits if visit.boot is not None})
     canaries = sum(visit.canary for visit in found.schedule.visits)
     parts = [f"{canaries} of canaries" if canaries else "", f"in {_counted(boots, 'boot')}" if boots else ""]
@@ -116,9 +111,9 @@ def _journal_device(journal: ScratchDevice) -> str:
     return "; ".join(parts)
 
 
-def _print_cells(found: Prospect) -> None:
+def _print_cells(found: PlannedStudy) -> None:
     from bedplate.cli.printing import print_tables  # noqa: PLC0415
-    from bedplate.report.fitting_table import FittingTable  # noqa: PLC0415
+    from bedplate.terminal.fitting_table import FittingTable  # noqa: PLC0415
 
     by_variant: dict[str, list[Cell]] = defaultdict(list)
     for planned in found.expansion.cells:
@@ -156,7 +151,7 @@ def _sizes(sizes: Iterable[int | None]) -> str:
     return ", ".join(format_size(size) for size in known)
 
 
-def _print_pruned(found: Prospect) -> None:
+def _print_pruned(found: PlannedStudy) -> None:
     from bedplate.plan.present import pruned_by_reasons  # noqa: PLC0415
 
     for reasons, count in pruned_by_reasons(found.expansion):
@@ -167,8 +162,8 @@ def _print_pruned(found: Prospect) -> None:
         say()
 
 
-def _print_schedule(found: Prospect) -> None:
-    from bedplate.executor.labels import Labels  # noqa: PLC0415
+def _print_schedule(found: PlannedStudy) -> None:
+    from bedplate.campaign.labels import Labels  # noqa: PLC0415
 
     labels = Labels(found.expansion)
     visits = found.schedule.visits

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.ownership import first_made, give_to_caller
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
+from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bedplate.model.power_cut import CutPoint, PointRecord
-    from bedplate.workload.power_cut.bench import ReplayJob
-    from bedplate.workload.power_cut.image import Built
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+    from bedplate.workloads.power_cut.run.image import Built
 
 _PATH = click.Path(path_type=Path)
 
@@ -85,7 +85,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
     from bedplate.cli.power_cut_by_hand import by_hand  # noqa: PLC0415
     from bedplate.host.account import server_account  # noqa: PLC0415
     from bedplate.model import codec  # noqa: PLC0415
-    from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob  # noqa: PLC0415
 
     folder = find_run(study, run)
     job = codec.read(ReplayJob, folder / JOB_FILE)
@@ -156,8 +156,8 @@ def _point(job: ReplayJob, number: int, folder: Path) -> CutPoint:
         raise StudyError(f"{folder.name} has points 0 to {len(job.points) - 1}, and no {number}")
     if not (folder / LOG_FILE).exists():
         raise StudyError(
-            f"the log of {folder.name} was not kept, as no point of it but the controls failed; "
-            f"run the plan again to have another one"
+            f"the log of {folder.name} was not kept: no cut of it was bad but the controls, and its plan keeps no such log, or "
+            'none so large; `keep_logs = "all"` in a plan keeps every log'
         )
     return found
 
@@ -169,15 +169,15 @@ def _make_empty(keep: Path) -> None:
 
 
 def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[PointRecord, Built]:
-    from bedplate.executor.state import state_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
     from bedplate.host.journal_device import MEMORY_DIRECTORY  # noqa: PLC0415
     from bedplate.host.ledger import Holding, Ledger  # noqa: PLC0415
+    from bedplate.host.state import state_directory  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
-    from bedplate.visit.power_bench import replay_one  # noqa: PLC0415
-    from bedplate.workload.power_cut.kept_log import unpack_log  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.kept_log import unpack_log  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.power_bench import replay_one  # noqa: PLC0415
 
-    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}"
+    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}-{os.urandom(4).hex()}"
     state = state_directory()
     with Ledger.open(state, f"{os.getpid()}-replay") as ledger:
         ledger.note(Holding("log_directory", str(memory)))
@@ -195,7 +195,7 @@ def _stored(record: PointRecord, folder: Path) -> PointRecord | None:
     from bedplate.model import codec  # noqa: PLC0415
     from bedplate.model.power_cut import POINTS_FILE, PointRecord  # noqa: PLC0415
 
-    for line in (folder / POINTS_FILE).read_text(encoding="utf-8").splitlines():
+    for line in codec.read_text(folder / POINTS_FILE).splitlines():
         stored = codec.loads(PointRecord, line, source=str(folder / POINTS_FILE))
         if stored.point == record.point:
             return stored
@@ -205,7 +205,7 @@ def _stored(record: PointRecord, folder: Path) -> PointRecord | None:
 def _differs(stored: PointRecord, job: ReplayJob) -> str:
     """An oracle asks more from version to version: what an earlier one passed a later one may find."""
     from bedplate.model.engines import LMDB  # noqa: PLC0415
-    from bedplate.workload.power_cut.postgresql import ORACLE  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.postgresql import ORACLE  # noqa: PLC0415
 
     words = f"the study's record of this point says {stored.outcome.value}"
     if job.subject.engine == LMDB or job.subject.oracle >= ORACLE:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.model.engines import LMDB
-from bedplate.workload.power_cut import lmdb
-from bedplate.workload.power_cut.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run import lmdb
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from bedplate.host.command import Account
-    from bedplate.workload.power_cut.bench import ReplayJob
-    from bedplate.workload.power_cut.image import Built
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+    from bedplate.workloads.power_cut.run.image import Built
 
 _JOURNAL = "$journal"
 # What is mounted by its pool's name, which is not in the job.

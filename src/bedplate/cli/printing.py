@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from bedplate.executor.terminal import json_text
+from bedplate.campaign.terminal_edge import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def print_json(document: object) -> None:
 
 def print_tables(tables: Sequence[object]) -> None:
     """Tables as wide as the terminal, through a pager too; `COLUMNS`, or 80 columns, where there is none."""
-    from bedplate.executor.terminal_console import TerminalConsole  # noqa: PLC0415
+    from bedplate.campaign.terminal_console import TerminalConsole  # noqa: PLC0415
 
     console = TerminalConsole()
     for table in tables:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from bedplate.cli.ownership import first_made, give_to_caller
-from bedplate.cli.planning import own_plans
+from bedplate.campaign.planning import own_plans
 from bedplate.errors import PlanError, RequirementMissing
+from bedplate.host.ownership import first_made, give_to_caller
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def quickstart(directory: Path, *, yes: bool) -> int:
     """Prepare, run plans/quick.toml, print the table, write the page, say what it can tell."""
-    from bedplate.cli.planning import prospect  # noqa: PLC0415
-    from bedplate.cli.running import Leave, run  # noqa: PLC0415
-    from bedplate.executor.preparation import is_root  # noqa: PLC0415
+    from bedplate.campaign.planning import planned_study  # noqa: PLC0415
+    from bedplate.campaign.preparation import is_root  # noqa: PLC0415
+    from bedplate.cli.running import consent, run  # noqa: PLC0415
 
     plan = own_plans() / "quick.toml"
     if not is_root():
@@ -28,7 +28,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
             "without root: `./bedplate doctor` says what this machine can run, "
             "`./bedplate plan plans/quick.toml` what would be done",
         )
-    found = prospect(plan)
+    found = planned_study(plan)
     study = directory / "study"
     print(
         f"{found.plan.title}: {len(found.schedule.visits)} visits, about "
@@ -42,7 +42,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     except OSError as error:
         raise PlanError(f"--directory {directory} cannot be made: {error.strerror}") from error
     try:
-        status = run(plan, study, leave=Leave(yes=yes))
+        status = run(plan, study, consent=consent(yes=yes))
         _present(study, page)
     finally:
         for path in made:
@@ -52,8 +52,8 @@ def quickstart(directory: Path, *, yes: bool) -> int:
 
 def _present(study: Path, page: Path) -> None:
     from bedplate.cli.printing import print_tables  # noqa: PLC0415
-    from bedplate.report.build import build_report  # noqa: PLC0415
-    from bedplate.report.tables import show_tables, two_repetitions_sentence  # noqa: PLC0415
+    from bedplate.page.build import build_report  # noqa: PLC0415
+    from bedplate.terminal.tables import show_tables, two_repetitions_sentence  # noqa: PLC0415
 
     print()
     print_tables(show_tables([study]))

@@ -1,47 +1,238 @@
-"""Writes docs/COMMANDS.md from the commands themselves: `python -m bedplate.cli.reference > docs/COMMANDS.md`."""
+"""Writes the generated parts of docs/ from the code that they describe: `./check --documents`.
+
+A part begins below the line `<!-- generated: NAME -->` and ends at the next blank line; below `<!-- generated to the end:
+NAME -->` it is the rest of its page. What stands around it is written by hand. What a row says stands in the code: in the
+docstring below a field of a record, in a Metric, in a Rule, in a column.
+"""
 
 from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from bedplate.cli.app import program
+from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
+from bedplate.export.power_cut_rows import CUT_COLUMNS, VERDICT_COLUMNS
+from bedplate.export.tpch_rows import DROPPED_COLUMNS, PLAN_COLUMNS, SCORE_COLUMNS
+from bedplate.figures.power_cut_verdict import POWER_CUT_RULES
+from bedplate.figures.tool_validity import BONNIE_RULES, FIO_RULES
+from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
+from bedplate.model.figure import Metric, RunFigures
+from bedplate.model.levels import Levels
+from bedplate.model.machine import Machine
+from bedplate.model.metrics import METRIC_GROUPS
+from bedplate.model.power_cut import PointRecord, RecordingFacts
+from bedplate.model.query_plan import QueryPlans
+from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
+from bedplate.study.records import Checksums, StudyFacts, StudySchedule
+from bedplate.workloads.microbenchmark.validity import LMDB_RULES
+from bedplate.workloads.pgbench.validity import PGBENCH_RULES
+from bedplate.workloads.tpch.validity import TPCH_RULES
 
-_HEAD = """\
-# Commands
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
-What `bedplate COMMAND --help` prints, for reading in one place. A test holds this page to the program;
-`PYTHONPATH=src python -m bedplate.cli.reference > docs/COMMANDS.md` renews it.
+    from bedplate.figures.rule import Rule
 
-Measuring needs root, as it formats and mounts, or a guest (`--executor qemu`). `plan`, `doctor`, `status`,
-`show`, `compare`, `effects`, `advise`, `claims`, `report` and `export` need neither. Exit codes: 0 done, 1 some runs failed, 2 the
-plan or the call is wrong, 3 a requirement is missing (a tool, a right, the kernel of the next visit), 130
-interrupted. `compare --fail-if` has those that `git bisect run` understands: 0 the condition does not hold, 1 it
-holds of some comparison, 125 it cannot be told, whatever the reason. 2 is left for options that there are not.
+# The files of a study that are one record, or one a line; the records within them are found by their fields.
+_DOCUMENTS = (
+    StudyFacts,
+    StudySchedule,
+    Machine,
+    Checksums,
+    VisitRequest,
+    VisitRecord,
+    RunRecord,
+    QueryPlans,
+    RecordingFacts,
+    PointRecord,
+    RunFigures,
+)
+RULES: Mapping[str, tuple[Rule[Any], ...]] = {
+    "pgbench": PGBENCH_RULES,
+    "TPC-H": TPCH_RULES,
+    "LMDB": LMDB_RULES,
+    "bonnie++": BONNIE_RULES,
+    "fio": FIO_RULES,
+    "power cuts": POWER_CUT_RULES,
+}
+_TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
+    "runs": RUN_COLUMNS,
+    "figures": FIGURE_COLUMNS,
+    "scores": SCORE_COLUMNS,
+    "plans": PLAN_COLUMNS,
+    "dropped_queries": DROPPED_COLUMNS,
+    "verdicts": VERDICT_COLUMNS,
+    "power_cuts": CUT_COLUMNS,
+    "nodes": NODE_COLUMNS,
+}
+_NUMBERS = {int: "whole number", float: "number"}
+_WORDS = {bool: "true or false", Levels: "object of single values"}
+MARKER = re.compile(r"^<!-- generated( to the end)?: (.+) -->$", re.MULTILINE)
 
-Environment: `BEDPLATE_CACHE` is where builds and the virtual environment are kept (default
-`/var/cache/bedplate` for root, `~/.cache/bedplate` else); `BEDPLATE_STATE` where ledgers, locks and mount
-points are (default `/run/bedplate` for root); `BEDPLATE_PYTHON` the interpreter to use.
-"""
+
+def parts() -> Mapping[str, str]:
+    """Every generated part by the name in its marker."""
+    return {
+        "commands": _commands(),
+        "validity rules": _rules(),
+        **{f"metrics of {group}": _metrics(metrics) for group, metrics in METRIC_GROUPS.items()},
+        **{f"fields of {record.__name__}": _fields(record) for record in _records(_DOCUMENTS)},
+        f"columns of {COURSE_FILE}": _course(COURSE),
+        f"columns of {LATENCY_FILE}": _course(LATENCY),
+        **{f"columns of {name}": _exported(name, columns) for name, columns in _TABLES.items()},
+    }
 
 
-def reference() -> str:
-    """The page: the head, then every command that is not internal, in the order of the help."""
+def renewed(page: str, known: Mapping[str, str]) -> str:
+    """The page with its generated parts as they should be; KeyError for a marker whose name is not known."""
+    done = ""
+    while found := MARKER.search(page):
+        end = None if found[1] else page.find("\n\n", found.end())
+        done += f"{page[: found.end()]}\n{known[found[2]]}"
+        page = "\n" if end in (None, -1) else page[end:]
+    return done + page
+
+
+def write(folder: Path) -> None:
+    """Renew every page of a folder of documents."""
+    known = parts()
+    for page in sorted(folder.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (now := renewed(text, known)) != text:
+            page.write_text(now, encoding="utf-8")
+            print(f"{page} was written anew")
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = tuple(heads)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def _commands() -> str:
+    """Every command that is not internal, in the order of the help."""
     above = program.make_context("bedplate", [], resilient_parsing=True, terminal_width=80)
-    parts = [_HEAD]
+    sections = []
     for name, command in program.commands.items():
         context = click.Context(command, parent=above, info_name=name)
-        parts.append(_section(name, command, context))
+        sections.append(_section(name, command, context))
         if isinstance(command, click.Group):
-            parts += [
+            sections += [
                 _section(f"{name} {own}", inner, click.Context(inner, parent=context, info_name=own))
                 for own, inner in command.commands.items()
             ]
-    return "\n".join(parts)
+    return "\n" + "\n\n".join(sections)
 
 
 def _section(name: str, command: click.Command, context: click.Context) -> str:
-    return f"## {name}\n\n```\n{command.get_help(context).strip()}\n```\n"
+    return f"## {name}\n\n```\n{command.get_help(context).strip()}\n```"
+
+
+def _metrics(metrics: Iterable[Metric]) -> str:
+    rows = ((f"`{each.name}`", each.unit, each.definition, each.source) for each in metrics)
+    return _table(("metric", "unit", "definition", "source"), rows)
+
+
+def _rules() -> str:
+    """Each rule once, where the first workload has it."""
+    rules = {rule.name: rule for of_one in RULES.values() for rule in of_one}.values()
+    rows = ((each.name, _judged(each), each.threshold, each.verdict.value, each.source) for each in rules)
+    return _table(("rule", "of", "when it speaks", "then", "why"), rows)
+
+
+def _judged(rule: Rule[Any]) -> str:
+    found = [workload for workload, rules in RULES.items() if rule in rules]
+    # Nothing of a power cut is timed.
+    by_count = {len(RULES): "every run", len(RULES) - 1: "every timed run"}
+    return by_count.get(len(found), ", ".join(found))
+
+
+def _course(columns: Mapping[str, CourseColumn]) -> str:
+    rows = ((f"`{name}`", column.kind, column.meaning) for name, column in columns.items())
+    return _table(("column", "type", "meaning"), rows)
+
+
+def _exported(table: str, columns: Mapping[str, ExportColumn]) -> str:
+    """One row for the columns that share a meaning; in other tables without those that stand in `runs` alike."""
+    rows: list[tuple[list[str], str]] = []
+    for name, column in columns.items():
+        if table != "runs" and column is RUN_COLUMNS.get(name):
+            continue
+        if column.meaning:
+            rows.append(([], column.meaning))
+        rows[-1][0].append(f"`{name}`")
+    return _table(("column", "meaning"), ((", ".join(names), meaning) for names, meaning in rows))
+
+
+def _records(found: Iterable[Any]) -> list[type[Any]]:
+    """The records, and those that their fields hold, each once."""
+    known: dict[type[Any], None] = {}
+    waiting = list(found)
+    while waiting:
+        kind = waiting.pop(0)
+        if isinstance(kind, type) and is_dataclass(kind):
+            if kind not in known:
+                known[kind] = None
+                waiting += get_type_hints(kind).values()
+        else:
+            waiting += get_args(kind)
+    return list(known)
+
+
+def _fields(record: type[Any]) -> str:
+    kinds = get_type_hints(record)
+    meanings = _meanings(record)
+    rows = (
+        (f"`{each.name}`", _kind(kinds[each.name]), meanings.get(each.name) or _members(kinds[each.name]))
+        for each in fields(record)
+    )
+    return _table(("field", "type", "meaning"), rows)
+
+
+def _meanings(record: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields, which Python itself does not keep."""
+    found = {}
+    for statement, below in pairwise(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(record))))):
+        match statement, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found
+
+
+def _members(kind: Any) -> str:
+    """The values of an enumeration, which may need no more words; nothing for another type."""
+    return ", ".join(f"`{member.value}`" for member in kind) if issubclass(kind, Enum) else ""
+
+
+def _kind(kind: Any, *, many: bool = False) -> str:
+    """A type in words, `many` where a list or an object has several."""
+    origin, inner = get_origin(kind), get_args(kind)
+    plural = "s" if many else ""
+    if origin in (Union, UnionType):
+        held = [each for each in inner if each is not NoneType]
+        words = _kind(held[0], many=many) if len(held) == 1 else f"single value{plural}"
+        return f"{words}, or null" if NoneType in inner else words
+    if origin is tuple:
+        return f"list{plural} of {_kind(inner[0], many=True)}"
+    if origin is not None:
+        return f"object{plural} of {_kind(inner[1], many=True)}"
+    if kind in _NUMBERS:
+        return f"{_NUMBERS[kind]}{plural}"
+    if issubclass(kind, str | Enum):
+        return "text"
+    return _WORDS.get(kind) or str(kind.__name__)
 
 
 if __name__ == "__main__":
-    print(reference(), end="")
+    write(Path(sys.argv[1]))

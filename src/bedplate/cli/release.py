@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-from bedplate.cli.consent import agreed
+from bedplate.cli.asking import agreed
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.units import format_size
 
 
 def release() -> int:
     """Release every orphan, say what was done, and what could not be; without root the caller's guests."""
-    from bedplate.executor.state import state_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
     from bedplate.host.ledger import release_orphans  # noqa: PLC0415
+    from bedplate.host.state import state_directory  # noqa: PLC0415
 
     if os.geteuid() != 0:
         print("without root these are the guests of this account; mounts and servers are released with sudo")
@@ -32,8 +32,8 @@ def release() -> int:
 
 def release_cache(*, yes: bool) -> int:
     """Say what the cache holds that nothing uses, and how much; remove it after a yes."""
-    from bedplate.cli.planning import own_plans  # noqa: PLC0415
-    from bedplate.executor.spare import find_spare, remove  # noqa: PLC0415
+    from bedplate.campaign.planning import own_plans  # noqa: PLC0415
+    from bedplate.campaign.spare import find_spare, remove  # noqa: PLC0415
     from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.command import Commands  # noqa: PLC0415
 

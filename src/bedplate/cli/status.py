@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from bedplate.executor.slurm.progress import NodeProgress
+    from bedplate.executors.slurm.progress import NodeProgress
 
 
 def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
@@ -98,6 +98,8 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
             say(f"                 {reason}")
     if found.damaged:
         say(f"                 `bedplate run PLAN --study {study} --retry-failed` does damaged visits again")
+    for changed in found.changed:
+        say(f"  changed      {changed}")
     for remark in found.remarks:
         say(f"  changed      {remark}; no figure is made from it")
     for entry in found.history:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.figures.server_log import TIMED
 from bedplate.model.figure import Window
 from bedplate.model.metrics import figure
+from bedplate.model.reason import because
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from bedplate.figures.server_log import Complaint, ServerLog
     from bedplate.model.figure import Figure
 
+SERVER_LOG_UNREADABLE = because("server-log-unreadable", "the server's log could not be read")
 _COUNTS = ("checkpoints_timed", "checkpoints_requested", "checkpoints_complete")
 
 
@@ -41,7 +43,7 @@ def checkpoint_figures(windows: tuple[Window, ...] | None, duration_s: float) ->
     """Checkpoints begun in the measured window by cause, and timed ones wholly inside it."""
     if windows is None:
         for metric in _COUNTS:
-            yield figure(metric, None, reason="the server's log could not be read")
+            yield figure(metric, None, reason=SERVER_LOG_UNREADABLE)
         return
     begun = [window for window in windows if 0 <= window.start_s < duration_s]
     timed = [window for window in begun if window.kind == TIMED]

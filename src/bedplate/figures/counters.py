@@ -10,12 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bedplate.model.metrics import figure
+from bedplate.model.reason import because
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from bedplate.model.figure import Figure
+    from bedplate.model.levels import Scalar
+    from bedplate.model.reason import Reason
     from bedplate.model.visit import Sample
 
 _WRITERS = ("checkpointer", "background_writer", "backend", "allocated")
@@ -42,8 +45,24 @@ _MACHINE = frozenset(
 )
 
 
+_NO_TIME = because("no-time-passed", "no time passed")
+_NO_TIME_BETWEEN = because("no-time-passed", "no time passed between the two readings")
+_NO_BLOCK_SIZE = because("block-size-unknown", "the engine's block size is not in the record")
+_NO_BLOCK_ASKED = because("nothing-asked", "the server asked for no block")
+_NOTHING_READ = because("nothing-read", "the server read nothing from the file system")
+_OWN_CPU_UNKNOWN = because("own-cpu-unknown", "the CPU time of the run's own processes was not counted")
+_SLEEPS_UNKNOWN = because("sleeps-unknown", "how often the client's threads slept was not counted")
+_TRANSACTIONS_UNKNOWN = because("transactions-unknown", "the number of transactions is not known")
+_NO_TRANSACTION = because("no-transaction", "no transaction was processed")
+_NO_GAUGE = because("no-sample", "no sample of the measured window has dirty and writeback memory")
+
+
 class Absent(Exception):
     """Why a figure cannot be: its counter is missing, or there is nothing to divide by."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.sentence)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -62,10 +81,16 @@ class Deltas:
     def growth(self, name: str) -> float:
         """How much a counter grew; Absent where it is unknown or ran backwards."""
         if name not in self.before or name not in self.after:
-            raise Absent(f"the counter {name} is not there on this machine or engine")
+            raise _absent(
+                "counter-missing", f"the counter {name} is not there on this machine or engine", counter=name
+            )
         grown = self.after[name] - self.before[name]
         if grown < 0:
-            raise Absent(f"the counter {name} ran backwards: its owner was started anew")
+            raise _absent(
+                "counter-ran-backwards",
+                f"the counter {name} ran backwards: its owner was started anew",
+                counter=name,
+            )
         return grown
 
     def growths(self, *names: str) -> float:
@@ -129,15 +154,15 @@ def gauge_figures(measured: tuple[Mapping[str, float], ...], *, pass_: int = 1) 
         for values in measured
         if "memory.dirty_bytes" in values and "memory.writeback_bytes" in values
     ]
-    reason = None if sums else "no sample of the measured window has dirty and writeback memory"
-    yield figure("dirty_mib_mean", sum(sums) / len(sums) if sums else None, pass_=pass_, reason=reason)
-    yield figure("dirty_mib_max", max(sums) if sums else None, pass_=pass_, reason=reason)
+    mean = sum(sums) / len(sums) if sums else None
+    yield figure("dirty_mib_mean", mean, pass_=pass_, reason=_NO_GAUGE)
+    yield figure("dirty_mib_max", max(sums) if sums else None, pass_=pass_, reason=_NO_GAUGE)
 
 
 def shared_buffers_hit_ratio(deltas: Deltas) -> float:
     """blks_hit / (blks_hit + blks_read) of pg_stat_database."""
     hit, read = deltas.growth("postgresql.blks_hit"), deltas.growth("postgresql.blks_read")
-    return _divide(hit, hit + read, "the server asked for no block")
+    return _divide(hit, hit + read, _NO_BLOCK_ASKED)
 
 
 def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
@@ -149,22 +174,25 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
     if "postgresql.read_bytes" in deltas.after:
         asked = deltas.growth("postgresql.read_bytes")
     elif block_size_bytes is None:
-        raise Absent("the engine's block size is not in the record")
+        raise Absent(_NO_BLOCK_SIZE)
     else:
         asked = deltas.growth("postgresql.blks_read") * block_size_bytes
     from_device = deltas.growth("device.read_sectors") * KERNEL_SECTOR_BYTES
-    missed = _divide(from_device, asked, "the server read nothing from the file system")
+    missed = _divide(from_device, asked, _NOTHING_READ)
     if missed > 1:
-        raise Absent(
+        raise _absent(
+            "read-ahead-hides-the-cache",
             f"the device read {from_device / MIB:.1f} MiB for {asked / MIB:.1f} MiB that the server asked for: "
-            "read-ahead and metadata hide what the page cache held"
+            "read-ahead and metadata hide what the page cache held",
+            device_bytes=from_device,
+            asked_bytes=asked,
         )
     return 1 - missed
 
 
 def steal_share(deltas: Deltas) -> float:
     """Time that a hypervisor took / time of all processors."""
-    return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), "no time passed")
+    return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def others_cpu_share(deltas: Deltas) -> float:
@@ -180,16 +208,14 @@ def others_cpu_share(deltas: Deltas) -> float:
         if name in deltas.after
     )
     if "server.cpu_s" not in deltas.after:
-        raise Absent("the CPU time of the run's own processes was not counted")
+        raise Absent(_OWN_CPU_UNKNOWN)
     others_s = max(0.0, deltas.growth("cpu.user_s") - own)
-    return _divide(others_s, deltas.growths(*_PROCESSORS), "no time passed")
+    return _divide(others_s, deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def idle_cpu_share(deltas: Deltas) -> float:
     """Time in which processors had nothing to do / time of all processors."""
-    return _divide(
-        deltas.growths("cpu.idle_s", "cpu.iowait_s"), deltas.growths(*_PROCESSORS), "no time passed"
-    )
+    return _divide(deltas.growths("cpu.idle_s", "cpu.iowait_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def busy_cpu_s(deltas: Deltas) -> float:
@@ -205,7 +231,7 @@ def _figures_of(
         try:
             value = formula()
         except Absent as error:
-            reason = str(error)
+            reason = error.reason
         yield figure(metric, value, phase=phase, item=item, pass_=pass_, reason=reason)
 
 
@@ -299,7 +325,7 @@ def _busy_share(deltas: Deltas, device: str) -> float:
 def _server_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
     def in_mib(blocks: float) -> float:
         if divisors.block_size_bytes is None:
-            raise Absent("the engine's block size is not in the record")
+            raise Absent(_NO_BLOCK_SIZE)
         return blocks * divisors.block_size_bytes / MIB
 
     found: dict[str, Callable[[], float]] = {}
@@ -321,15 +347,15 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
     def client_share() -> float:
         # pgbench's own resource usage covers exactly its life; the probe sees it once a second.
         cpu_s = divisors.client_cpu_s if divisors.client_cpu_s is not None else deltas.growth("client.cpu_s")
-        return _divide(cpu_s, divisors.duration_s * divisors.client_threads, "no time passed")
+        return _divide(cpu_s, divisors.duration_s * divisors.client_threads, _NO_TIME)
 
     def sleeps() -> float:
         if divisors.client_sleeps is None:
-            raise Absent("how often the client's threads slept was not counted")
+            raise Absent(_SLEEPS_UNKNOWN)
         return _per_transaction(divisors.client_sleeps, divisors)
 
     def busy_share() -> float:
-        return _divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), "no time passed")
+        return _divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), _NO_TIME)
 
     return {
         "server_cpu_ms_per_transaction": lambda: _per_transaction(
@@ -354,15 +380,19 @@ def _pressure_share(deltas: Deltas, name: str) -> float:
 
 def _per_transaction(count: float, divisors: Divisors) -> float:
     if divisors.transactions is None:
-        raise Absent("the number of transactions is not known")
-    return _divide(count, divisors.transactions, "no transaction was processed")
+        raise Absent(_TRANSACTIONS_UNKNOWN)
+    return _divide(count, divisors.transactions, _NO_TRANSACTION)
 
 
 def _per_second(count: float, deltas: Deltas) -> float:
-    return _divide(count, deltas.seconds, "no time passed between the two readings")
+    return _divide(count, deltas.seconds, _NO_TIME_BETWEEN)
 
 
-def _divide(part: float, whole: float, nothing: str) -> float:
+def _absent(code: str, sentence: str, **values: Scalar) -> Absent:
+    return Absent(because(code, sentence, **values))
+
+
+def _divide(part: float, whole: float, nothing: Reason) -> float:
     if whole <= 0:
         raise Absent(nothing)
     return part / whole

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from bedplate.figures.latency import bucket_bounds_us, course
-from bedplate.figures.latency_log import Series
+from bedplate.figures.latency_log import LatencyKind
 from bedplate.figures.samples import levels, rates
 from bedplate.model.course import COUNTER_COLUMNS, COURSE_COLUMNS, LATENCY_COLUMNS, TRANSACTION_COLUMNS
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
@@ -79,7 +79,7 @@ def make_latencies(stretches: tuple[Stretch, ...], measure: MeasuredWindow) -> p
     for stretch in stretches:
         if stretch.log is None:
             continue
-        rows = stretch.log.histogram.filter(pl.col("series") == int(Series.LATENCY))
+        rows = stretch.log.histogram.filter(pl.col("series") == int(LatencyKind.LATENCY))
         low, high = _coarse_bounds_us(bucket_bounds_us(rows["bucket"].to_numpy())[0])
         parts.append(
             rows.select(

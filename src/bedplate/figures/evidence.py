@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class RunEvidence:
     """Of one completed run of any workload; None is not known, which is not the same as all being well.
 
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
@@ -33,7 +33,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PgbenchEvidence(Evidence):
+class PgbenchEvidence(RunEvidence):
     """Of a run of pgbench.
 
     `reads_per_transaction_trend` and `tps_trend` are growth over the window as a share of the mean.
@@ -69,7 +69,7 @@ class PgbenchEvidence(Evidence):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TpchEvidence(Evidence):
+class TpchEvidence(RunEvidence):
     """Of a run of TPC-H.
 
     `cold` says that the pass was to be cold, `made_cold` that it was made so. `read_bytes` came from the data
@@ -95,7 +95,7 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BonnieEvidence(Evidence):
+class BonnieEvidence(RunEvidence):
     """Of a run of bonnie++: `reads` are those of the stages that must read its file."""
 
     canary: bool
@@ -105,7 +105,7 @@ class BonnieEvidence(Evidence):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FioEvidence(Evidence):
+class FioEvidence(RunEvidence):
     """Of a run of fio: `writes` are those through the page cache, `steady_state_missed` a criterion that was not met."""
 
     reads: tuple[Moved, ...]

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
 from bedplate.model.metrics import figure
+from bedplate.model.reason import because
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bedplate.model.figure import Figure
+    from bedplate.model.reason import Reason
     from bedplate.model.visit import RunRecord, VisitRecord
 
 _STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("initdb", "server start"), "load_s": ("load",)}
@@ -77,7 +79,7 @@ def step_figure(visit: VisitRecord, metric: str, *, phase: str = "measure") -> F
         seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
     steps = _STEPS[metric]
     found = [seconds[step] for step in steps if step in seconds]
-    reason = f"the visit did not time {' and '.join(steps)}"
+    reason = because("step-not-timed", f"the visit did not time {' and '.join(steps)}")
     return figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)
 
 
@@ -85,4 +87,9 @@ def size_figures(record: RunRecord) -> Iterator[Figure]:
     """`database_mib` and `wal_mib`."""
     for metric, name in _SIZES.items():
         size = number(record, name)
-        yield figure(metric, None if size is None else size / MIB, reason=f"the record has no {name}")
+        yield figure(metric, None if size is None else size / MIB, reason=no_fact(name))
+
+
+def no_fact(name: str) -> Reason:
+    """Why a figure is absent that a fact of the run is."""
+    return because("fact-missing", f"the record has no {name}", fact=name)

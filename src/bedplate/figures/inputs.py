@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, TypeVar
 from bedplate.errors import BedplateError
 from bedplate.figures.latency_log import LatencyLog, read_latency_log
 from bedplate.figures.pgbench_output import PgbenchSummary, parse_summary
-from bedplate.figures.samples import Samples, arrange, read_samples
+from bedplate.figures.samples import UNSEEN_SHARE_MAX, Samples, arrange, read_samples, unseen_s
 from bedplate.figures.server_log import ServerLog, read_server_log
 from bedplate.model import codec
-from bedplate.model.visit import RunRecord, VisitRecord
+from bedplate.model.visit import VisitRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from bedplate.model.visit import RunRecord
+
 VISIT = "visit.json"
-RECORD = "record.json"
 COURSE = "course.jsonl"
 WARMUP_LOG = "warmup.bin"
 MEASURE_LOG = "measure.bin"
@@ -49,10 +50,22 @@ class RunInputs:
     problems: tuple[str, ...]
     course_missing: bool = False
 
+    @property
+    def course_problem(self) -> str | None:
+        """Why the samples do not cover the run: what ended them, or how much of it has none."""
+        phases = [phase for phase in self.record.phases if phase.name != "warmup"]
+        told = self.record.facts.get("course_problem")
+        if told is not None or not phases or self.course_missing:
+            return None if told is None else str(told)
+        start, end = phases[0].start_monotonic_s, phases[-1].end_monotonic_s
+        unseen = unseen_s(self.samples, start, end)
+        if unseen <= UNSEEN_SHARE_MAX * (end - start):
+            return None
+        return f"no sample was taken in {unseen:.0f} of {end - start:.0f} s of the run"
 
-def read_inputs(visit_directory: Path, run_directory: Path) -> RunInputs:
-    """Read them all. StudyError only if the two records themselves cannot be read."""
-    record = codec.read(RunRecord, run_directory / RECORD)
+
+def read_inputs(visit_directory: Path, run_directory: Path, record: RunRecord) -> RunInputs:
+    """Read them all beside the run's record. StudyError only if that of the visit cannot be read."""
     visit = codec.read(VisitRecord, visit_directory / VISIT)
     problems: list[str] = []
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.latency_log import EXACT_LIMIT_US, SUB_BUCKETS, LatencyLog, Series
+from bedplate.figures.latency_log import EXACT_LIMIT_US, SUB_BUCKETS, LatencyKind, LatencyLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def bucket_value_us(bucket: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.floa
     return (lower + (after - 1)) / 2
 
 
-def summary(log: LatencyLog, *, series: Series = Series.LATENCY) -> LatencySummary | None:
+def summary(log: LatencyLog, *, series: LatencyKind = LatencyKind.LATENCY) -> LatencySummary | None:
     """Moments of the selection; integers up to the last division, so no digits cancel."""
     rows = log.seconds.filter((pl.col("series") == int(series)) & (pl.col("transactions") > 0))
     if rows.is_empty():
@@ -77,7 +77,7 @@ def summary(log: LatencyLog, *, series: Series = Series.LATENCY) -> LatencySumma
 
 
 def percentiles_us(
-    log: LatencyLog, quantiles: Sequence[float], *, series: Series = Series.LATENCY
+    log: LatencyLog, quantiles: Sequence[float], *, series: LatencyKind = LatencyKind.LATENCY
 ) -> tuple[float, ...] | None:
     """Nearest-rank percentiles in µs: for each q of (0, 1] the value of rank ceil(q × n)."""
     _check_quantiles(quantiles)
@@ -90,7 +90,9 @@ def percentiles_us(
     return tuple(np.clip(value, found.latency_us_min, found.latency_us_max).tolist())
 
 
-def share_below(log: LatencyLog, threshold_us: int, *, series: Series = Series.LATENCY) -> float | None:
+def share_below(
+    log: LatencyLog, threshold_us: int, *, series: LatencyKind = LatencyKind.LATENCY
+) -> float | None:
     """The exact share of transactions under the threshold, which must be a bound of a bucket.
 
     Every whole number up to 2048 is one, and so is 9000 (multiples of 8 up to 16384). ValueError names
@@ -111,7 +113,7 @@ def share_below(log: LatencyLog, threshold_us: int, *, series: Series = Series.L
 def course(
     log: LatencyLog,
     *,
-    series: Series = Series.LATENCY,
+    series: LatencyKind = LatencyKind.LATENCY,
     first_second: int | None = None,
     last_second: int | None = None,
 ) -> pl.DataFrame:
@@ -157,7 +159,7 @@ def course(
     )
 
 
-def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: Series) -> pl.DataFrame:
+def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: LatencyKind) -> pl.DataFrame:
     """`moments` (sorted by second) with a column for each percentile of the course.
 
     The running total over the whole histogram never falls, so one search in it finds the bucket of a
@@ -179,7 +181,7 @@ def _with_percentiles(log: LatencyLog, moments: pl.DataFrame, series: Series) ->
     return moments.with_columns(columns)
 
 
-def _totals(log: LatencyLog, series: Series) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
+def _totals(log: LatencyLog, series: LatencyKind) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint64]]:
     """Buckets in ascending order and their counts over the selection."""
     rows = (
         log.histogram.lazy()

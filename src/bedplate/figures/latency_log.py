@@ -49,7 +49,7 @@ _RECORD = np.dtype(
 _KEY = ("second", "script", "series")
 
 
-class Series(IntEnum):
+class LatencyKind(IntEnum):
     """What was counted. The last two exist only where the log has the schedule lag (pgbench --rate)."""
 
     LATENCY = 0
@@ -155,7 +155,7 @@ def _record_offsets(path: Path, data: bytes) -> tuple[npt.NDArray[np.int64], int
         kind, _script, series, width, buckets = _START.unpack_from(data, at)
         if kind == ord("T"):
             break
-        if kind != ord("S") or series > max(Series) or width not in (1, 2, 4):
+        if kind != ord("S") or series > max(LatencyKind) or width not in (1, 2, 4):
             raise OutputNotUnderstood(
                 _TOOL, expected=f"a record at byte {at} of {path}", found=data[at : at + 16].hex()
             )
@@ -250,7 +250,7 @@ def _verify_sums(path: Path, log: LatencyLog, records: npt.NDArray[Any]) -> None
         raise OutputNotUnderstood(
             _TOOL, expected=f"{expected} transactions in the buckets of {path}", found=str(counted)
         )
-    latencies = int(records["transactions"][records["series"] == Series.LATENCY].sum())
+    latencies = int(records["transactions"][records["series"] == LatencyKind.LATENCY].sum())
     if log.trailer is not None and log.trailer.transactions != latencies:
         raise OutputNotUnderstood(
             _TOOL,

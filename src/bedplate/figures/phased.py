@@ -10,6 +10,7 @@ from bedplate.figures.courses import Stretch, make_course
 from bedplate.figures.samples import joined
 from bedplate.figures.window import MeasuredWindow
 from bedplate.model.figure import RunFigures
+from bedplate.model.reason import because
 from bedplate.model.visit import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from bedplate.figures.inputs import RunInputs
     from bedplate.model.figure import Figure, Window
+    from bedplate.model.reason import Reason
     from bedplate.model.visit import Phase, RunRecord, Validity
 
 
@@ -35,7 +37,7 @@ class PhasedRun:
     def run_figures(
         self,
         figures: Iterable[Figure],
-        verdict: tuple[Validity, tuple[str, ...]],
+        verdict: tuple[Validity, tuple[Reason, ...]],
         windows: tuple[Window, ...] = (),
     ) -> RunFigures:
         """`run.json` around what was made of it."""
@@ -93,6 +95,11 @@ class PhasedRun:
 def phase_seconds(record: RunRecord) -> Mapping[str, float]:
     """The length of each phase by its name; of two of one name the first."""
     return {phase.name: phase.end_monotonic_s - phase.start_monotonic_s for phase in reversed(record.phases)}
+
+
+def no_phase(phase: str) -> Reason:
+    """Why a figure of a phase is absent that the run did not come to."""
+    return because("phase-missing", f"the phase {phase!r} is not in the record", phase=phase)
 
 
 def phase_deltas(record: RunRecord, phase: str) -> Deltas:

@@ -38,10 +38,10 @@ def read_cuts(run_directory: Path) -> Cuts:
     points: dict[tuple[bool, int], PointRecord] = {}
     path = run_directory / POINTS_FILE
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError as error:
+        lines = codec.read_bytes(path).decode(errors="replace").splitlines()
+    except StudyError as error:
         lines = []
-        problems.append(f"{path} cannot be read: {error.strerror}")
+        problems += error.reasons
     for number, line in enumerate(lines, start=1):
         try:
             found = codec.from_json(PointRecord, json.loads(line), path=f"{path}, line {number}")

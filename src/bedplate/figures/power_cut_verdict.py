@@ -12,16 +12,18 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.figures.evidence import Evidence
+from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.power_cut_points import Cuts, finding_of
-from bedplate.figures.rule import Rule, judge
+from bedplate.figures.rule import Rule, Spoken, judge, spoken
+from bedplate.figures.unfinished import NOT_COMPLETED
 from bedplate.figures.validity import INPUT_UNREADABLE
 from bedplate.model import power_cut as recorded
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile, RecordingFacts
-from bedplate.model.power_cut_verdict import WHOLE, CacheCuts, Loss, Tally, Verdict, classes_of
+from bedplate.model.power_cut_verdict import WHOLE, CacheCuts, CutCounts, Loss, PowerCutVerdict, classes_of
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
@@ -39,12 +41,14 @@ FLUSHES_SHARE_MIN = 0.5
 # LMDB syncs twice for a commit, and a file system may have syncs of its own; where fewer syncs than one in so many flushed
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
-_ANOTHER_RUN_FAILED = "another run of its visit failed, and a class is told of completed visits alone"
+_ANOTHER_RUN_FAILED = because(
+    "another-run-failed", "another run of its visit failed, and a class is told of completed visits alone"
+)
 _GRAIN_BYTES = {Profile.SUBSET_512: 512, Profile.SUBSET_4K: 4096}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutEvidence(Evidence):
+class CutEvidence(RunEvidence):
     """What the rules look at. Nothing is timed, and the kernel complains of what was cut: that is left out.
 
     `asked` counts the cuts that the plan wants, `cuts` those that were judged, neither with those that were sought; of
@@ -60,8 +64,8 @@ class CutEvidence(Evidence):
     found: int
     acknowledged: int
     clients: int
-    controls: Tally
-    protected: Tally
+    controls: CutCounts
+    protected: CutCounts
     in_order: int
     promised: str | None
     visit_flushes: Mapping[str, float]
@@ -69,17 +73,17 @@ class CutEvidence(Evidence):
     waits: bool
 
 
-def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None:
+def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdict | None:
     """The verdict on a run; None where nothing was recorded. Refused ones have their reasons and no classes."""
     if cuts.recording is None or not cuts.points:
         return None
     validity, reasons = judged(visit, run, cuts)
     refused = reasons if validity is not Validity.VALID else ()
     if run.outcome is not Outcome.COMPLETED:
-        refused = ("the run did not complete", *refused)
+        refused = (NOT_COMPLETED, *refused)
     elif visit.outcome is not Outcome.COMPLETED:
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
-    return Verdict(
+    return PowerCutVerdict(
         caches=_caches(cuts.points, cuts.recording, visit, is_refused=bool(refused)),
         profiles=_tallies(cuts.points, cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
@@ -98,7 +102,7 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Verdict | None
     )
 
 
-def judged(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[str, ...]]:
+def judged(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> tuple[Validity, tuple[Reason, ...]]:
     """Whether the experiment holds, with every reason why it does not."""
     return judge(_evidence(visit, run, cuts), POWER_CUT_RULES)
 
@@ -121,9 +125,9 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         found=sum(not _is_drawn(record) for record in cuts.points if not record.point.control),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
-        controls=_controls(cuts.points, recording) if recording else Tally(),
-        protected=_replayed_in_order(cuts.points, recording) if recording else Tally(),
-        in_order=by_profile.get(Profile.ORDERED.value, Tally()).cuts,
+        controls=_controls(cuts.points, recording) if recording else CutCounts(),
+        protected=_replayed_in_order(cuts.points, recording) if recording else CutCounts(),
+        in_order=by_profile.get(Profile.ORDERED.value, CutCounts()).cuts,
         promised=visit.durability.protected_cache if visit.durability else None,
         visit_flushes=_per_sync(visit.flush_counts),
         flushes=(recording.flushes + (recording.journal_flushes or 0)) if recording else 0,
@@ -153,7 +157,7 @@ def _caches(
     return {cache: replace(cuts, shown=shown.get(cache)) for cache, cuts in found.items()}
 
 
-def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, Tally]:
+def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
     """The drawn cuts by profile."""
     by_profile: dict[str, list[PointRecord]] = {}
     for record in points:
@@ -162,8 +166,8 @@ def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[s
     return {name: _tally(records, recording) for name, records in sorted(by_profile.items())}
 
 
-def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
-    return Tally.together([Tally(Counter(finding_of(record, recording) for record in records))])
+def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
+    return CutCounts.together([CutCounts(Counter(finding_of(record, recording) for record in records))])
 
 
 def _is_drawn(record: PointRecord) -> bool:
@@ -183,9 +187,9 @@ def _tears_pages(record: PointRecord, page_bytes: int) -> bool:
     )
 
 
-def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
+def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     replayed = [record for record in points if not record.replay_failed]
-    return _tallies(replayed, recording).get(Profile.ORDERED.value, Tally())
+    return _tallies(replayed, recording).get(Profile.ORDERED.value, CutCounts())
 
 
 def _is_idle(record: PointRecord) -> bool:
@@ -193,7 +197,7 @@ def _is_idle(record: PointRecord) -> bool:
     return _is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_writes == 0
 
 
-def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> Tally:
+def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     """Of the controls those that could fail: nothing is missing where nothing was acknowledged yet."""
     controls = [record for record in points if record.point.control and record.acknowledged]
     return _tally(controls, recording)
@@ -234,32 +238,35 @@ def _waits(visit: VisitRecord) -> bool:
     return "off" not in said.values()
 
 
-def _missing_cuts(evidence: CutEvidence) -> str | None:
+def _missing_cuts(evidence: CutEvidence) -> Spoken | None:
     if evidence.cuts >= evidence.asked and evidence.found >= evidence.sought:
         return None
     judged = f"{evidence.cuts} of {evidence.asked} cuts"
     if evidence.sought:
         judged += f" and {evidence.found} of {evidence.sought} where metadata waits"
-    return f"{judged} were judged: those that are missing may be the bad ones"
+    words = f"{judged} were judged: those that are missing may be the bad ones"
+    return spoken(words, cuts=evidence.cuts, asked=evidence.asked)
 
 
 def _nothing_acknowledged(evidence: CutEvidence) -> str | None:
     return None if evidence.acknowledged else "no transaction was acknowledged while it was recorded"
 
 
-def _controls_pass(evidence: CutEvidence) -> str | None:
+def _controls_pass(evidence: CutEvidence) -> Spoken | str | None:
     controls = evidence.controls
     if not controls.cuts:
         return "no control was cut: that the oracle sees a loss is not shown"
     if controls.bad > CONTROLS_BAD_MIN * controls.cuts:
         return None
-    return (
+    return spoken(
         f"{controls.bad} of {controls.cuts} controls were bad, in which the device lies about its flushes: the oracle may "
-        "not see what is lost"
+        "not see what is lost",
+        bad=controls.bad,
+        controls=controls.cuts,
     )
 
 
-def _order_fails(evidence: CutEvidence) -> str | None:
+def _order_fails(evidence: CutEvidence) -> Spoken | str | None:
     tally = evidence.protected
     if evidence.promised not in (DURABLE, BOUNDED_LOSS):
         return None
@@ -271,9 +278,11 @@ def _order_fails(evidence: CutEvidence) -> str | None:
     wrong = tally.broken if evidence.promised == BOUNDED_LOSS else tally.bad
     if not wrong:
         return None
-    return (
+    return spoken(
         f"{wrong} of {tally.cuts} cuts in order were bad ({tally.worst}), where a protected cache was declared "
-        f"{evidence.promised}: the recording, or what was declared, is wrong"
+        f"{evidence.promised}: the recording, or what was declared, is wrong",
+        bad=wrong,
+        cuts=tally.cuts,
     )
 
 

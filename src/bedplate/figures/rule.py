@@ -5,18 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Validity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from bedplate.model.levels import Scalar
 
 # What a rule looks at. A rule that looks at what every run has judges any run.
 Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 
 
 @dataclass(frozen=True)
+class Spoken:
+    """What a rule says where numbers stand in it that are worth reading apart."""
+
+    sentence: str
+    values: Mapping[str, Scalar]
+
+
+def spoken(sentence: str, **values: Scalar) -> Spoken:
+    """A sentence with its values by name."""
+    return Spoken(sentence, values)
+
+
+@dataclass(frozen=True)
 class Rule(Generic[Evidence_contra]):
-    """`threshold` says in words when the rule speaks, `source` why; `judge` gives its reason or None.
+    """`threshold` says in words when the rule speaks, `source` why; `judge` gives its sentence or None.
 
     `verdict` is what the run becomes: `unknown` where evidence is missing, else `suspect`.
     """
@@ -24,15 +40,27 @@ class Rule(Generic[Evidence_contra]):
     name: str
     threshold: str
     source: str
-    judge: Callable[[Evidence_contra], str | None]
+    judge: Callable[[Evidence_contra], Spoken | str | None]
     verdict: Validity = Validity.SUSPECT
+
+    @property
+    def code(self) -> str:
+        """Of its reasons: its name as one word."""
+        return self.name.replace(" ", "-").lower()
+
+    def reason(self, evidence: Evidence_contra) -> Reason | None:
+        """Why the rule speaks against a run; None where it does not."""
+        found = self.judge(evidence)
+        if isinstance(found, Spoken):
+            return because(self.code, found.sentence, **found.values)
+        return None if found is None else because(self.code, found)
 
 
 def judge(
     evidence: Evidence_contra, rules: Iterable[Rule[Evidence_contra]]
-) -> tuple[Validity, tuple[str, ...]]:
+) -> tuple[Validity, tuple[Reason, ...]]:
     """All reasons at once; one that makes a run suspect outweighs one that leaves it unknown."""
-    found = [(rule.verdict, reason) for rule in rules if (reason := rule.judge(evidence)) is not None]
+    found = [(rule.verdict, reason) for rule in rules if (reason := rule.reason(evidence)) is not None]
     reasons = tuple(reason for _, reason in found)
     verdicts = {verdict for verdict, _ in found}
     if Validity.SUSPECT in verdicts:

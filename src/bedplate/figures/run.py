@@ -6,11 +6,10 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.figures.inputs import RECORD
-from bedplate.figures.registry import maker_for
+from bedplate.figures.protocol import maker_for
 from bedplate.model import codec
 from bedplate.model.figure import DEFINITIONS_VERSION, RunFigures
-from bedplate.model.visit import RunRecord
+from bedplate.model.visit import RECORD_FILE, RunRecord
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,13 +26,13 @@ def make_figures(visit_directory: Path, run_directory: Path) -> RunFigures:
     for everything, and a call that finds it only deletes what raw bulk is left. StudyError where the
     run's or the visit's record is missing or damaged; damaged inputs beside them become reasons.
     """
-    record = codec.read(RunRecord, run_directory / RECORD)
+    record = codec.read(RunRecord, run_directory / RECORD_FILE)
     maker = maker_for(record.spec.workload)
     done = run_directory / RUN
     if done.exists():
         figures = codec.read(RunFigures, done)
     else:
-        made = maker.make(visit_directory, run_directory)
+        made = maker.make(visit_directory, run_directory, record)
         for name, table in made.tables.items():
             _write_parquet(run_directory / name, table)
         figures = replace(made.figures, definitions=DEFINITIONS_VERSION)

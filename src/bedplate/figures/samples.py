@@ -27,6 +27,8 @@ GAP_S = 3.0
 _COVERED_MIN = 0.5
 # What two readings of clocks in a row may lie apart when the process was put aside between them.
 CLOCK_STEP_S = 0.1
+# A server that hardly answers keeps its probe waiting for seconds.
+UNSEEN_SHARE_MAX = 0.2
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,13 @@ def clock_step_s(samples: Samples) -> float | None:
         return None
     largest = float(steps[np.argmax(np.abs(steps))])
     return largest if abs(largest) > CLOCK_STEP_S else None
+
+
+def unseen_s(samples: Samples, from_monotonic_s: float, to_monotonic_s: float) -> float:
+    """How long of a stretch of time lies between samples that are further apart than `GAP_S`."""
+    inside = (samples.monotonic_s > from_monotonic_s) & (samples.monotonic_s < to_monotonic_s)
+    gaps = np.diff(np.concatenate([[from_monotonic_s], samples.monotonic_s[inside], [to_monotonic_s]]))
+    return float(gaps[gaps > GAP_S].sum())
 
 
 def values_between(

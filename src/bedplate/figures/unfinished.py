@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.figures.validity import INPUT_UNREADABLE
 from bedplate.model.figure import RunFigures
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import FORMAT_VERSION, Validity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from bedplate.figures.inputs import RunInputs
+
+NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
+NOT_COMPLETED = because("run-not-completed", "the run did not complete")
 
 
 def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigures:
@@ -22,13 +29,18 @@ def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigure
         outcome=record.outcome,
         reasons=record.reasons,
         validity=Validity.UNKNOWN,
-        validity_reasons=("nothing was measured", *inputs.problems),
+        validity_reasons=(NOTHING_MEASURED, *unreadable(inputs.problems)),
         measure_start_wall_s=None,
         warmup_s=warmup_s,
         duration_s=None,
     )
 
 
-def not_completed(inputs: RunInputs) -> tuple[Validity, tuple[str, ...]]:
+def not_completed(inputs: RunInputs) -> tuple[Validity, tuple[Reason, ...]]:
     """The verdict on a run that began and failed: what it counted would be read as its speed."""
-    return Validity.UNKNOWN, ("the run did not complete", *inputs.problems)
+    return Validity.UNKNOWN, (NOT_COMPLETED, *unreadable(inputs.problems))
+
+
+def unreadable(problems: Iterable[str]) -> tuple[Reason, ...]:
+    """What cannot be read, as reasons."""
+    return tuple(Reason(INPUT_UNREADABLE.code, words) for words in problems)

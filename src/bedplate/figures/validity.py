@@ -1,7 +1,7 @@
 """Whether a completed run may be believed: the rules that hold for every workload.
 
-Every rule has a name, a threshold in words and the source that it stands on; docs/METHOD.md lists the
-same ones, and a test holds the two together. A rule gives the reason with the numbers in it, or None.
+Every rule has a name, a threshold in words and the source that it stands on: the table of docs/METHOD.md is made
+from these. A rule gives the reason with the numbers in it, or None.
 A workload has its own rules beside them (`pgbench_validity.py`, `tpch_validity.py`).
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bedplate.figures.rule import Rule
+from bedplate.figures.rule import Rule, Spoken, spoken
+from bedplate.figures.samples import UNSEEN_SHARE_MAX
 from bedplate.model.visit import Validity
 
 if TYPE_CHECKING:
-    from bedplate.figures.evidence import Evidence
+    from bedplate.figures.evidence import RunEvidence
 
 STEAL_SHARE_MAX = 0.05
 OTHERS_SHARE_MAX = 0.10
@@ -37,55 +38,62 @@ _ROUTINE_MESSAGE = re.compile(
 )
 
 
-def _kernel_messages(evidence: Evidence) -> str | None:
+def _kernel_messages(evidence: RunEvidence) -> Spoken | None:
     alarming = [text for text in evidence.kernel_messages if not _ROUTINE_MESSAGE.search(text)]
     if not alarming:
         return None
     shown = "; ".join(text[:160] for text in alarming[:_MESSAGES_SHOWN])
-    return f"the kernel gave {len(alarming)} warning{'s' * (len(alarming) > 1)} during the visit: {shown}"
+    words = f"the kernel gave {len(alarming)} warning{'s' * (len(alarming) > 1)} during the visit: {shown}"
+    return spoken(words, warnings=len(alarming))
 
 
-def _server_broke(evidence: Evidence) -> str | None:
+def _server_broke(evidence: RunEvidence) -> Spoken | None:
     grave = [found for found in evidence.complaints if found.severity in ("FATAL", "PANIC", "CRASH")]
     if not grave:
         return None
-    return f"the server logged {len(grave)} grave lines during the run, first {grave[0].severity}: {grave[0].text}"
+    first = grave[0]
+    words = f"the server logged {len(grave)} grave lines during the run, first {first.severity}: {first.text}"
+    return spoken(words, lines=len(grave), severity=first.severity)
 
 
-def _clock_stepped(evidence: Evidence) -> str | None:
-    if evidence.clock_step_s is None:
+def _clock_stepped(evidence: RunEvidence) -> Spoken | None:
+    step_s = evidence.clock_step_s
+    if step_s is None:
         return None
-    return (
-        f"the wall clock was stepped by {evidence.clock_step_s:+.3f} s: the seconds of logs are not the run's"
+    return spoken(
+        f"the wall clock was stepped by {step_s:+.3f} s: the seconds of logs are not the run's", step_s=step_s
     )
 
 
-def _throttled(evidence: Evidence) -> str | None:
+def _throttled(evidence: RunEvidence) -> Spoken | None:
     share = evidence.steal_share
     if share is None or share <= STEAL_SHARE_MAX:
         return None
-    return f"a hypervisor took {share:.1%} of the processors' time (limit {STEAL_SHARE_MAX:.0%})"
+    words = f"a hypervisor took {share:.1%} of the processors' time (limit {STEAL_SHARE_MAX:.0%})"
+    return spoken(words, share=share, limit=STEAL_SHARE_MAX)
 
 
-def _others_at_work(evidence: Evidence) -> str | None:
+def _others_at_work(evidence: RunEvidence) -> Spoken | None:
     share = evidence.others_cpu_share
     if share is None or share <= OTHERS_SHARE_MAX:
         return None
-    return (
+    return spoken(
         f"other programs used {share:.0%} of the processors' time or more (limit {OTHERS_SHARE_MAX:.0%}): "
-        "the run did not have the machine to itself"
+        "the run did not have the machine to itself",
+        share=share,
+        limit=OTHERS_SHARE_MAX,
     )
 
 
-def _unreadable(evidence: Evidence) -> str | None:
+def _unreadable(evidence: RunEvidence) -> str | None:
     return "; ".join(evidence.problems) or None
 
 
-def _course_ends_early(evidence: Evidence) -> str | None:
+def _course_ends_early(evidence: RunEvidence) -> str | None:
     return evidence.course_problem
 
 
-def _course_missing(evidence: Evidence) -> str | None:
+def _course_missing(evidence: RunEvidence) -> str | None:
     return (
         "course.jsonl, which is begun before the run, is not there: steps of the clock, the load of the machine by the "
         "second and all that is judged by them are not known"
@@ -94,7 +102,7 @@ def _course_missing(evidence: Evidence) -> str | None:
     )
 
 
-def _checkpoints_unknown(evidence: Evidence) -> str | None:
+def _checkpoints_unknown(evidence: RunEvidence) -> str | None:
     return (
         "the server's log could not be read: its checkpoints are not known"
         if evidence.windows is None
@@ -102,57 +110,57 @@ def _checkpoints_unknown(evidence: Evidence) -> str | None:
     )
 
 
-KERNEL_WARNING: Rule[Evidence] = Rule(
+KERNEL_WARNING: Rule[RunEvidence] = Rule(
     "kernel warning",
     "any kernel message of the visit beyond those of an ordinary mount",
     "DESIGN.md section 5",
     _kernel_messages,
 )
-SERVER_BROKE: Rule[Evidence] = Rule(
+SERVER_BROKE: Rule[RunEvidence] = Rule(
     "server broke",
     "FATAL, PANIC or the crash of a server process in the server's log during the run",
     "PostgreSQL, “Error Reporting and Logging”",
     _server_broke,
 )
-CLOCK_STEPPED: Rule[Evidence] = Rule(
+CLOCK_STEPPED: Rule[RunEvidence] = Rule(
     "clock stepped",
     "wall and monotonic clock part by more than 0.1 s between two samples",
     "NTP slews at most 500 ppm (adjtimex(2)); anything faster is a step",
     _clock_stepped,
 )
-THROTTLED_MACHINE: Rule[Evidence] = Rule(
+THROTTLED_MACHINE: Rule[RunEvidence] = Rule(
     "throttled machine",
     f"steal above {STEAL_SHARE_MAX:.0%} of the time of all processors",
     "proc(5), /proc/stat; the limit is a convention of bedplate",
     _throttled,
 )
-OTHERS_AT_WORK: Rule[Evidence] = Rule(
+OTHERS_AT_WORK: Rule[RunEvidence] = Rule(
     "others at work",
     f"user time of programs beside the run above {OTHERS_SHARE_MAX:.0%} of the time of all processors",
     "proc(5), /proc/stat, less the run's own processes; the limit is a convention of bedplate",
     _others_at_work,
 )
-INPUT_UNREADABLE: Rule[Evidence] = Rule(
+INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     "input unreadable",
     "an input of the figures is missing or damaged",
     "absent is not zero (DESIGN.md section 5)",
     _unreadable,
     Validity.UNKNOWN,
 )
-COURSE_INCOMPLETE: Rule[Evidence] = Rule(
+COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     "course incomplete",
-    "a probe failed during the run",
+    f"a probe failed during the run, or no sample was taken in more than {UNSEEN_SHARE_MAX:.0%} of it",
     "absent is not zero (DESIGN.md section 5)",
     _course_ends_early,
     Validity.UNKNOWN,
 )
-COURSE_MISSING: Rule[Evidence] = Rule(
+COURSE_MISSING: Rule[RunEvidence] = Rule(
     "course missing",
     "the samples of the run are not there",
     "absent is not zero (DESIGN.md section 5)",
     _course_missing,
 )
-CHECKPOINTS_UNKNOWN: Rule[Evidence] = Rule(
+CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     "checkpoints unknown",
     "the server's log cannot be read",
     "absent is not zero (DESIGN.md section 5)",

@@ -1,1 +1,7 @@
-"""File systems: one file each, with mkfs, mount, reading back and checking; the proof of barriers."""
+"""File systems: what each type is told, and what it says back.
+
+Here: a file for each type with mkfs, mount, reading back and checking; the count of flushes that proves barriers.
+Not here: devices (`host`), and when a step comes (`visit`).
+May import: `host`, `model`; the standard library.
+Must not import: `engines`, `probe`, `visit`, `workloads`.
+"""

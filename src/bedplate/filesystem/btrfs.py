@@ -12,30 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.adapter import LABEL, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
-from bedplate.host.mount import mount, mount_entry, unmount
-from bedplate.host.requirement import Need
+from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.superblock import number, number_facts, size_or_text
 from bedplate.model.filesystem import TRAITS
-from bedplate.units import MIB, parse_size
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
-    from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.levels import Scalar
-    from bedplate.model.visit import Comparison
+    from bedplate.filesystem.site import Site
+    from bedplate.model.visit import ReadBack
 
 SYSFS = Path("/sys/fs/btrfs")
 
-# getopt string of mkfs.btrfs 6.2 (mkfs/main.c).
-_VALUED = "AblnsmdLROrU"
-_OWN = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
 _LONG = {
     "--nodesize": "-n",
     "--leafsize": "-n",
@@ -70,7 +62,8 @@ _NEGATED_BY_NO = (
 _OFF_UNLESS_SHOWN = ("autodefrag", "flushoncommit", "enospc_debug", "discard", "ssd", "ssd_spread")
 
 
-def _rules(processors: int) -> OptionRules:
+def option_rules(processors: int) -> OptionRules:
+    """How a kernel shows the options on a machine with so many processors."""
     threads = min(processors + 2, 8)  # fs/btrfs/disk-io.c: thread_pool's default
     return OptionRules(
         synonyms={
@@ -100,120 +93,65 @@ def _rules(processors: int) -> OptionRules:
     )
 
 
-class Btrfs:
+class Btrfs(Filesystem):
     """Btrfs on one device."""
 
     traits = TRAITS["btrfs"]
     probe_bytes = 256 * MIB
-    needs = (
-        Need("mkfs.btrfs", "btrfs-progs", "makes btrfs"),
-        Need("btrfs", "btrfs-progs", "reads back and checks btrfs"),
-    )
+    package = "btrfs-progs"
+    tools = (("mkfs.btrfs", "makes"), ("btrfs", "reads back and checks"))
+    version_argv = ("mkfs.btrfs", "--version")
+    version_pattern = r"btrfs-progs v?(\S+)"
+    mkfs_words = ("mkfs.btrfs", "-q")
+    # getopt string of mkfs.btrfs 6.2 (mkfs/main.c).
+    valued = "AblnsmdLROrU"
+    own = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+    # Sectors other than the page's are only warned of, with status 0: the mount will tell.
+    block_size_option = ("-s", "{}")
+    discards_by_itself = True
+    # Status 0 is clean.
+    fsck = ("btrfs", "check", "--readonly")
+    rules = option_rules(os.cpu_count() or 1)
+    reader = "dump-super"
+    block_size_key = "sectorsize"
 
-    def versions(self, *, commands: Commands) -> Mapping[str, str]:
-        """As `mkfs.btrfs --version` says."""
-        said = commands.run(["mkfs.btrfs", "--version"]).output
-        found = re.search(r"btrfs-progs v?(\S+)", said)
-        if found is None:
-            raise OutputNotUnderstood("mkfs.btrfs --version", expected="a version", found=said)
-        return {"btrfs-progs": found[1]}
-
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
-        """Sectors other than the page's are only warned of, with status 0: the mount will tell."""
-        refuse(levels, journal_path)
-        own = list(_OWN)
-        if levels.block_size_bytes is not None:
-            own.append(Argument("-s", str(levels.block_size_bytes)))
-        words = joined(own, parse_arguments(levels.mkfs_options, valued=_VALUED), lists=())
-        return warnings_in(commands.run(["mkfs.btrfs", "-q", *words, device_path], timeout_s=3600).output)
-
-    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
-        """No discard of its own, barrier and copy-on-write as asked, then the plan's own words."""
-        asked = plan_words(levels)
-        words = []
-        if not any(word.partition("=")[0] in ("discard", "nodiscard") for word in asked):
-            words.append("nodiscard")
-        words += factor_words(levels)
-        if "nodatacow" in levels.features:
-            words.append("nodatacow" if levels.features.flag("nodatacow") else "datacow")
-        return (*words, *asked)
-
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
-        """Plain."""
-        del journal_path
-        return mount(device_path, target, "btrfs", self.mount_options(levels), commands=commands)
-
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From statvfs, the mount table, the superblock and sysfs."""
-        del journal
-        entry = mount_entry(target)
-        argv = ["btrfs", "inspect-internal", "dump-super", device.path]
-        superblock = parse_superblock(commands.run(argv).stdout)
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        argv = ["btrfs", "inspect-internal", "dump-super", site.device.path]
+        superblock = parse_superblock(site.commands.run(argv).stdout)
         profiles = read_profiles(superblock["fsid"])
-        shown = {*entry.options, *entry.super_options}
-        rules = _rules(os.cpu_count() or 1)
-        asked = levels.block_size_bytes
-        size, sector = os.statvfs(target).f_bsize, _number(superblock.get("sectorsize"))
+        return {**superblock, **{f"profile of {kind}": name for kind, name in profiles.items()}}
+
+    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
         # `nodatacow` implies `nodatasum`; both are shown. Asking for compression undoes both.
-        plain = "nodatacow" in shown
-        datasum = "nodatasum" not in shown
-        own = () if "nodiscard" not in self.mount_options(levels) else ("nodiscard",)
-        words = tuple(dict.fromkeys((*own, *plan_words(levels))))
-        return (
-            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
-            compared("filesystem.block_size_bytes", asked, size, "statvfs"),
-            compared("filesystem.superblock.block_size_bytes", asked, sector, "dump-super"),
-            compared("filesystem.barrier", levels.barrier, "nobarrier" not in shown, "mountinfo"),
-            compared("filesystem.nodatacow", levels.features.get("nodatacow"), plain, "mountinfo"),
-            fact("filesystem.datasum", datasum, "mountinfo"),
-            *rules.compare(words, shown, "mountinfo"),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock, profiles),
-            *_facts(superblock, profiles),
-            fact("filesystem.label", superblock.get("label"), "dump-super"),
-            fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
-        )
+        plain, datasum = "nodatacow" in found.shown, "nodatasum" not in found.shown
+        yield compared("filesystem.nodatacow", site.levels.features.get("nodatacow"), plain, "mountinfo")
+        yield fact("filesystem.datasum", datasum, "mountinfo")
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
-        """Plain."""
-        del journal_path
-        return unmount(target, commands=commands)
+    def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        flag, value = _LONG.get(argument.flag, argument.flag), argument.value
+        name = f"{MKFS_OPTION}{argument.flag}"
+        if flag in _NUMBERS and value is not None:
+            yield compared(name, size_or_text(value), number(superblock.get(_NUMBERS[flag])), "dump-super")
+        elif flag in _PROFILES and value is not None:
+            yield compared(name, value.lower(), superblock.get(_PROFILES[flag]), "sysfs")
+        elif flag == "--csum":
+            asked = str(value).lower()
+            yield compared(name, _CHECKSUM_NAMES.get(asked, asked), _checksum(superblock), "dump-super")
+        elif flag in ("-O", "-R"):
+            yield from (_compare_feature(name, part, superblock) for part, _ in argument.parts)
+        else:
+            yield not_verifiable(name, argument.text, self.not_shown)
 
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
-        """`btrfs check --readonly`; status 0 is clean."""
-        del levels, journal_path
-        argv = ["btrfs", "check", "--readonly", device_path]
-        done = commands.run(argv, timeout_s=3600, check=False)
-        return checked_by(done)
+    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        source, prefix = "dump-super", "filesystem.superblock"
+        numbers = {"node_bytes": "nodesize", "devices": "num_devices", "total_bytes": "total_bytes"}
+        yield from number_facts(superblock, source, numbers)
+        yield fact(f"{prefix}.checksum", _checksum(superblock), source)
+        yield fact(f"{prefix}.features", superblock.get("incompat_flags.names"), source)
+        yield fact(f"{prefix}.ro_features", superblock.get("compat_ro_flags.names"), source)
+        for kind in ("data", "metadata"):
+            yield fact(f"{prefix}.{kind}_profile", superblock.get(f"profile of {kind}"), "sysfs")
+        yield fact("filesystem.label", superblock.get("label"), source)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:
@@ -247,62 +185,20 @@ def read_profiles(fsid: str, *, sysfs: Path = SYSFS) -> Mapping[str, str]:
     return found
 
 
-def _facts(superblock: Mapping[str, str], profiles: Mapping[str, str]) -> Iterator[Comparison]:
-    source = "dump-super"
-    for name, key in (("node_bytes", "nodesize"), ("devices", "num_devices"), ("total_bytes", "total_bytes")):
-        yield fact(f"filesystem.superblock.{name}", _number(superblock.get(key)), source)
-    yield fact("filesystem.superblock.checksum", _checksum(superblock), source)
-    yield fact("filesystem.superblock.features", superblock.get("incompat_flags.names"), source)
-    yield fact("filesystem.superblock.ro_features", superblock.get("compat_ro_flags.names"), source)
-    for kind in ("data", "metadata"):
-        yield fact(f"filesystem.superblock.{kind}_profile", profiles.get(kind), "sysfs")
+_NUMBERS = {"-n": "nodesize", "-s": "sectorsize"}
+_PROFILES = {"-d": "profile of data", "-m": "profile of metadata"}
 
 
-def _compare_mkfs(
-    arguments: Collection[Argument], superblock: Mapping[str, str], profiles: Mapping[str, str]
-) -> Iterator[Comparison]:
-    flags = {
-        *superblock.get("incompat_flags.names", "").split(),
-        *superblock.get("compat_ro_flags.names", "").split(),
-    }
-    numbers = {"-n": "nodesize", "-s": "sectorsize"}
-    kinds = {"-d": "data", "-m": "metadata"}
-    for argument in arguments:
-        flag, value = _LONG.get(argument.flag, argument.flag), argument.value
-        name = f"{MKFS_OPTION}{argument.flag}"
-        if flag in numbers and value is not None:
-            yield compared(name, _size(value), _number(superblock.get(numbers[flag])), "dump-super")
-        elif flag in kinds and value is not None:
-            yield compared(name, value.lower(), profiles.get(kinds[flag]), "sysfs")
-        elif flag == "--csum":
-            asked = str(value).lower()
-            yield compared(name, _CHECKSUM_NAMES.get(asked, asked), _checksum(superblock), "dump-super")
-        elif flag in ("-O", "-R"):
-            yield from (_compare_feature(name, part, flags) for part, _ in argument.parts)
-        else:
-            yield not_verifiable(name, argument.text, "the superblock does not show it")
-
-
-def _compare_feature(name: str, part: str, flags: Collection[str]) -> Comparison:
+def _compare_feature(name: str, part: str, superblock: Mapping[str, str]) -> ReadBack:
     plain = part.lstrip("^")
     shown = _FEATURE_FLAGS.get(plain)
     if shown is None:
-        return not_verifiable(f"{name}.{plain}", part, "the superblock does not show it")
-    effective = plain if shown in flags else f"^{plain}"
+        return not_verifiable(f"{name}.{plain}", part, Btrfs.not_shown)
+    flags = (superblock.get(f"{kind}_flags.names", "").split() for kind in ("incompat", "compat_ro"))
+    effective = plain if any(shown in names for names in flags) else f"^{plain}"
     return compared(f"{name}.{plain}", part, effective, "dump-super")
 
 
 def _checksum(superblock: Mapping[str, str]) -> str | None:
     found = re.search(r"\((\w+)\)", superblock.get("csum_type", ""))
     return found[1].lower() if found else None
-
-
-def _size(text: str) -> Scalar:
-    try:
-        return parse_size(text)
-    except ValueError:
-        return text
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None

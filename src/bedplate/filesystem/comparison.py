@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from bedplate.errors import VerifyFailed
-from bedplate.model.visit import Comparison
+from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,29 +20,29 @@ NOT_VERIFIABLE = "not verifiable"
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
-def compared(name: str, asked: Scalar | None, effective: Scalar | None, source: str) -> Comparison:
+def compared(name: str, asked: Scalar | None, effective: Scalar | None, source: str) -> ReadBack:
     """A level that is read back whether or not it was asked for; unasked it matches nothing."""
-    return Comparison(name, asked, effective, source, None if asked is None else asked == effective)
+    return ReadBack(name, asked, effective, source, None if asked is None else asked == effective)
 
 
-def fact(name: str, effective: Scalar | None, source: str) -> Comparison:
+def fact(name: str, effective: Scalar | None, source: str) -> ReadBack:
     """Something in force that no plan asks for, but that explains a figure."""
-    return Comparison(name, None, effective, source, None)
+    return ReadBack(name, None, effective, source, None)
 
 
-def not_verifiable(name: str, asked: Scalar, why: str) -> Comparison:
+def not_verifiable(name: str, asked: Scalar, why: str) -> ReadBack:
     """An asked option whose effect cannot be read anywhere: said, not assumed."""
-    return Comparison(name, asked, None, f"{NOT_VERIFIABLE}: {why}", None)
+    return ReadBack(name, asked, None, f"{NOT_VERIFIABLE}: {why}", None)
 
 
-def verify(comparisons: Iterable[Comparison]) -> None:
+def verify(comparisons: Iterable[ReadBack]) -> None:
     """Raise VerifyFailed with one reason per asked option that is not in force."""
     reasons = [_reason(item) for item in comparisons if item.matches is False]
     if reasons:
         raise VerifyFailed(*reasons)
 
 
-def effective_facts(comparisons: Iterable[Comparison]) -> Mapping[str, Scalar]:
+def effective_facts(comparisons: Iterable[ReadBack]) -> Mapping[str, Scalar]:
     """What tells two effective configurations apart, by name: the input of an `effective_digest`.
 
     The words that were asked are left out, since what they did is in the facts (so an option that
@@ -60,7 +60,7 @@ def effective_facts(comparisons: Iterable[Comparison]) -> Mapping[str, Scalar]:
     return dict(sorted(facts.items()))
 
 
-def _reason(item: Comparison) -> str:
+def _reason(item: ReadBack) -> str:
     if item.effective is None:
         return f"{item.name}: asked {item.asked!r}, not shown by {item.source}: it was ignored"
     return f"{item.name}: asked {item.asked!r}, in force is {item.effective!r} ({item.source})"

@@ -7,40 +7,32 @@ options in the superblock are not the live ones.
 
 from __future__ import annotations
 
-import os
-import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.adapter import LABEL, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument, joined
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import decoded_number, journal_comparisons, without_device
-from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
-from bedplate.host.mount import mount, mount_entry, unmount
-from bedplate.host.requirement import Need
+from bedplate.filesystem.journal import decoded_number, journal_comparisons
+from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.superblock import number, number_facts, size_or_text
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.visit import Comparison
+from bedplate.model.visit import ReadBack
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from bedplate.host.command import Commands
+    from bedplate.filesystem.site import Site
     from bedplate.host.device import AttachedDevice
-    from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.filesystem import FilesystemTraits
-    from bedplate.model.levels import Scalar
 
 PROC = Path("/proc/fs/ext4")
 JBD2 = Path("/proc/fs/jbd2")
 # What mke2fs takes by itself from 512 MiB on (mke2fs.conf(5)); a journal must have the same.
 _USUAL_BLOCK_BYTES = 4096
 
-# getopt string of mke2fs 1.47 (misc/mke2fs.c): the letters followed by a colon.
-_VALUED = "bCdeEgGiIJlLmMNoOrRstTUz"
 _OWN = (Argument("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"), Argument("-L", LABEL))
 
 _SYNONYMS = {
@@ -61,7 +53,7 @@ _SYNONYMS = {
 }
 # Shown nowhere although obeyed: the I/O priority of the journal's thread.
 _UNSEEN = frozenset({"journal_ioprio="})
-_COMPLETE = OptionRules(_SYNONYMS, {"data_err=ignore": ("data_err=abort",)}, _UNSEEN)
+COMPLETE = OptionRules(_SYNONYMS, {"data_err=ignore": ("data_err=abort",)}, _UNSEEN)
 # For a kernel without /proc/fs/ext4/DEVICE/options the mount table alone speaks, and hides these.
 _DEVIATIONS = OptionRules(
     _SYNONYMS,
@@ -79,130 +71,101 @@ _DEVIATIONS = OptionRules(
 )
 
 
-class Ext:
+class Ext(Filesystem):
     """One of ext2, ext3, ext4."""
 
     # Below 512 MiB mke2fs would choose other sizes (mke2fs.conf(5), usage type `small`).
     probe_bytes = 520 * MIB
+    package = "e2fsprogs"
+    tools = (("mke2fs", "makes"), ("dumpe2fs", "reads back"), ("e2fsck", "checks"))
+    version_argv = ("mke2fs", "-V")
+    version_pattern = r"mke2fs (\S+)"
+    # getopt string of mke2fs 1.47 (misc/mke2fs.c): the letters followed by a colon.
+    valued = "bCdeEgGiIJlLmMNoOrRstTUz"
+    own = _OWN
+    # A block above the page size is only warned of, with status 0: the mount will tell.
+    block_size_option = ("-b", "{}")
+    joined_flags = ("-E", "-O")
+    # Everything, opened read-only; status 0 is clean (e2fsck(8)).
+    fsck = ("e2fsck", "-f", "-n")
+    fsck_journal_flag = "-j"
+    rules = COMPLETE
+    reader = "dumpe2fs"
+    block_size_key = "Block size"
+    number_flags: Mapping[str, str] = {
+        "-b": "Block size",
+        "-I": "Inode size",
+        "-C": "Cluster size",
+        "-G": "Flex block group size",
+        "-g": "Blocks per group",
+    }
+    not_shown = "it leaves no trace in the superblock that is known"
 
     def __init__(self, type: str) -> None:  # noqa: A002
-        self.traits: FilesystemTraits = TRAITS[type]
+        # It is mounted by the type's own name, whichever driver answers to it; the superblock names the journal.
+        self.traits = TRAITS[type]
+        self.mkfs_words = ("mke2fs", "-q", "-F", "-t", type)
 
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        """All from e2fsprogs."""
-        purposes = (("mke2fs", "makes"), ("dumpe2fs", "reads back"), ("e2fsck", "checks"))
-        return tuple(Need(tool, "e2fsprogs", f"{does} {self.traits.type}") for tool, does in purposes)
+    def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
+        if site.levels.journal == "none":
+            yield Argument("-O", "^has_journal")
+        if site.journal is not None:
+            yield Argument("-J", f"device={site.journal.path}")
 
-    def versions(self, *, commands: Commands) -> Mapping[str, str]:
-        """As `mke2fs -V` says."""
-        said = commands.run(["mke2fs", "-V"]).output
-        found = re.search(r"mke2fs (\S+)", said)
-        if found is None:
-            raise OutputNotUnderstood("mke2fs -V", expected="a version", found=said)
-        return {"e2fsprogs": found[1]}
+    def _before_mkfs(self, site: Site) -> Iterator[Sequence[str]]:
+        """Its blocks must be as large as the file system's (mke2fs(8), -J device)."""
+        if site.journal is None:
+            return
+        asked = self.mkfs_arguments(site.levels)
+        in_options = next((item.value for item in asked if item.flag == "-b" and item.value), None)
+        block = site.levels.block_size_bytes or in_options or _USUAL_BLOCK_BYTES
+        own = (*_OWN, Argument("-O", "journal_dev"), Argument("-b", str(block)))
+        yield ("mke2fs", "-q", "-F", *joined(own, (), lists=self.joined_flags), site.journal.path)
 
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
-        """A block above the page size is only warned of, with status 0: the mount will tell."""
-        refuse(levels, journal_path)
-        own = list(_OWN)
-        asked = parse_arguments(levels.mkfs_options, valued=_VALUED)
-        if levels.block_size_bytes is not None:
-            own.append(Argument("-b", str(levels.block_size_bytes)))
-        if levels.journal == "none":
-            own.append(Argument("-O", "^has_journal"))
-        if journal_path is not None:
-            commands.run(_journal_argv(levels, asked, journal_path), timeout_s=3600)
-            own.append(Argument("-J", f"device={journal_path}"))
-        words = joined(own, asked, lists=("-E", "-O"))
-        argv = ["mke2fs", "-q", "-F", "-t", self.traits.type, *words, device_path]
-        return warnings_in(commands.run(argv, timeout_s=3600).output)
+    def _look(self, site: Site) -> Mounted:
+        found, name = super()._look(site), site.device.name
+        listed = read_live_options(name)
+        if listed is None:
+            return replace(found, rules=_DEVIATIONS)
+        source = f"/proc/fs/ext4/{name}/options and mountinfo"
+        return replace(found, shown={*found.shown, *listed}, source=source)
 
-    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
-        """Barrier and data mode, then the plan's own words."""
-        return (*factor_words(levels), *plan_words(levels))
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        return parse_superblock(site.commands.run(["dumpe2fs", "-h", site.device.path]).stdout)
 
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
-        """Mount by the type's own name, whichever driver answers to it; the superblock names the journal."""
-        del journal_path
-        return mount(device_path, target, self.traits.type, self.mount_options(levels), commands=commands)
+    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        """The journal by its own statistics too."""
+        superblock, source = found.superblock, "dumpe2fs and /proc/fs/jbd2"
+        on_device = journal_device_of(superblock, site.journal)
+        yield from journal_comparisons(site.levels, journal_of(superblock), on_device, site.journal, source)
+        data = next((word.partition("=")[2] for word in found.shown if word.startswith("data=")), None)
+        yield compared("filesystem.data", site.levels.features.get("data"), data, found.source)
 
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From statvfs, the kernel's list of options, the superblock, and the journal's own statistics."""
-        entry = mount_entry(target)
-        superblock = parse_superblock(commands.run(["dumpe2fs", "-h", device.path]).stdout)
-        table = {*entry.options, *entry.super_options}
-        listed = read_live_options(device.name)
-        shown = table if listed is None else {*table, *listed}
-        source = "mountinfo" if listed is None else f"/proc/fs/ext4/{device.name}/options and mountinfo"
-        rules = _DEVIATIONS if listed is None else _COMPLETE
-        data = next((word.partition("=")[2] for word in shown if word.startswith("data=")), None)
-        on_device = journal_device_of(superblock, journal)
-        prefix = "filesystem"
-        return (
-            compared(f"{prefix}.type", levels.type, entry.type, "mountinfo"),
-            compared(
-                f"{prefix}.block_size_bytes", levels.block_size_bytes, os.statvfs(target).f_bsize, "statvfs"
-            ),
-            compared(
-                f"{prefix}.superblock.block_size_bytes",
-                levels.block_size_bytes,
-                _integer(superblock, "Block size"),
-                "dumpe2fs",
-            ),
-            compared(f"{prefix}.barrier", levels.barrier, "nobarrier" not in shown, source),
-            *journal_comparisons(
-                levels, journal_of(superblock), on_device, journal, "dumpe2fs and /proc/fs/jbd2"
-            ),
-            compared(f"{prefix}.data", levels.features.get("data"), data, source),
-            *rules.compare(plan_words(levels), shown, source),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock),
-            *_facts(superblock),
-            fact(f"{prefix}.label", superblock.get("Filesystem volume name"), "dumpe2fs"),
-            fact(f"{prefix}.mount_options", ",".join(without_device(shown)), source),
-        )
+    def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        """mke2fs(8)'s flags that leave a number or a feature in the superblock."""
+        name, value = f"{MKFS_OPTION}{argument.flag}", argument.value
+        if argument.flag in ("-O", "-E", "-J"):
+            yield from _compare_parts(argument, superblock)
+        elif argument.flag in self.number_flags and value is not None:
+            effective = number(superblock.get(self.number_flags[argument.flag]))
+            yield compared(name, size_or_text(value), effective, "dumpe2fs")
+        elif argument.flag == "-m" and value is not None:
+            reserved, blocks = (
+                number(superblock.get(key)) for key in ("Reserved block count", "Block count")
+            )
+            yield _compare_share(name, value, reserved, blocks)
+        else:
+            yield not_verifiable(name, argument.text, self.not_shown)
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
-        """Plain."""
-        del journal_path
-        return unmount(target, commands=commands)
-
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
-        """`e2fsck -f -n`: everything, opened read-only; status 0 is clean (e2fsck(8))."""
-        del levels
-        journal = () if journal_path is None else ("-j", journal_path)
-        done = commands.run(["e2fsck", "-f", "-n", *journal, device_path], timeout_s=3600, check=False)
-        return checked_by(done)
+    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        source = "dumpe2fs"
+        features = " ".join(sorted(superblock.get("Filesystem features", "").split()))
+        yield fact("filesystem.superblock.features", features, source)
+        yield fact("filesystem.superblock.journal_bytes", _journal_bytes(superblock), source)
+        yield from number_facts(superblock, source, _NUMBERS)
+        for name, key in (("default_mount_options", "Default mount options"), ("checksum", "Checksum type")):
+            yield fact(f"filesystem.superblock.{name}", superblock.get(key), source)
+        yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
 
 
 def read_live_options(name: str, *, proc: Path = PROC) -> tuple[str, ...] | None:
@@ -242,57 +205,26 @@ def journal_device_of(
     return decoded_number(int(code, 16)) if code else None
 
 
-def _journal_argv(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> tuple[str, ...]:
-    """Its blocks must be as large as the file system's (mke2fs(8), -J device)."""
-    in_options = next((item.value for item in asked if item.flag == "-b" and item.value), None)
-    block = levels.block_size_bytes or in_options or _USUAL_BLOCK_BYTES
-    own = joined((*_OWN, Argument("-O", "journal_dev"), Argument("-b", str(block))), (), lists=("-E", "-O"))
-    return ("mke2fs", "-q", "-F", *own, path)
+_NUMBERS = {
+    "inode_bytes": "Inode size",
+    "inodes": "Inode count",
+    "blocks": "Block count",
+    "reserved_blocks": "Reserved block count",
+    "blocks_per_group": "Blocks per group",
+    "flex_group_size": "Flex block group size",
+    "cluster_bytes": "Cluster size",
+    "stride_blocks": "RAID stride",
+    "stripe_width_blocks": "RAID stripe width",
+}
 
 
-def _facts(superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    source = "dumpe2fs"
-    features = " ".join(sorted(superblock.get("Filesystem features", "").split()))
-    yield fact("filesystem.superblock.features", features, source)
+def _journal_bytes(superblock: Mapping[str, str]) -> int | None:
     # Older e2fsprogs say "Journal size".
-    journal = superblock.get("Total journal size", superblock.get("Journal size"))
-    yield fact("filesystem.superblock.journal_bytes", parse_size(journal) if journal else None, source)
-    for name, key in (
-        ("inode_bytes", "Inode size"),
-        ("inodes", "Inode count"),
-        ("blocks", "Block count"),
-        ("reserved_blocks", "Reserved block count"),
-        ("blocks_per_group", "Blocks per group"),
-        ("flex_group_size", "Flex block group size"),
-        ("cluster_bytes", "Cluster size"),
-        ("stride_blocks", "RAID stride"),
-        ("stripe_width_blocks", "RAID stripe width"),
-    ):
-        yield fact(f"filesystem.superblock.{name}", _integer(superblock, key), source)
-    for name, key in (("default_mount_options", "Default mount options"), ("checksum", "Checksum type")):
-        yield fact(f"filesystem.superblock.{name}", superblock.get(key), source)
+    size = superblock.get("Total journal size", superblock.get("Journal size"))
+    return parse_size(size) if size else None
 
 
-def _compare_mkfs(arguments: Collection[Argument], superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    """mke2fs(8)'s flags that leave a number or a feature in the superblock."""
-    for argument in arguments:
-        if argument.flag in ("-O", "-E", "-J"):
-            yield from _compare_parts(argument, superblock)
-            continue
-        name = f"{MKFS_OPTION}{argument.flag}"
-        key = {"-b": "Block size", "-I": "Inode size", "-C": "Cluster size", "-G": "Flex block group size"}
-        key |= {"-g": "Blocks per group"}
-        if argument.flag in key and argument.value is not None:
-            asked: Scalar = _size(argument.value)
-            yield compared(name, asked, _integer(superblock, key[argument.flag]), "dumpe2fs")
-        elif argument.flag == "-m" and argument.value is not None:
-            reserved, blocks = (_integer(superblock, f"{key}ount") for key in ("Reserved block c", "Block c"))
-            yield _compare_share(name, argument.value, reserved, blocks)
-        else:
-            yield not_verifiable(name, argument.text, "it leaves no trace in the superblock that is known")
-
-
-def _compare_parts(argument: Argument, superblock: Mapping[str, str]) -> Iterator[Comparison]:
+def _compare_parts(argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
     features = superblock.get("Filesystem features", "").split()
     for part, value in argument.parts:
         name = f"{MKFS_OPTION}{argument.flag}.{part.lstrip('^')}"
@@ -303,21 +235,20 @@ def _compare_parts(argument: Argument, superblock: Mapping[str, str]) -> Iterato
             yield compared(name, asked, effective, "dumpe2fs")
         elif argument.flag == "-E" and part in ("stride", "stripe_width", "stripe-width") and value:
             key = "RAID stride" if part == "stride" else "RAID stripe width"
-            yield compared(name, _size(value), _integer(superblock, key), "dumpe2fs")
+            yield compared(name, size_or_text(value), number(superblock.get(key)), "dumpe2fs")
         elif argument.flag == "-J" and part == "size" and value:
-            size = superblock.get("Total journal size", superblock.get("Journal size"))
             # mke2fs(8): the journal's size is in megabytes.
-            wanted = int(value) * MIB if value.isdigit() else _size(value)
-            yield compared(name, wanted, parse_size(size) if size else None, "dumpe2fs")
+            wanted = int(value) * MIB if value.isdigit() else size_or_text(value)
+            yield compared(name, wanted, _journal_bytes(superblock), "dumpe2fs")
         else:
-            yield not_verifiable(name, asked, "it leaves no trace in the superblock that is known")
+            yield not_verifiable(name, asked, Ext.not_shown)
 
 
 # mke2fs takes other names for some features than dumpe2fs prints (lib/e2p/feature.c).
 _FEATURE_NAMES = {"extents": "extent", "resize_inode": "resize_inode", "inline_data": "inline_data"}
 
 
-def _compare_share(name: str, asked: str, reserved: int | None, blocks: int | None) -> Comparison:
+def _compare_share(name: str, asked: str, reserved: int | None, blocks: int | None) -> ReadBack:
     """Reserved blocks in per cent: mke2fs rounds down to a whole block."""
     if reserved is None or not blocks:
         return compared(name, asked, None, "dumpe2fs")
@@ -325,16 +256,4 @@ def _compare_share(name: str, asked: str, reserved: int | None, blocks: int | No
         wanted = int(blocks * float(asked) / 100)
     except ValueError:
         return compared(name, asked, reserved, "dumpe2fs")
-    return Comparison(name, asked, f"{reserved} of {blocks} blocks", "dumpe2fs", abs(reserved - wanted) <= 1)
-
-
-def _integer(superblock: Mapping[str, str], key: str) -> int | None:
-    text = superblock.get(key)
-    return int(text) if text is not None and text.isdigit() else None
-
-
-def _size(text: str) -> Scalar:
-    try:
-        return parse_size(text)
-    except ValueError:
-        return text
+    return ReadBack(name, asked, f"{reserved} of {blocks} blocks", "dumpe2fs", abs(reserved - wanted) <= 1)

@@ -6,34 +6,24 @@ or of an external log.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
-from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import decoded_number, journal_comparisons, without_device
-from bedplate.filesystem.options import OptionRules, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
-from bedplate.host.mount import mount, mount_entry, unmount
-from bedplate.host.requirement import Need
+from bedplate.filesystem.adapter import LABEL, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
+from bedplate.filesystem.journal import decoded_number, journal_comparisons
+from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.superblock import number_facts
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
-    from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.visit import Comparison
-
-# getopt string of jfs_mkfs 1.1.15 (mkfs/mkfs.c).
-_VALUED = "jJLs"
-_OWN = (Argument("-L", LABEL),)
+    from bedplate.filesystem.site import Site
+    from bedplate.model.visit import ReadBack
 
 # fs/jfs/super.c, jfs_show_options: what is at its default is not shown.
 _RULES = OptionRules(
@@ -47,108 +37,65 @@ _RULES = OptionRules(
 )
 
 
-class Jfs:
-    """JFS, with its log inside or on a device of its own."""
+class Jfs(Filesystem):
+    """JFS, with its log inside or on a device of its own. It has no option for a factor."""
 
     traits = TRAITS["jfs"]
     probe_bytes = 64 * MIB
-    needs = (
-        Need("mkfs.jfs", "jfsutils", "makes jfs"),
-        Need("jfs_tune", "jfsutils", "reads back jfs"),
-        Need("fsck.jfs", "jfsutils", "checks jfs"),
-    )
+    package = "jfsutils"
+    tools = (("mkfs.jfs", "makes"), ("jfs_tune", "reads back"), ("fsck.jfs", "checks"))
+    version_argv = ("mkfs.jfs", "-V")
+    version_pattern = r"mkfs.jfs version ([^\s,]+)"
+    version_by_status = False
+    mkfs_words = ("mkfs.jfs", "-q")
+    # getopt string of jfs_mkfs 1.1.15 (mkfs/mkfs.c).
+    valued = "jJLs"
+    own = (Argument("-L", LABEL),)
+    # A mount needs no option for the log's device: the superblock names it.
+    # Everything, opened read-only; status 0 is clean (jfs_fsck(8)).
+    fsck = ("fsck.jfs", "-n", "-f")
+    fsck_journal_flag = "-j"
+    rules = _RULES
+    reader = "jfs_tune"
 
-    def versions(self, *, commands: Commands) -> Mapping[str, str]:
-        """As `mkfs.jfs -V` says."""
-        said = commands.run(["mkfs.jfs", "-V"], check=False).output
-        found = re.search(r"mkfs.jfs version ([^\s,]+)", said)
-        if found is None:
-            raise OutputNotUnderstood("mkfs.jfs -V", expected="a version", found=said)
-        return {"jfsutils": found[1]}
-
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
+    def _before_mkfs(self, site: Site) -> Iterator[Sequence[str]]:
         """An external log is made first: mkfs.jfs attaches only what is there."""
-        refuse(levels, journal_path)
-        own = list(_OWN)
-        if journal_path is not None:
-            commands.run(["mkfs.jfs", "-q", "-L", LABEL, "-J", "journal_dev", journal_path], timeout_s=3600)
-            own.append(Argument("-J", f"device={journal_path}"))
-        words = joined(own, parse_arguments(levels.mkfs_options, valued=_VALUED), lists=())
-        return warnings_in(commands.run(["mkfs.jfs", "-q", *words, device_path], timeout_s=3600).output)
+        if site.journal is not None:
+            yield ("mkfs.jfs", "-q", "-L", LABEL, "-J", "journal_dev", site.journal.path)
 
-    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
-        """The plan's own words: JFS has no option for a factor."""
-        return plan_words(levels)
+    def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
+        if site.journal is not None:
+            yield Argument("-J", f"device={site.journal.path}")
 
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
-        """Plain: the superblock names the log's device."""
-        del journal_path
-        return mount(device_path, target, "jfs", self.mount_options(levels), commands=commands)
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        return _tuned(site, site.device.path)
 
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From statvfs, the mount table, and the superblocks of file system and log."""
-        entry = mount_entry(target)
-        superblock = parse_superblock(commands.run(["jfs_tune", "-l", device.path]).stdout)
-        shown = {*entry.options, *entry.super_options}
-        asked = levels.block_size_bytes
-        kind = "internal" if "JFS_INLINELOG" in superblock["JFS flags"].split() else "external"
-        found = None
-        if journal is not None:
-            log = parse_superblock(commands.run(["jfs_tune", "-l", journal.path]).stdout)
-            found = log_device_of(superblock, log)
-        size = _number(superblock.get("Aggregate block size"))
-        return (
-            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
-            compared("filesystem.block_size_bytes", asked, os.statvfs(target).f_bsize, "statvfs"),
-            compared("filesystem.superblock.block_size_bytes", asked, size, "jfs_tune"),
-            *journal_comparisons(levels, kind, found, journal, "jfs_tune"),
-            *_RULES.compare(plan_words(levels), shown, "mountinfo"),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock),
-            *_facts(superblock),
-            fact("filesystem.mount_options", ",".join(without_device(shown)), "mountinfo"),
-        )
+    def _block_bytes(self, superblock: Mapping[str, str]) -> int | None:
+        return _leading_number(superblock.get("Aggregate block size"))
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
-        """Plain."""
-        del journal_path
-        return unmount(target, commands=commands)
+    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        kind = "internal" if "JFS_INLINELOG" in found.superblock["JFS flags"].split() else "external"
+        log = None
+        if site.journal is not None:
+            log = log_device_of(found.superblock, _tuned(site, site.journal.path))
+        yield from journal_comparisons(site.levels, kind, log, site.journal, "jfs_tune")
 
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
-        """`fsck.jfs -n -f`: everything, opened read-only; status 0 is clean (jfs_fsck(8))."""
-        del levels
-        log = () if journal_path is None else ("-j", journal_path)
-        done = commands.run(["fsck.jfs", "-n", "-f", *log, device_path], timeout_s=3600, check=False)
-        return checked_by(done)
+    def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        if argument.flag == "-O":
+            folds = "JFS_OS2" in superblock["JFS flags"].split()
+            yield compared(f"{MKFS_OPTION}-O", "-O", "-O" if folds else None, "jfs_tune")
+        else:
+            yield from super()._compare_argument(argument, superblock)
+
+    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        source = "jfs_tune"
+        yield fact("filesystem.label", superblock.get("Volume label"), source)
+        yield fact("filesystem.superblock.flags", " ".join(superblock["JFS flags"].split()), source)
+        yield from number_facts(superblock, source, _NUMBERS, read=_leading_number)
+
+
+def _tuned(site: Site, path: str) -> Mapping[str, str]:
+    return parse_superblock(site.commands.run(["jfs_tune", "-l", path]).stdout)
 
 
 def parse_superblock(text: str) -> Mapping[str, str]:
@@ -172,29 +119,14 @@ def log_device_of(superblock: Mapping[str, str], log: Mapping[str, str]) -> str 
     return decoded_number(int(code, 16)) if same and int(code, 16) else None
 
 
-def _facts(superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    source = "jfs_tune"
-    yield fact("filesystem.label", superblock.get("Volume label"), source)
-    yield fact("filesystem.superblock.flags", " ".join(superblock["JFS flags"].split()), source)
-    for name, key in (
-        ("version", "JFS version"),
-        ("aggregate_blocks", "Aggregate size"),
-        ("physical_block_bytes", "Physical block size"),
-        ("allocation_group_blocks", "Allocation group size"),
-    ):
-        yield fact(f"filesystem.superblock.{name}", _number(superblock.get(key)), source)
+_NUMBERS = {
+    "version": "JFS version",
+    "aggregate_blocks": "Aggregate size",
+    "physical_block_bytes": "Physical block size",
+    "allocation_group_blocks": "Allocation group size",
+}
 
 
-def _compare_mkfs(arguments: Collection[Argument], superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    for argument in arguments:
-        name = f"{MKFS_OPTION}{argument.flag}"
-        if argument.flag == "-O":
-            folds = "JFS_OS2" in superblock["JFS flags"].split()
-            yield compared(name, "-O", "-O" if folds else None, "jfs_tune")
-        else:
-            yield not_verifiable(name, argument.text, "the superblock does not show it")
-
-
-def _number(text: str | None) -> int | None:
+def _leading_number(text: str | None) -> int | None:
     found = re.match(r"(\d+)\b", text or "")
     return int(found[1]) if found else None

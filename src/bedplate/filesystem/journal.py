@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bedplate.host.device import AttachedDevice
     from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.visit import Comparison
+    from bedplate.model.visit import ReadBack
 
 # Stands for the device in every comparison: its number is another one in the next visit.
 GIVEN = "the given device"
@@ -24,7 +24,7 @@ _WORDS = ("logdev=", "jdev=", "journal_dev=", "journal_path=")
 
 def journal_comparisons(
     levels: FilesystemLevels, kind: str, found: str | None, journal: AttachedDevice | None, source: str
-) -> tuple[Comparison, ...]:
+) -> tuple[ReadBack, ...]:
     """The journal's kind (`internal`, `external`, `none`), and whether it is on the given device.
 
     `found` is what the file system names: a device's path or its `major:minor`; None if it names none.

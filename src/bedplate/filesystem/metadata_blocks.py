@@ -62,7 +62,7 @@ class Metadata(Protocol):
     # Whether a block that was never written before counts.
     counts_new: bool
 
-    def kind(self, device: int, offset: int, block: memoryview) -> str | None:
+    def kind(self, device: int, offset: int, block: memoryview, /) -> str | None:
         """What the metadata is that these bytes at `offset` of a device hold; None for what is none.
 
         `block` reaches over no border of the grid.
@@ -166,7 +166,6 @@ class _Rewritten:
 
     counts_new = False
 
-    def kind(self, device: int, offset: int, block: memoryview) -> str | None:
+    def kind(self, _device: int, _offset: int, _block: memoryview) -> str | None:
         """It is not looked at."""
-        del device, offset, block
         return REWRITTEN

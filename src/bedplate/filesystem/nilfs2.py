@@ -17,33 +17,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
-from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact, not_verifiable
+from bedplate.filesystem.adapter import LABEL, CheckResult, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult
-from bedplate.host.mount import find_mount, mount, mount_entry, unmount
+from bedplate.filesystem.superblock import number_facts
+from bedplate.host.mount import find_mount
 from bedplate.host.patience import wait_until
 from bedplate.host.process import end_process, pids_running
-from bedplate.host.requirement import Need
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
+    from bedplate.filesystem.site import Site
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import FilesystemLevels
-    from bedplate.model.visit import Comparison
+    from bedplate.model.visit import ReadBack
 
 CLEANER = "nilfs_cleanerd"
 _CONFIGURATION = Path(__file__).with_name("nilfs_cleanerd.conf")
 _START_PATIENCE_S = 10.0
 
-# getopt string of mkfs.nilfs2 2.2.9 (sbin/mkfs/mkfs.c).
-_VALUED = "BbLmOP"
-_OWN = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
 _MAGIC, _VALID = 0x3434, 1
 _NO_CLEANER = "nogc"
 _PROTECTION = "pp="
@@ -59,129 +55,95 @@ _RULES = OptionRules(
 )
 
 
-class Nilfs2:
+class Nilfs2(Filesystem):
     """NILFS2 and its cleaner daemon."""
 
     traits = TRAITS["nilfs2"]
     # A device needs some hundred MiB for its reserve, whatever the block size.
     probe_bytes = 256 * MIB
-    needs = (
-        Need("mkfs.nilfs2", "nilfs-tools", "makes nilfs2"),
-        Need("nilfs-tune", "nilfs-tools", "reads back nilfs2"),
-        Need(CLEANER, "nilfs-tools", "makes room on nilfs2"),
-    )
-
-    def versions(self, *, commands: Commands) -> Mapping[str, str]:
-        """As `mkfs.nilfs2 -V` says."""
-        said = commands.run(["mkfs.nilfs2", "-V"], check=False).output
-        found = re.search(r"nilfs-utils (\d[^)\s]*)", said)
-        if found is None:
-            raise OutputNotUnderstood("mkfs.nilfs2 -V", expected="a version", found=said)
-        return {"nilfs-tools": found[1]}
-
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
-        """Without discarding."""
-        refuse(levels, journal_path)
-        own = list(_OWN)
-        if levels.block_size_bytes is not None:
-            own.append(Argument("-b", str(levels.block_size_bytes)))
-        words = joined(own, parse_arguments(levels.mkfs_options, valued=_VALUED), lists=())
-        return warnings_in(commands.run(["mkfs.nilfs2", "-q", *words, device_path], timeout_s=3600).output)
+    package = "nilfs-tools"
+    tools = (("mkfs.nilfs2", "makes"), ("nilfs-tune", "reads back"), (CLEANER, "makes room on"))
+    version_argv = ("mkfs.nilfs2", "-V")
+    version_pattern = r"nilfs-utils (\d[^)\s]*)"
+    version_by_status = False
+    mkfs_words = ("mkfs.nilfs2", "-q")
+    # getopt string of mkfs.nilfs2 2.2.9 (sbin/mkfs/mkfs.c).
+    valued = "BbLmOP"
+    # Without discarding.
+    own = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+    block_size_option = ("-b", "{}")
+    mount_program = ("mount", "-i", "-t", "nilfs2")
+    rules = _RULES
+    reader = "nilfs-tune"
+    block_size_key = "Block size"
+    number_flags: Mapping[str, str] = {
+        "-b": "Block size",
+        "-B": "# of blocks per segment",
+        "-m": "Reserved segments %",
+    }
 
     def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
         """The barrier, then the plan's own words, the cleaner's left out."""
         return (*factor_words(levels), *(word for word in plan_words(levels) if not _is_cleaners(word)))
 
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
+    def mount(self, site: Site) -> MountEntry:
         """The file system first, then the cleaner on it."""
-        del journal_path
-        entry = mount(
-            device_path,
-            target,
-            "nilfs2",
-            self.mount_options(levels),
-            commands=commands,
-            program=("mount", "-i", "-t", "nilfs2"),
-        )
-        if _NO_CLEANER not in plan_words(levels):
-            _start_cleaner(levels, device_path, target, commands)
+        entry = super().mount(site)
+        if _NO_CLEANER not in plan_words(site.levels):
+            _start_cleaner(site)
         return entry
 
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From statvfs, the mount table, the superblock and the table of processes."""
-        del journal
-        entry = mount_entry(target)
-        superblock = parse_superblock(commands.run(["nilfs-tune", "-l", device.path]).stdout)
-        shown = {*entry.options, *entry.super_options}
-        asked = levels.block_size_bytes
-        words = plan_words(levels)
-        size = _number(superblock.get("Block size"))
-        cleaning = bool(cleaners_of(target))
-        return (
-            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
-            compared("filesystem.block_size_bytes", asked, os.statvfs(target).f_bsize, "statvfs"),
-            compared("filesystem.superblock.block_size_bytes", asked, size, "nilfs-tune"),
-            compared("filesystem.barrier", levels.barrier, "nobarrier" not in shown, "mountinfo"),
-            compared("filesystem.cleaner", _NO_CLEANER not in words, cleaning, "/proc"),
-            fact("filesystem.cleaner.protection_s", _protection_s(levels) if cleaning else None, CLEANER),
-            *_RULES.compare((word for word in words if not _is_cleaners(word)), shown, "mountinfo"),
-            *(_compare_cleaners(word, target) for word in words if _is_cleaners(word)),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), superblock),
-            *_facts(superblock),
-            fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
-        )
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        return parse_superblock(site.commands.run(["nilfs-tune", "-l", site.device.path]).stdout)
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
+    def _state(self, site: Site, _found: Mounted) -> Iterator[ReadBack]:
+        cleaning = bool(cleaners_of(site.target))
+        yield compared("filesystem.cleaner", _NO_CLEANER not in plan_words(site.levels), cleaning, "/proc")
+        protection_s = _protection_s(site.levels) if cleaning else None
+        yield fact("filesystem.cleaner.protection_s", protection_s, CLEANER)
+
+    def _option_comparisons(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        words = plan_words(site.levels)
+        others = (word for word in words if not _is_cleaners(word))
+        yield from found.rules.compare(others, found.shown, found.source)
+        yield from (_compare_cleaners(word, site.target) for word in words if _is_cleaners(word))
+
+    def unmount(self, site: Site) -> bool:
         """The cleaner first: it holds the mount point."""
-        del journal_path
-        if find_mount(target) is not None:
-            for pid in cleaners_of(target):
+        if find_mount(site.target) is not None:
+            for pid in cleaners_of(site.target):
                 end_process(pid, gently=signal.SIGTERM)
-        return unmount(target, commands=commands)
+        return super().unmount(site)
 
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
+    def check(self, site: Site) -> CheckResult:
         """There is no fsck: the newest superblock must be whole and say that it was left in order.
 
         Of its two, the kernel makes only that one valid at an unmount (fs/nilfs2/super.c,
         nilfs_cleanup_super), and nilfs-tune may show the other.
         """
-        del levels, commands, journal_path
-        found = [item for item in read_superblocks(Path(device_path)) if item is not None]
+        found = [item for item in read_superblocks(Path(site.device.path)) if item is not None]
         if not found:
             return CheckResult(clean=False, text="neither superblock of nilfs2 is whole")
         newest = max(found, key=lambda item: item.checkpoint)
         said = f"its newest superblock, of checkpoint {newest.checkpoint}, has state {newest.state}"
         return CheckResult(newest.state == _VALID, f"nilfs2 has no fsck; {said}")
+
+    def _compare_argument(self, argument: Argument, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        if argument.flag != "-O":
+            yield from super()._compare_argument(argument, superblock)
+            return
+        features = superblock.get("Filesystem features", "").split()
+        for part, _ in argument.parts:
+            plain = part.lstrip("^")
+            effective = plain if plain in features else f"^{plain}"
+            yield compared(f"{MKFS_OPTION}-O.{plain}", part, effective, "nilfs-tune")
+
+    def _facts(self, superblock: Mapping[str, str]) -> Iterator[ReadBack]:
+        source = "nilfs-tune"
+        yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
+        yield fact("filesystem.superblock.revision", superblock.get("Filesystem revision #"), source)
+        yield fact("filesystem.superblock.features", superblock.get("Filesystem features"), source)
+        yield from number_facts(superblock, source, _NUMBERS)
 
 
 def cleaners_of(target: Path) -> tuple[int, ...]:
@@ -232,15 +194,15 @@ def parse_superblock(text: str) -> Mapping[str, str]:
     return found
 
 
-def _start_cleaner(levels: FilesystemLevels, device_path: str, target: Path, commands: Commands) -> None:
+def _start_cleaner(site: Site) -> None:
     """It becomes a daemon at once and says on the system's log alone why it cannot go on."""
-    period = ("-p", str(_protection_s(levels)))
+    period = ("-p", str(_protection_s(site.levels)))
     # Real paths, as the daemon shows none of its own: it is known again by its mount point.
-    argv = [CLEANER, "-c", str(_CONFIGURATION), *period, device_path, os.path.realpath(target)]
-    commands.run(argv)
-    if not wait_until(lambda: bool(cleaners_of(target)), deadline_s=_START_PATIENCE_S):
+    argv = [CLEANER, "-c", str(_CONFIGURATION), *period, site.device.path, os.path.realpath(site.target)]
+    site.commands.run(argv)
+    if not wait_until(lambda: bool(cleaners_of(site.target)), deadline_s=_START_PATIENCE_S):
         raise VerifyFailed(
-            f"{CLEANER} did not stay on {target}; `{' '.join(argv)}` and the system's log say why"
+            f"{CLEANER} did not stay on {site.target}; `{' '.join(argv)}` and the system's log say why"
         )
 
 
@@ -258,7 +220,7 @@ def _is_cleaners(word: str) -> bool:
     return word == _NO_CLEANER or word.startswith(_PROTECTION)
 
 
-def _compare_cleaners(word: str, target: Path) -> Comparison:
+def _compare_cleaners(word: str, target: Path) -> ReadBack:
     """Whether the running cleaner was started as the word asks."""
     name = f"{MOUNT_OPTION}{word.partition('=')[0]}"
     if word == _NO_CLEANER:
@@ -272,38 +234,10 @@ def _period_of(pid: int) -> str | None:
     return words[words.index("-p") + 1] if "-p" in words else None
 
 
-def _facts(superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    source = "nilfs-tune"
-    yield fact("filesystem.label", superblock.get("Filesystem volume name"), source)
-    yield fact("filesystem.superblock.revision", superblock.get("Filesystem revision #"), source)
-    yield fact("filesystem.superblock.features", superblock.get("Filesystem features"), source)
-    for name, key in (
-        ("inode_bytes", "Inode size"),
-        ("segments", "Number of segments"),
-        ("blocks_per_segment", "# of blocks per segment"),
-        ("reserved_segments_percent", "Reserved segments %"),
-        ("commit_interval_s", "Commit interval"),
-    ):
-        yield fact(f"filesystem.superblock.{name}", _number(superblock.get(key)), source)
-
-
-def _compare_mkfs(arguments: Collection[Argument], superblock: Mapping[str, str]) -> Iterator[Comparison]:
-    numbers = {"-b": "Block size", "-B": "# of blocks per segment", "-m": "Reserved segments %"}
-    for argument in arguments:
-        name = f"{MKFS_OPTION}{argument.flag}"
-        value = argument.value
-        if argument.flag in numbers and value is not None:
-            asked = int(value) if value.isdigit() else value
-            yield compared(name, asked, _number(superblock.get(numbers[argument.flag])), "nilfs-tune")
-        elif argument.flag == "-O":
-            features = superblock.get("Filesystem features", "").split()
-            for part, _ in argument.parts:
-                plain = part.lstrip("^")
-                effective = plain if plain in features else f"^{plain}"
-                yield compared(f"{name}.{plain}", part, effective, "nilfs-tune")
-        else:
-            yield not_verifiable(name, argument.text, "the superblock does not show it")
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+_NUMBERS = {
+    "inode_bytes": "Inode size",
+    "segments": "Number of segments",
+    "blocks_per_segment": "# of blocks per segment",
+    "reserved_segments_percent": "Reserved segments %",
+    "commit_interval_s": "Commit interval",
+}

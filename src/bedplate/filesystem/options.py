@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.filesystem.comparison import MOUNT_OPTION, not_verifiable
 from bedplate.model.filesystem import TRAITS, option_words
-from bedplate.model.visit import Comparison
+from bedplate.model.visit import ReadBack
 from bedplate.units import parse_size
 
 if TYPE_CHECKING:
@@ -52,34 +52,34 @@ class OptionRules:
     hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
 
-    def compare(self, asked: Iterable[str], shown: Collection[str], source: str) -> tuple[Comparison, ...]:
+    def compare(self, asked: Iterable[str], shown: Collection[str], source: str) -> tuple[ReadBack, ...]:
         """One comparison per asked word, in the asked order."""
         return tuple(self._compare(word, shown, source) for word in dict.fromkeys(asked))
 
-    def _compare(self, word: str, shown: Collection[str], source: str) -> Comparison:
+    def _compare(self, word: str, shown: Collection[str], source: str) -> ReadBack:
         key, equals, _ = word.partition("=")
         name = f"{MOUNT_OPTION}{key}"
         if word == "defaults":
-            return Comparison(name, word, word, "mount(8): a word without effect", True)
+            return ReadBack(name, word, word, "mount(8): a word without effect", True)
         if key in _FOR_MOUNT_ONLY or key.lower().startswith("x-") or key == "comment":
             return not_verifiable(name, word, "mount(8) keeps it to itself")
         wanted = self.synonyms.get(word, word)
         same = next((item for item in shown if _same(wanted, item)), None)
         if same is not None:
-            return Comparison(name, word, same, source, True)
+            return ReadBack(name, word, same, source, True)
         opposites = {**_VFS_HIDDEN, **self.hidden}.get(wanted)
         against = next((item for item in shown if item in _negations(wanted) or _other(wanted, item)), None)
         if opposites is not None and against is None:
             against = next((item for item in shown if item in opposites or _keyed(opposites, item)), None)
             if against is None:
-                return Comparison(name, word, wanted, f"{source}: hidden while its opposite is", True)
+                return ReadBack(name, word, wanted, f"{source}: hidden while its opposite is", True)
         if against is None and (wanted in self.unseen or (equals and f"{key}=" in self.unseen)):
             return not_verifiable(name, word, "the driver shows it nowhere")
-        return Comparison(name, word, against, source, False)
+        return ReadBack(name, word, against, source, False)
 
 
 def factor_words(levels: FilesystemLevels) -> tuple[str, ...]:
-    """The words for the factors barrier and data, where the type has a word for what is asked."""
+    """The words for the factors barrier, data and nodatacow, where the type has a word for what is asked."""
     traits = TRAITS[levels.type]
     words = []
     if levels.barrier is not None:
@@ -88,6 +88,8 @@ def factor_words(levels: FilesystemLevels) -> tuple[str, ...]:
             words.append(word)
     if "data" in levels.features:
         words.append(f"data={levels.features['data']}")
+    if "nodatacow" in levels.features:
+        words.append("nodatacow" if levels.features.flag("nodatacow") else "datacow")
     return tuple(words)
 
 

@@ -7,6 +7,7 @@ known from its version (distributions change both ways), but trying costs a frac
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,21 +18,29 @@ from bedplate.errors import BedplateError, CommandFailed, PlanError
 from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
 from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import Holding
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import contradictions
+from bedplate.model.reason import because
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.filesystem.protocol import Filesystem
+    from bedplate.filesystem.adapter import Filesystem
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
     from bedplate.model.cell import FilesystemLevels
+    from bedplate.model.reason import Reason
 
 
+MKFS_REFUSED = "mkfs-refused"
+MKFS_WARNED = "mkfs-had-warned"
+PASSING_TROUBLE = "passing-trouble"
+# What says more of this moment than of the kernel.
+_PASSING = re.compile(r"No space left|Input/output error|Cannot allocate|out of memory|quota", re.IGNORECASE)
 # mkfs.xfs wants 64 MiB for a log of its own, mkreiserfs 33 MiB for its usual journal.
 _JOURNAL_BYTES = 72 * MIB
 
@@ -42,35 +51,40 @@ def probe_refusals(
     commands: Commands,
     directory: Path | None = None,
     ledger: Ledger | None = None,
-) -> tuple[str, ...]:
+) -> tuple[Reason, ...]:
     """Why a file system with these levels cannot be had here; empty if it can.
 
     Makes a sparse image of some hundred MiB in `directory` (the system's temporary one by default),
     makes the file system, mounts it, reads back, and removes everything; what a SIGKILL leaves stands
     in `ledger`, if there is one. Only refusals are returned: PlanError is raised for unsafe options,
-    CommandFailed where a tool is missing or no loop device can be had.
+    CommandFailed where a tool is missing or no loop device can be had. One that says more of this
+    moment than of the kernel (no space left) has the code `PASSING_TROUBLE`, one of mkfs itself `MKFS_REFUSED`.
     """
     filesystem = filesystem_for(levels.type)
     impossible = contradictions(levels)
     if impossible:
-        return impossible
+        return tuple(because("contradiction", words) for words in impossible)
     if not write_back_wanted(levels):
         # The device's switch does it, whatever the file system is.
         levels = replace(levels, barrier=None)
-    with _small_place(filesystem, levels, commands=commands, directory=directory, ledger=ledger) as place:
-        device, target, journal = place
-        path = None if journal is None else journal.path
+    with _small_site(filesystem, levels, commands=commands, directory=directory, ledger=ledger) as site:
         warnings: tuple[str, ...] = ()
+        step = MKFS_REFUSED
         try:
-            warnings = filesystem.mkfs(levels, device.path, commands=commands, journal_path=path)
-            filesystem.mount(levels, device.path, target, commands=commands, journal_path=path)
-            verify(filesystem.read_back(levels, device, target, commands=commands, journal=journal))
+            warnings = filesystem.mkfs(site)
+            step = "mount-refused"
+            filesystem.mount(site)
+            verify(filesystem.read_back(site))
         except PlanError:
             raise
         except BedplateError as failure:
             if isinstance(failure, CommandFailed) and failure.status is None:
                 raise  # missing or too slow: that says nothing about the levels
-            return (*failure.reasons, *(f"mkfs had warned: {line}" for line in warnings))
+            code = PASSING_TROUBLE if _PASSING.search(failure.said) else step
+            return (
+                *(because(code, words) for words in failure.reasons),
+                *(because(MKFS_WARNED, f"mkfs had warned: {line}") for line in warnings),
+            )
     return ()
 
 
@@ -91,14 +105,14 @@ def probe_key(levels: FilesystemLevels, *, versions: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _small_place(
+def _small_site(
     filesystem: Filesystem,
     levels: FilesystemLevels,
     *,
     commands: Commands,
     directory: Path | None,
     ledger: Ledger | None,
-) -> Iterator[tuple[AttachedDevice, Path, AttachedDevice | None]]:
+) -> Iterator[Site]:
     """A device, a mount point, and a device for the journal if the levels ask for one."""
     with tempfile.TemporaryDirectory(prefix="bedplate-probe-", dir=directory) as folder, ExitStack() as undo:
         target = Path(folder, "mount")
@@ -111,9 +125,9 @@ def _small_place(
         if levels.journal == "external":
             journal = _small_device(Path(folder, "journal"), _JOURNAL_BYTES, commands, ledger, undo)
         _hold(Holding("mount", str(target), device.path), ledger, undo)
-        path = None if journal is None else journal.path
-        undo.callback(filesystem.unmount, target, commands=commands, journal_path=path)
-        yield device, target, journal
+        site = Site(levels, device, target, commands, journal)
+        undo.callback(filesystem.unmount, site)
+        yield site
 
 
 def _small_device(

@@ -20,7 +20,7 @@ from bedplate.filesystem.zfs import Zfs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bedplate.filesystem.protocol import Filesystem
+    from bedplate.filesystem.adapter import Filesystem
 
 FILESYSTEMS: Mapping[str, Filesystem] = {
     filesystem.traits.type: filesystem

@@ -12,29 +12,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.adapter import LABEL, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
-from bedplate.filesystem.journal import journal_comparisons, without_device
-from bedplate.filesystem.options import OptionRules, plan_words
-from bedplate.filesystem.protocol import LABEL, CheckResult, checked_by
-from bedplate.host.mount import mount, mount_entry, unmount
-from bedplate.host.requirement import Need
+from bedplate.filesystem.journal import journal_comparisons
+from bedplate.filesystem.options import OptionRules
+from bedplate.filesystem.superblock import number
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
-    from bedplate.host.mount import MountEntry
+    from bedplate.filesystem.site import Site
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.levels import Scalar
-    from bedplate.model.visit import Comparison
-
-# getopt string of mkfs.xfs 6.1 (mkfs/xfs_mkfs.c).
-_VALUED = "bcdilLmnprs"
-_OWN = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+    from bedplate.model.visit import ReadBack
 
 _LOG_BYTES_MAX = 2**31 - 10 * MIB
 _LOG_BLOCKS_MAX = 2**20
@@ -91,120 +84,82 @@ _SHOWN_AT = {
 }
 
 
-class Xfs:
-    """XFS."""
+class Xfs(Filesystem):
+    """XFS. It flushes always, and has no mount option for a factor."""
 
     traits = TRAITS["xfs"]
-    # mkfs.xfs refuses less than 300 MB.
-    probe_bytes = 304 * MIB
-    needs = (
-        Need("mkfs.xfs", "xfsprogs", "makes xfs"),
-        Need("xfs_info", "xfsprogs", "reads back xfs"),
-        Need("xfs_repair", "xfsprogs", "checks xfs"),
-    )
+    # xfsprogs 6.13 wants a log of 124 MiB for blocks of 64 KiB, and a disk of more than 400 MiB for that.
+    probe_bytes = 512 * MIB
+    package = "xfsprogs"
+    tools = (("mkfs.xfs", "makes"), ("xfs_info", "reads back"), ("xfs_repair", "checks"))
+    version_argv = ("mkfs.xfs", "-V")
+    version_pattern = r"version (\S+)"
+    mkfs_words = ("mkfs.xfs", "-q")
+    # getopt string of mkfs.xfs 6.1 (mkfs/xfs_mkfs.c).
+    valued = "bcdilLmnprs"
+    own = (Argument("-K", None), Argument("-f", None), Argument("-L", LABEL))
+    block_size_option = ("-b", "size={}")
+    # The superblock does not name the log's device.
+    journal_option = "logdev"
+    # Status 0 is clean, 1 is damaged, 2 a log that was not replayed (xfs_repair(8)).
+    fsck = ("xfs_repair", "-n")
+    fsck_journal_flag = "-l"
+    rules = _RULES
+    reader = "xfs_info"
+    block_size_key = "data.bsize"
+    not_shown = "xfs_info does not show it"
 
-    def versions(self, *, commands: Commands) -> Mapping[str, str]:
-        """As `mkfs.xfs -V` says."""
-        said = commands.run(["mkfs.xfs", "-V"]).output
-        found = re.search(r"version (\S+)", said)
-        if found is None:
-            raise OutputNotUnderstood("mkfs.xfs -V", expected="a version", found=said)
-        return {"xfsprogs": found[1]}
+    def mkfs(self, site: Site) -> tuple[str, ...]:
+        """Its usage, twenty lines long, follows the reason of a refusal, and is left out."""
+        try:
+            return super().mkfs(site)
+        except CommandFailed as failed:
+            if failed.status is None:
+                raise
+            why = failed.output.partition("Usage:")[0].strip() or f"status {failed.status}"
+            reason = f"{' '.join(failed.argv)} refuses: {why}"
+            raise CommandFailed(
+                reason, argv=failed.argv, status=failed.status, output=failed.output
+            ) from None
 
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
+    def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         """512-byte blocks need the old format, without checksums, for as long as tools and kernels have it."""
-        refuse(levels, journal_path)
-        own = list(_OWN)
-        if levels.block_size_bytes is not None:
-            own.append(Argument("-b", f"size={levels.block_size_bytes}"))
-        asked = parse_arguments(levels.mkfs_options, valued=_VALUED)
-        if journal_path is not None:
-            own.append(Argument("-l", _log_words(levels, asked, journal_path)))
-        if levels.block_size_bytes == 512 and not any(item.flag == "-m" for item in asked):
-            own.append(Argument("-m", "crc=0"))
-        argv = ["mkfs.xfs", "-q", *joined(own, asked, lists=()), device_path]
-        done = commands.run(argv, timeout_s=3600, check=False)
-        if done.status != 0:
-            # Its usage, twenty lines long, follows the reason.
-            why = done.output.partition("Usage:")[0].strip() or f"status {done.status}"
-            reason = f"{' '.join(argv)} refuses: {why}"
-            raise CommandFailed(reason, argv=argv, status=done.status, output=done.output)
-        return warnings_in(done.output)
+        asked = self.mkfs_arguments(site.levels)
+        if site.journal is not None:
+            yield Argument("-l", _log_words(site.levels, asked, site.journal.path))
+        if site.levels.block_size_bytes == 512 and not any(item.flag == "-m" for item in asked):
+            yield Argument("-m", "crc=0")
 
-    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
-        """The plan's own words: XFS has no option for a factor."""
-        return plan_words(levels)
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        return parse_geometry(site.commands.run(["xfs_info", str(site.target)]).stdout)
 
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
-        """With the log's device, if it has one of its own: the superblock does not name it."""
-        log = () if journal_path is None else (f"logdev={journal_path}",)
-        return mount(device_path, target, "xfs", (*self.mount_options(levels), *log), commands=commands)
+    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        kind = "internal" if found.superblock.get("log", "").startswith("internal") else "external"
+        logdev = next((word.partition("=")[2] for word in found.shown if word.startswith("logdev=")), None)
+        source = "xfs_info and mountinfo"
+        yield from journal_comparisons(site.levels, kind, logdev, site.journal, source)
 
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From statvfs, the mount table, xfs_info and the device's write-cache switch."""
-        entry = mount_entry(target)
-        geometry = parse_geometry(commands.run(["xfs_info", str(target)]).stdout)
-        shown = {*entry.options, *entry.super_options}
-        size = os.statvfs(target).f_bsize
-        tool_size = _number(geometry.get("data.bsize"))
-        asked = levels.block_size_bytes
-        kind = "internal" if geometry.get("log", "").startswith("internal") else "external"
-        logdev = next((word.partition("=")[2] for word in shown if word.startswith("logdev=")), None)
-        # xfs flushes always; whether a flush reaches the device, the switch decides.
-        cache = (device.queue / "write_cache").read_text(encoding="ascii").strip()
-        return (
-            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
-            compared("filesystem.block_size_bytes", asked, size, "statvfs"),
-            compared("filesystem.superblock.block_size_bytes", asked, tool_size, "xfs_info"),
-            compared("filesystem.barrier", levels.barrier, cache == "write back", "the queue's write_cache"),
-            *journal_comparisons(levels, kind, logdev, journal, "xfs_info and mountinfo"),
-            *_RULES.compare(self.mount_options(levels), shown, "mountinfo"),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), geometry),
-            *_facts(geometry),
-            fact("filesystem.mount_options", ",".join(without_device(shown)), "mountinfo"),
-        )
+    def _compare_argument(self, argument: Argument, geometry: Mapping[str, str]) -> Iterator[ReadBack]:
+        if argument.value is None:
+            yield not_verifiable(f"{MKFS_OPTION}{argument.flag}", argument.text, self.not_shown)
+        shown = sizes_in(geometry)
+        for part, value in argument.parts:
+            name = f"{MKFS_OPTION}{argument.flag}.{part}"
+            place = _SHOWN_AT.get((argument.flag, part))
+            wanted = _asked_size(value, shown.get("data.bsize"), shown.get("meta-data.sectsz"))
+            if place is None or wanted is None:
+                text = part if value is None else f"{part}={value}"
+                yield not_verifiable(name, text, self.not_shown)
+            else:
+                yield compared(name, wanted, shown.get(place), "xfs_info")
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
-        """Plain."""
-        del journal_path
-        return unmount(target, commands=commands)
-
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
-        """`xfs_repair -n`: status 0 is clean, 1 is damaged, 2 a log that was not replayed (xfs_repair(8))."""
-        del levels
-        log = () if journal_path is None else ("-l", journal_path)
-        done = commands.run(["xfs_repair", "-n", *log, device_path], timeout_s=3600, check=False)
-        return checked_by(done)
+    def _facts(self, geometry: Mapping[str, str]) -> Iterator[ReadBack]:
+        log_bytes = sizes_in(geometry).get("log.blocks_bytes")
+        yield fact("filesystem.superblock.log_bytes", log_bytes, "xfs_info")
+        for key, value in sorted(geometry.items()):
+            if "." in key:
+                counted = number(value)
+                yield fact(f"filesystem.superblock.{key}", value if counted is None else counted, "xfs_info")
 
 
 def _log_words(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> str:
@@ -245,43 +200,18 @@ def parse_geometry(text: str) -> Mapping[str, str]:
     return found
 
 
-def _derived(geometry: Mapping[str, str]) -> Mapping[str, Scalar]:
+def sizes_in(geometry: Mapping[str, str]) -> Mapping[str, Scalar]:
     """The same as numbers, with sizes in bytes where xfs_info counts blocks."""
     numbers: dict[str, Scalar] = {
-        key: value for key, text in geometry.items() if "." in key and (value := _number(text)) is not None
+        key: value for key, text in geometry.items() if "." in key and (value := number(text)) is not None
     }
-    block = _number(geometry.get("data.bsize"))
+    block = number(geometry.get("data.bsize"))
     for counted in ("log.blocks", "meta-data.agsize", "data.sunit", "data.swidth", "log.sunit"):
-        blocks = _number(geometry.get(counted))
+        blocks = number(geometry.get(counted))
         if block is not None and blocks is not None:
             numbers[f"{counted}_bytes"] = blocks * block
             numbers[f"{counted}_sectors"] = blocks * block // 512
     return numbers
-
-
-def _facts(geometry: Mapping[str, str]) -> Iterator[Comparison]:
-    yield fact("filesystem.superblock.log_bytes", _derived(geometry).get("log.blocks_bytes"), "xfs_info")
-    for key, value in sorted(geometry.items()):
-        if "." in key:
-            number = _number(value)
-            yield fact(f"filesystem.superblock.{key}", value if number is None else number, "xfs_info")
-
-
-def _compare_mkfs(arguments: Collection[Argument], geometry: Mapping[str, str]) -> Iterator[Comparison]:
-    shown = _derived(geometry)
-    for argument in arguments:
-        if argument.value is None:
-            yield not_verifiable(f"{MKFS_OPTION}{argument.flag}", argument.text, "xfs_info does not show it")
-            continue
-        for part, value in argument.parts:
-            name = f"{MKFS_OPTION}{argument.flag}.{part}"
-            place = _SHOWN_AT.get((argument.flag, part))
-            wanted = _asked_size(value, shown.get("data.bsize"), shown.get("meta-data.sectsz"))
-            if place is None or wanted is None:
-                text = part if value is None else f"{part}={value}"
-                yield not_verifiable(name, text, "xfs_info does not show it")
-            else:
-                yield compared(name, wanted, shown.get(place), "xfs_info")
 
 
 def _asked_size(value: str | None, block: Scalar | None, sector: Scalar | None) -> int | None:
@@ -294,7 +224,3 @@ def _asked_size(value: str | None, block: Scalar | None, sector: Scalar | None) 
         return parse_size(value) if value else None
     except ValueError:
         return None
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None

@@ -11,31 +11,28 @@ import os
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
-from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.adapter import LABEL, CheckResult, Filesystem, Mounted
+from bedplate.filesystem.arguments import Argument, joined, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
-from bedplate.filesystem.protocol import LABEL, CheckResult
-from bedplate.host.mount import find_mount, mount, mount_entry, unmount
-from bedplate.host.requirement import Need
+from bedplate.filesystem.superblock import number, size_or_text
+from bedplate.host.mount import find_mount, mount, mount_entry
 from bedplate.host.whole_partition import disk_under, drop_partition_over, partition_over
 from bedplate.host.zpool import MODULE, imported_pools, parse_status, pool_name, release_pool
-from bedplate.model.filesystem import TRAITS, option_words
-from bedplate.units import MIB, parse_size
+from bedplate.model.filesystem import TRAITS
+from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.filesystem.site import Site
     from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
     from bedplate.host.mount import MountEntry
-    from bedplate.model.cell import FilesystemLevels
     from bedplate.model.levels import Scalar
-    from bedplate.model.visit import Comparison
+    from bedplate.model.visit import ReadBack
 
-# zpool-create(8): the letters that take a value.
-_VALUED = "oORmt"
 _POOL, _DATASET = "-o", "-O"
 # Sectors of 4 KiB: a device that says 512 would otherwise be written in its emulated sectors.
 _ASHIFT = "ashift=12"
@@ -59,144 +56,144 @@ _RULES = OptionRules(
 )
 
 
-class Zfs:
-    """One pool with its root dataset."""
+class Zfs(Filesystem):
+    """One pool with its root dataset. What else there is than mount options are properties."""
 
     traits = TRAITS["zfs"]
     # zpool-create(8) refuses devices below 64 MiB.
     probe_bytes = 256 * MIB
-    needs = (
-        Need("zpool", "zfsutils-linux", "makes, imports and checks zfs"),
-        Need("zfs", "zfsutils-linux", "reads back zfs"),
-    )
+    package = "zfsutils-linux"
+    tools = (("zpool", "makes, imports and checks"), ("zfs", "reads back"))
+    # zpool-create(8): the letters that take a value.
+    valued = "oORmt"
+    rules = _RULES
 
     def versions(self, *, commands: Commands) -> Mapping[str, str]:
         """Of the tools and of the modules, as `zfs --version` says."""
         said = commands.run(["zfs", "--version"], check=False).output
         return parse_version(said)
 
-    def mkfs(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> tuple[str, ...]:
+    def mkfs(self, site: Site) -> tuple[str, ...]:
         """Create the pool, with a log device if asked, and export it."""
-        refuse(levels, journal_path)
-        asked = parse_arguments(levels.mkfs_options, valued=_VALUED)
+        refuse(site.levels, site.journal_path)
+        asked = self.mkfs_arguments(site.levels)
         _require_module()
-        pool = pool_name(device_path)
-        if pool in imported_pools(commands):
+        pool = pool_name(site.device.path)
+        if pool in imported_pools(site.commands):
             # What a killed visit left between two steps; the device is ours to erase.
-            commands.run(["zpool", "destroy", "-f", pool], timeout_s=600)
-        words = joined([*_own(levels, asked)], asked, lists=())
-        vdevs = [partition_over(device_path)]
-        if journal_path is not None:
-            vdevs += ["log", partition_over(journal_path)]
+            site.commands.run(["zpool", "destroy", "-f", pool], timeout_s=600)
+        words = joined(self._mkfs_arguments(site), asked, lists=())
+        vdevs = [partition_over(site.device.path)]
+        if site.journal is not None:
+            vdevs += ["log", partition_over(site.journal.path)]
         argv = ["zpool", "create", "-f", "-t", pool, *words, LABEL, *vdevs]
         try:
-            said = commands.run(argv, timeout_s=3600).output
+            said = site.commands.run(argv, timeout_s=3600).output
         finally:
-            _leave(pool, device_path, journal_path, commands)
+            _leave(pool, site)
         return warnings_in(said)
 
-    def mount_options(self, levels: FilesystemLevels) -> tuple[str, ...]:
-        """The plan's own words: what else there is are properties."""
-        return option_words(levels.mount_options, separator=",")
-
-    def mount(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        target: Path,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> MountEntry:
+    def mount(self, site: Site) -> MountEntry:
         """Import the pool with `target` as its alternate root, by which it is known again, and mount it."""
-        pool = _import(device_path, journal_path, commands, root=target)
+        pool = _import(site, root=site.target)
         try:
-            return mount(pool, target, "zfs", self.mount_options(levels), commands=commands)
+            return mount(pool, site.target, "zfs", self.mount_options(site.levels), commands=site.commands)
         except BaseException:
-            _leave(pool, device_path, journal_path, commands)
+            _leave(pool, site)
             raise
 
-    def read_back(
-        self,
-        levels: FilesystemLevels,
-        device: AttachedDevice,
-        target: Path,
-        *,
-        commands: Commands,
-        journal: AttachedDevice | None = None,
-    ) -> tuple[Comparison, ...]:
-        """From the properties of dataset and pool, the pool's devices, and the mount table."""
-        entry = mount_entry(target)
-        pool = entry.source
-        argv = ["get", "-H", "-p", "-o", "property,value", "all", pool]
-        dataset = parse_properties(commands.run(["zfs", *argv]).stdout)
-        whole = parse_properties(commands.run(["zpool", *argv]).stdout)
-        status = parse_status(commands.run(["zpool", "status", "-P", "-p", pool]).stdout)
-        log = next((disk_under(node) for node in status.logs), None)
-        modules = _module_parameters()
-        shown = {*entry.options, *entry.super_options}
-        record = _number(dataset.get("recordsize"))
-        cache = (device.queue / "write_cache").read_text(encoding="ascii").strip()
-        flushes = cache == "write back" and modules.get("zfs_nocacheflush") == "0"
-        return (
-            compared("filesystem.type", levels.type, entry.type, "mountinfo"),
-            compared("filesystem.block_size_bytes", levels.block_size_bytes, record, "zfs get recordsize"),
-            fact("filesystem.statvfs_block_bytes", os.statvfs(target).f_bsize, "statvfs"),
-            compared(
-                "filesystem.barrier", levels.barrier, flushes, "the queue's write_cache and zfs_nocacheflush"
-            ),
-            *journal_comparisons(levels, "external" if log else "internal", log, journal, "zpool status"),
-            *(
-                compared(f"filesystem.{name}", levels.features.get(name), dataset.get(name), "zfs get")
-                for name in _FEATURES
-            ),
-            *_RULES.compare(self.mount_options(levels), shown, "mountinfo"),
-            *_compare_mkfs(parse_arguments(levels.mkfs_options, valued=_VALUED), dataset, whole),
-            *_facts(dataset, "dataset", _DATASET_FACTS, "zfs get"),
-            *_facts(whole, "pool", _POOL_FACTS, "zpool get"),
-            *_facts(modules, "module", _MODULE_FACTS, str(MODULE / "parameters")),
-            fact("filesystem.mount_options", ",".join(sorted(shown)), "mountinfo"),
-        )
+    def unmount(self, site: Site) -> bool:
+        """Unmount, and export every pool that was imported for the target; False if there was nothing.
 
-    def unmount(self, target: Path, *, commands: Commands, journal_path: str | None = None) -> bool:
-        """Unmount, and export every pool that was imported for `target`; False if there was nothing."""
-        del journal_path  # the pool itself says what its log stands on
-        entry = find_mount(target)
-        mounted = unmount(target, commands=commands)
-        pools = {name for name, root in imported_pools(commands).items() if root == os.path.realpath(target)}
+        The pool itself says what its log stands on.
+        """
+        entry = find_mount(site.target)
+        mounted = super().unmount(site)
+        root = os.path.realpath(site.target)
+        pools = {name for name, at in imported_pools(site.commands).items() if at == root}
         if entry is not None and entry.type == "zfs":
             pools.add(entry.source)
         for pool in sorted(pools):
-            release_pool(pool, commands)
+            release_pool(pool, site.commands)
         return mounted or bool(pools)
 
-    def check(
-        self,
-        levels: FilesystemLevels,
-        device_path: str,
-        *,
-        commands: Commands,
-        journal_path: str | None = None,
-    ) -> CheckResult:
+    def check(self, site: Site) -> CheckResult:
         """Import without mounting, scrub, and export: ZFS has no check of a pool that is not imported.
 
         A scrub reads every block against its checksum and writes nothing but its own progress.
         """
-        del levels
-        pool = _import(device_path, journal_path, commands)
+        pool = _import(site)
         try:
-            commands.run(["zpool", "scrub", "-w", pool], timeout_s=3600)
-            said = commands.run(["zpool", "status", "-P", "-p", pool]).stdout
+            site.commands.run(["zpool", "scrub", "-w", pool], timeout_s=3600)
+            said = site.commands.run(["zpool", "status", "-P", "-p", pool]).stdout
         finally:
-            _leave(pool, device_path, journal_path, commands)
+            _leave(pool, site)
         return CheckResult(parse_status(said).is_clean, said)
+
+    def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
+        # The cache file would make the next boot of this machine import the pool.
+        yield Argument(_POOL, "cachefile=none")
+        asked = self.mkfs_arguments(site.levels)
+        if not any(item.flag == _POOL and (item.value or "").startswith("ashift=") for item in asked):
+            yield Argument(_POOL, _ASHIFT)
+        yield Argument(_DATASET, "mountpoint=legacy")
+        if site.levels.block_size_bytes is not None:
+            yield Argument(_DATASET, f"recordsize={site.levels.block_size_bytes}")
+        for name in _FEATURES:
+            if name in site.levels.features:
+                yield Argument(_DATASET, f"{name}={site.levels.features[name]}")
+
+    def _superblock(self, site: Site) -> Mapping[str, str]:
+        argv = ["get", "-H", "-p", "-o", "property,value", "all", mount_entry(site.target).source]
+        dataset = parse_properties(site.commands.run(["zfs", *argv]).stdout)
+        pool = parse_properties(site.commands.run(["zpool", *argv]).stdout)
+        return {**named("dataset", dataset), **named("pool", pool), **named("module", _module_parameters())}
+
+    def _block_sizes(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        record, source = number(found.superblock.get("dataset.recordsize")), "zfs get recordsize"
+        yield compared("filesystem.block_size_bytes", site.levels.block_size_bytes, record, source)
+        yield fact("filesystem.statvfs_block_bytes", os.statvfs(site.target).f_bsize, "statvfs")
+
+    def _barrier(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        (switch,) = super()._barrier(site, found)
+        flushes = bool(switch.effective) and found.superblock.get("module.zfs_nocacheflush") == "0"
+        yield compared(switch.name, switch.asked, flushes, f"{switch.source} and zfs_nocacheflush")
+
+    def _state(self, site: Site, found: Mounted) -> Iterator[ReadBack]:
+        argv = ["zpool", "status", "-P", "-p", found.entry.source]
+        status = parse_status(site.commands.run(argv).stdout)
+        log = next((disk_under(node) for node in status.logs), None)
+        kind = "external" if log else "internal"
+        yield from journal_comparisons(site.levels, kind, log, site.journal, "zpool status")
+        for name in _FEATURES:
+            effective = found.superblock.get(f"dataset.{name}")
+            yield compared(f"filesystem.{name}", site.levels.features.get(name), effective, "zfs get")
+
+    def _compare_argument(self, argument: Argument, properties: Mapping[str, str]) -> Iterator[ReadBack]:
+        kind, source = ("dataset", "zfs get") if argument.flag == _DATASET else ("pool", "zpool get")
+        for part, value in argument.parts:
+            effective = properties.get(f"{kind}.{part}")
+            # A feature that is in use already says so.
+            is_active = value == "enabled" and effective == "active"
+            if is_active or (effective is not None and effective == _SHOWN.get((part, value or ""))):
+                effective = value
+            yield compared(f"{MKFS_OPTION}{argument.flag}.{part}", _size(value), _size(effective), source)
+
+    def _facts(self, properties: Mapping[str, str]) -> Iterator[ReadBack]:
+        for kind, names, source in (
+            ("dataset", _DATASET_FACTS, "zfs get"),
+            ("pool", _POOL_FACTS, "zpool get"),
+            ("module", _MODULE_FACTS, str(MODULE / "parameters")),
+        ):
+            for name in names:
+                text = properties.get(f"{kind}.{name}")
+                counted = number(text)
+                yield fact(f"filesystem.{kind}.{name}", text if counted is None else counted, source)
+
+
+def named(kind: str, properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Properties under names that tell those of the dataset, of the pool and of the modules apart."""
+    return {f"{kind}.{name}": value for name, value in properties.items()}
 
 
 def parse_properties(text: str) -> Mapping[str, str]:
@@ -219,19 +216,6 @@ def parse_version(text: str) -> Mapping[str, str]:
     return found
 
 
-def _own(levels: FilesystemLevels, asked: Collection[Argument]) -> Iterator[Argument]:
-    # The cache file would make the next boot of this machine import the pool.
-    yield Argument(_POOL, "cachefile=none")
-    if not any(item.flag == _POOL and (item.value or "").startswith("ashift=") for item in asked):
-        yield Argument(_POOL, _ASHIFT)
-    yield Argument(_DATASET, "mountpoint=legacy")
-    if levels.block_size_bytes is not None:
-        yield Argument(_DATASET, f"recordsize={levels.block_size_bytes}")
-    for name in _FEATURES:
-        if name in levels.features:
-            yield Argument(_DATASET, f"{name}={levels.features[name]}")
-
-
 def _require_module() -> None:
     if not MODULE.exists():
         raise RequirementMissing(
@@ -240,30 +224,28 @@ def _require_module() -> None:
         )
 
 
-def _import(
-    device_path: str, journal_path: str | None, commands: Commands, *, root: Path | None = None
-) -> str:
+def _import(site: Site, *, root: Path | None = None) -> str:
     """The name under which the pool is imported; nothing of it is mounted."""
     _require_module()
-    pool = pool_name(device_path)
+    pool = pool_name(site.device.path)
     # What a killed visit left between two steps.
-    release_pool(pool, commands)
-    where = ["-d", partition_over(device_path)]
-    if journal_path is not None:
-        where += ["-d", partition_over(journal_path)]
+    release_pool(pool, site.commands)
+    where = ["-d", partition_over(site.device.path)]
+    if site.journal is not None:
+        where += ["-d", partition_over(site.journal.path)]
     at = ["-R", os.path.realpath(root)] if root is not None else ["-o", "cachefile=none"]
     try:
-        commands.run(["zpool", "import", "-N", "-t", *at, *where, LABEL, pool], timeout_s=3600)
+        site.commands.run(["zpool", "import", "-N", "-t", *at, *where, LABEL, pool], timeout_s=3600)
     except BaseException:
-        _leave(pool, device_path, journal_path, commands)
+        _leave(pool, site)
         raise
     return pool
 
 
-def _leave(pool: str, device_path: str, journal_path: str | None, commands: Commands) -> None:
+def _leave(pool: str, site: Site) -> None:
     """Also where nothing was made or imported: the partitions must not stay."""
-    release_pool(pool, commands)
-    for path in (device_path, journal_path):
+    release_pool(pool, site.commands)
+    for path in (site.device.path, site.journal_path):
         if path is not None:
             drop_partition_over(path)
 
@@ -278,36 +260,5 @@ def _module_parameters() -> Mapping[str, str]:
     return found
 
 
-def _facts(
-    properties: Mapping[str, str], kind: str, names: Collection[str], source: str
-) -> Iterator[Comparison]:
-    for name in names:
-        text = properties.get(name)
-        number = _number(text)
-        yield fact(f"filesystem.{kind}.{name}", text if number is None else number, source)
-
-
-def _compare_mkfs(
-    arguments: Collection[Argument], dataset: Mapping[str, str], pool: Mapping[str, str]
-) -> Iterator[Comparison]:
-    for argument in arguments:
-        properties, source = (dataset, "zfs get") if argument.flag == _DATASET else (pool, "zpool get")
-        for part, value in argument.parts:
-            name = f"{MKFS_OPTION}{argument.flag}.{part}"
-            effective = properties.get(part)
-            # A feature that is in use already says so.
-            is_active = value == "enabled" and effective == "active"
-            if is_active or (effective is not None and effective == _SHOWN.get((part, value or ""))):
-                effective = value
-            yield compared(name, _size(value), _size(effective), source)
-
-
 def _size(text: str | None) -> Scalar | None:
-    try:
-        return parse_size(text) if text is not None else None
-    except ValueError:
-        return text
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+    return None if text is None else size_or_text(text)

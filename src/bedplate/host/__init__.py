@@ -1,1 +1,7 @@
-"""The only code that changes a machine: commands, devices, mounts, tunables, control groups."""
+"""The only code that changes a machine.
+
+Here: commands, devices, loops, mounts, tunables, control groups, locks, and the ledger of all that was taken.
+Not here: why it is done: no type of file system, engine, workload or study is known.
+May import: `model`; the standard library.
+Must not import: `filesystem`, `engines`, `plan`, `study`, `workloads`.
+"""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.host.loop_table import all_loops, backing_file
+from bedplate.host.loop_table import LoopFile, all_loops, backing_file, loop_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Places in a line of `stat` (Documentation/block/stat.rst).
 _READS, _WRITES = 0, 4
+_SYS = Path("/sys")
 _STACKED_LOOPS_MOST = 8
 
 
@@ -25,7 +26,7 @@ _STACKED_LOOPS_MOST = 8
 class BlockTree:
     """The block devices as /sys, /proc and /dev show them; names are the kernel's (`sda3`, `dm-0`)."""
 
-    sys: Path = Path("/sys")
+    sys: Path = _SYS
     proc: Path = Path("/proc")
     dev: Path = Path("/dev")
 
@@ -37,7 +38,7 @@ class BlockTree:
             return None
         if not stat.S_ISBLK(status.st_mode):
             return None
-        return self.name_of(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
+        return self._at_number(status.st_rdev)
 
     def name_of(self, number: str) -> str | None:
         """The kernel's name of the device with this `major:minor`; None if there is none."""
@@ -126,6 +127,11 @@ class BlockTree:
                 waiting.append(self.whole(name))
         return frozenset(found)
 
+    def sectors_at(self, path: Path) -> int | None:
+        """The same of what a path leads to: a device's node, or a file on some disk."""
+        name = self.name_at(path) or self._under_file(path)
+        return None if name is None else self.sectors_under(name)
+
     def sectors_under(self, name: str) -> int | None:
         """Physical sectors in bytes of a device, of a loop device those of the disk under its file; None if none tells.
 
@@ -168,17 +174,26 @@ class BlockTree:
 
         The kernel lets each of them be claimed and mounted as if the others were not there.
         """
-        own = backing_file(name, self.sys / "block")
+        own, own_name = self._loop_file(name), backing_file(name, self.sys / "block")
+
+        def shares(other: str, file: str) -> bool:
+            if self.name_at(file) == name or (own_name is not None and _is_same_file(file, own_name)):
+                return True
+            # Attached in another mount namespace, it goes by a name that means nothing here.
+            found = self._loop_file(other)
+            if found is None:
+                return False
+            return (own is not None and own.is_same(found)) or self._at_number(found.block_device) == name
+
         return tuple(
-            other
-            for other, file in all_loops(self.sys / "block")
-            if other != name
-            and (self.name_at(file) == name or (own is not None and _is_same_file(file, own)))
+            other for other, file in all_loops(self.sys / "block") if other != name and shares(other, file)
         )
 
     def below_loop(self, name: str) -> str | None:
         """The device that this loop device is a loop over; None for a file, and for what is no loop."""
-        file = backing_file(name, self.sys / "block")
+        found, file = self._loop_file(name), backing_file(name, self.sys / "block")
+        if found is not None and found.block_device:
+            return self._at_number(found.block_device)
         return None if file is None else self.name_at(file)
 
     def users_of_queue(self, name: str) -> tuple[str, ...]:
@@ -200,6 +215,13 @@ class BlockTree:
         above = [entry for entry in self._mounts() if path.is_relative_to(entry.target)]
         nearest = max(above, key=lambda entry: len(entry.target), default=None)
         return None if nearest is None else self._mounted_device(nearest)
+
+    def _loop_file(self, name: str) -> LoopFile | None:
+        """By the running kernel, if this is its /sys."""
+        return loop_file(name) if self.sys == _SYS else None
+
+    def _at_number(self, number: int) -> str | None:
+        return self.name_of(f"{os.major(number)}:{os.minor(number)}") if number else None
 
     def _folder(self, name: str) -> Path:
         return self.sys / "class/block" / name

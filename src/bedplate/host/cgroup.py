@@ -21,7 +21,7 @@ from bedplate.host import undo
 from bedplate.host.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.ledger import Holding
 from bedplate.host.tunables import restore, set_tunable
-from bedplate.model.visit import Comparison
+from bedplate.model.visit import ReadBack
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Group:
 
     def __init__(self, name: str, hierarchy: Hierarchy, ledger: Ledger, vm: Path) -> None:
         self.name = name
-        self.comparisons: tuple[Comparison, ...] = ()
+        self.comparisons: tuple[ReadBack, ...] = ()
         self._hierarchy = hierarchy
         self._ledger = ledger
         self._vm = vm
@@ -170,7 +170,7 @@ class Group:
                     ) from error
             self._directories[key] = directory
 
-    def _limit_memory(self, memory_bytes: int) -> Iterable[Comparison]:
+    def _limit_memory(self, memory_bytes: int) -> Iterable[ReadBack]:
         if self._hierarchy.version_of("memory") == 2:
             path = self._directories["v2"] / "memory.max"
             _write(path, str(memory_bytes))
@@ -185,16 +185,16 @@ class Group:
                 # Background first would be refused where it is above the old limit: the kernel caps it.
                 tuned = set_tunable(self._vm / name, value, ledger=self._ledger)
                 self._tuned.append(tuned)
-                yield Comparison(f"kernel.vm.{name}", None, int(tuned.effective), str(tuned.path), None)
+                yield ReadBack(f"kernel.vm.{name}", None, int(tuned.effective), str(tuned.path), None)
         effective = _read_int(path)
         page = os.sysconf("SC_PAGE_SIZE")
         if effective is None or effective // page != memory_bytes // page:
             raise VerifyFailed(
                 f"{path}: asked for {format_size(memory_bytes)}, in force is {effective} bytes"
             )
-        yield Comparison("device.memory_bytes", memory_bytes, effective, str(path), True)
+        yield ReadBack("device.memory_bytes", memory_bytes, effective, str(path), True)
 
-    def _throttle(self, throttle: Throttle, device: str) -> list[Comparison]:
+    def _throttle(self, throttle: Throttle, device: str) -> list[ReadBack]:
         asked = {field: value for field in _LIMITS if (value := getattr(throttle, field)) is not None}
         version = self._hierarchy.version_of("blkio", "io")
         comparisons = []
@@ -214,7 +214,7 @@ class Group:
                 effective = _device_line(path, device)
             if effective != value:
                 raise VerifyFailed(f"{path}: asked for {value} on {device}, in force is {effective}")
-            comparisons.append(Comparison(f"device.throttle.{field}", value, effective, str(path), True))
+            comparisons.append(ReadBack(f"device.throttle.{field}", value, effective, str(path), True))
         return comparisons
 
 

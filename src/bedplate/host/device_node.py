@@ -43,9 +43,7 @@ class DeviceNode:
         except OSError:
             return None
         status = os.fstat(file)
-        name = None
-        if stat.S_ISBLK(status.st_mode):
-            name = tree.name_of(f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}")
+        name = _name_of(status.st_rdev, tree) if stat.S_ISBLK(status.st_mode) else None
         if name is None:
             os.close(file)
             return None
@@ -64,6 +62,10 @@ class DeviceNode:
         except OSError:
             return False
         return stat.S_ISBLK(status.st_mode) and status.st_rdev == self.number
+
+    def is_named(self, tree: BlockTree) -> bool:
+        """Whether its number is still that name's: until it is open, a device may go and another get its number."""
+        return _name_of(self.number, tree) == self.name
 
     def claim(self, *, patience_s: float = 0.0) -> str | None:
         """Take it for this process alone, as mounts and arrays do; why that fails, None if it did not."""
@@ -121,3 +123,7 @@ class DeviceNode:
     @property
     def _opened(self) -> str:
         return f"/proc/self/fd/{self._file}"
+
+
+def _name_of(number: int, tree: BlockTree) -> str | None:
+    return tree.name_of(f"{os.major(number)}:{os.minor(number)}")

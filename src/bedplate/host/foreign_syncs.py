@@ -41,6 +41,8 @@ _NO_GROUP = -1
 class CallsNotCounted(BedplateError):
     """This kernel, or this account, has no such counter."""
 
+    code = "calls-not-counted"
+
 
 class _Attributes(ctypes.Structure):
     """`struct perf_event_attr` up to PERF_ATTR_SIZE_VER0; zero is what a plain counter wants of the rest."""

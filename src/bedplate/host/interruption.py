@@ -40,6 +40,7 @@ def held() -> Iterator[None]:
         yield
     finally:
         _state.held -= 1
-    if not _state.held and _state.pending is not None:
-        pending, _state.pending = _state.pending, None
-        raise pending
+        # Also where the block failed: its error may be one that somebody expects, and goes on after.
+        if not _state.held and _state.pending is not None:
+            pending, _state.pending = _state.pending, None
+            raise pending

@@ -7,6 +7,7 @@ carry no label, and the next start would take what was left for a stranger's.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -131,3 +132,15 @@ def _overlap_reasons(device: str, scratch: ScratchDevice, tree: BlockTree) -> tu
     if name is None or other is None or scratch.device is None:
         return ()
     return overlap_reasons(device, name, scratch.device, other, tree)
+
+
+def journal_places(journal: ScratchDevice | None) -> tuple[ScratchDevice, ...]:
+    """The journal in memory and the one on a device, where a plan has both."""
+    if journal is None:
+        return ()
+    parts = []
+    if journal.device is not None:
+        parts.append(replace(journal, image_bytes=None))
+    if journal.image_bytes is not None:
+        parts.append(replace(journal, device=None))
+    return tuple(parts)

@@ -15,6 +15,7 @@ Everything else in that directory (mount points, sockets) is temporary too and g
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -110,12 +111,15 @@ class Ledger:
         head = _Owner(pid, process.start_time(pid) or "", process.boot_id())
         hidden = state_directory / f".{owner}.{pid}"
         text = json.dumps({"pid": head.pid, "start_time": head.start_time, "boot_id": head.boot_id})
+        file = -1
         try:
             hidden.mkdir(mode=0o755)
             file = os.open(hidden / _FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(file, fcntl.LOCK_EX)
-            os.write(file, text.encode() + b"\n")
+            _write_whole(file, text.encode() + b"\n")
         except OSError as error:
+            if file >= 0:
+                os.close(file)
             undo.remove_tree(hidden)
             raise _cannot_write(hidden, error) from error
         try:
@@ -172,7 +176,7 @@ class Ledger:
         else:
             os.environ[MARK] = self._mark_before
         if not self._held:
-            undo.remove_tree(self.directory)
+            _remove(self.directory)
 
     def __enter__(self) -> Self:
         return self
@@ -182,8 +186,7 @@ class Ledger:
 
     def _write(self, event: str, holding: Holding) -> None:
         line = json.dumps([event, holding.kind, holding.name, holding.detail])
-        # One write of a whole line: with O_APPEND it cannot mix with another's.
-        os.write(self._file, line.encode() + b"\n")
+        _write_whole(self._file, line.encode() + b"\n")
 
 
 def release_orphans(state_directory: Path, commands: Commands) -> ReleaseReport:
@@ -234,7 +237,7 @@ def _release_each(state_directory: Path, commands: Commands) -> tuple[list[str],
                 released += done
                 problems += failed
                 if not ledger.held():
-                    problems += [_Problem(text, settled=False) for text in undo.remove_tree(directory)]
+                    problems += [_Problem(text, settled=False) for text in _remove(directory)]
 
 
 def _give_back(
@@ -299,18 +302,31 @@ def _claimed(directory: Path) -> Iterator[Ledger | None]:
             # A full disk takes no line, and no half of one then.
             with contextlib.suppress(OSError):
                 os.write(file, b"\n")
-        ledger._held = _replay(text)  # noqa: SLF001 -- this module's own class
+        ledger._held = replay(text)  # noqa: SLF001 -- this module's own class
         yield ledger
     finally:
         os.close(file)
 
 
-def _replay(text: bytes) -> dict[tuple[str, str], Holding]:
+def _write_whole(file: int, line: bytes) -> None:
+    """One line in one write; OSError where it does not fit, and then nothing of it is there.
+
+    A disk that fills up takes a part of it without a complaint, and the next line would be added to that.
+    """
+    size_bytes = os.fstat(file).st_size
+    if os.write(file, line) == len(line):
+        return
+    os.ftruncate(file, size_bytes)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def replay(text: bytes) -> dict[tuple[str, str], Holding]:
+    """What is held after all lines of a ledger but its first; a line that is none is passed over."""
     held: dict[tuple[str, str], Holding] = {}
     for line in text.split(b"\n")[1:]:
         try:
             event, kind, name, detail = json.loads(line)
-        except ValueError:
+        except (ValueError, TypeError, RecursionError):
             continue
         holding = Holding(str(kind), str(name), str(detail))
         if event == "note":
@@ -375,8 +391,25 @@ def _who(directory: Path) -> str:
     return f"process {owner.pid} {'is at work' if owner.alive else 'is gone'}"
 
 
+def _remove(directory: Path) -> tuple[str, ...]:
+    """Remove a ledger that holds nothing any more; the problems.
+
+    By its name first: what a kill leaves of it is then known for one that is no ledger, as one that was never born.
+    """
+    hidden = directory.with_name(f".{directory.name}.{os.getpid()}")
+    if problems := undo.mounts_inside(directory):
+        return problems
+    try:
+        directory.rename(hidden)
+    except FileNotFoundError:
+        return ()
+    except OSError:
+        hidden = directory
+    return undo.remove_tree(hidden)
+
+
 def _remove_unborn(state_directory: Path) -> None:
-    """Directories of ledgers whose owner died before the rename."""
+    """Directories of ledgers whose owner died before the first rename, or after the last."""
     for path in state_directory.glob(".*.*"):
         pid = path.name.rpartition(".")[2]
         if path.is_dir() and pid.isdecimal() and process.start_time(int(pid)) is None:

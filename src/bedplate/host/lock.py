@@ -18,7 +18,7 @@ from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.device_node import DeviceNode
 from bedplate.host.file_lock import take_lock
-from bedplate.host.loop_table import backing_file
+from bedplate.host.loop_table import backing_file, loop_file
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
@@ -97,14 +97,20 @@ def _place(state_directory: Path, stable_name: str, *, prefix: str = "") -> tupl
 
 def _key(node: DeviceNode) -> str:
     """Loop devices over one file are one device, whatever their numbers are."""
-    file = backing_file(node.name)
+    found, file = loop_file(node.name), backing_file(node.name)
+    if found is not None:
+        return _number(found.block_device) if found.block_device else _inode(found.device, found.inode)
     if file is not None:
         with contextlib.suppress(OSError):
             status = os.stat(file)  # noqa: PTH116 -- a name of the kernel's
             if not stat.S_ISBLK(status.st_mode):
-                return f"inode-{status.st_dev}-{status.st_ino}"
+                return _inode(status.st_dev, status.st_ino)
             return _number(status.st_rdev)
     return _number(node.number)
+
+
+def _inode(device: int, inode: int) -> str:
+    return f"inode-{device}-{inode}"
 
 
 def _number(number: int) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, RequirementMissing, VerifyFailed
+from bedplate.host import undo
 from bedplate.host.device import AttachedDevice
 from bedplate.host.ledger import Holding
 from bedplate.host.loop_table import attached_to
@@ -49,6 +50,8 @@ def image_reasons(path: Path, size_bytes: int, *, margin_bytes: int = _MARGIN_BY
         return (*reasons, f"the image's directory {path.parent} does not exist; create it")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         reasons.append(f"{path} is there and is not a plain file; move it away")
+    elif path.exists() and (strange := undo.strangers(path, path.lstat())):
+        reasons.append(strange)
     elif devices := attached_to(path):
         reasons.append(f"{path} is attached to /dev/{devices[0]}; `bedplate release` frees what was left")
     if not os.access(path.parent, os.W_OK):
@@ -82,6 +85,8 @@ def write_image(
     try:
         _write_zeros(path, size_bytes, progress)
         _require_allocated(path, size_bytes)
+    except RequirementMissing:
+        raise
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
@@ -178,6 +183,9 @@ def _require_allocated(path: Path, size_bytes: int) -> None:
 def _write_zeros(path: Path, size_bytes: int, progress: Callable[[int], None] | None) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        # Looked at again: in a folder of everybody's it may have come since.
+        if strange := undo.strangers(path, os.fstat(file)):
+            raise RequirementMissing(strange)
         if os.fstat(file).st_size == 0:
             _switch_copy_on_write_off(file)
         os.ftruncate(file, size_bytes)

@@ -1,13 +1,45 @@
-"""Which file is behind which loop device, from sysfs: no program, no ioctl."""
+"""Which file is behind which loop device, from sysfs; where its name is in doubt, from the device itself.
+
+The name that sysfs shows is the kernel's idea of it by now. Of a file that was attached in a mount namespace it shows
+the place that the file has there; when that namespace has ended, only what is below the mount that the file was in.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 SYS_BLOCK = Path("/sys/block")
+_DEV = Path("/dev")
 # The kernel appends it when the file has no name any more.
 _DELETED = " (deleted)"
+# linux/loop.h: LOOP_GET_STATUS64 and the beginning of struct loop_info64, whose name is cut and ends with a zero.
+_LOOP_GET_STATUS64 = 0x4C05
+_INFO = struct.Struct("=QQQ32x64s112x")
+_NAME_BYTES = 63
+
+
+@dataclass(frozen=True)
+class LoopFile:
+    """What a loop device stands on, by numbers that no namespace changes.
+
+    `device` and `inode` are those of stat(2), `block_device` is 0 for a file, `given` the name at the time, cut.
+    """
+
+    device: int
+    inode: int
+    block_device: int
+    given: bytes
+
+    def is_same(self, other: LoopFile) -> bool:
+        """Whether both stand on the same bytes."""
+        if self.block_device or other.block_device:
+            return self.block_device == other.block_device
+        return (self.device, self.inode) == (other.device, other.inode)
 
 
 def backing_file(name: str, sys_block: Path | None = None) -> str | None:
@@ -19,6 +51,22 @@ def backing_file(name: str, sys_block: Path | None = None) -> str | None:
     return text.removesuffix("\n").removesuffix(_DELETED)
 
 
+def loop_file(name: str) -> LoopFile | None:
+    """What `loop3` stands on; None if nothing is attached, or if the device may not be read."""
+    if backing_file(name) is None:
+        return None  # also a partition of one, of which the kernel would say the same
+    info = bytearray(_INFO.size)
+    with contextlib.suppress(OSError):
+        file = os.open(_DEV / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            fcntl.ioctl(file, _LOOP_GET_STATUS64, info)
+            device, inode, block_device, given = _INFO.unpack(info)
+            return LoopFile(device, inode, block_device, given.partition(b"\0")[0])
+        finally:
+            os.close(file)
+    return None
+
+
 def all_loops(sys_block: Path | None = None) -> tuple[tuple[str, str], ...]:
     """Every loop device that has a file, with that file, by number."""
     names = [entry.name for entry in (sys_block or SYS_BLOCK).iterdir() if entry.name.startswith("loop")]
@@ -28,7 +76,15 @@ def all_loops(sys_block: Path | None = None) -> tuple[tuple[str, str], ...]:
     return tuple((name, file) for name, file in files if file is not None)
 
 
-def attached_to(image: Path, sys_block: Path | None = None) -> tuple[str, ...]:
+def attached_to(image: Path) -> tuple[str, ...]:
     """The names of all loop devices over this file, by number."""
     wanted = os.path.realpath(image)
-    return tuple(name for name, file in all_loops(sys_block) if file == wanted)
+    return tuple(name for name, file in all_loops() if file == wanted or _was(wanted, name, file))
+
+
+def _was(wanted: str, name: str, file: str) -> bool:
+    """Whether a name from the top of a mount that is gone was this one, when it was attached."""
+    if not wanted.endswith(file):
+        return False
+    found = loop_file(name)
+    return found is not None and found.given == os.fsencode(wanted)[:_NAME_BYTES]

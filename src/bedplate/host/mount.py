@@ -29,7 +29,13 @@ _OF_A_LOOP = re.compile(r"[\w-]+(?: \w+)? \((?:device )?loop\d+\b")
 
 
 class MountRefused(BedplateError):
-    """mount(8) failed; the reasons hold what it and the kernel said."""
+    """mount(8) failed; the reasons hold what it and the kernel said, and `said` that alone."""
+
+    code = "mount-refused"
+
+    def __init__(self, *reasons: str, said: str = "") -> None:
+        super().__init__(*reasons)
+        self.said = said
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def mount(
                 done.output or f"status {done.status}",
             )
             what = f"{type} on {device_path} with {','.join(options) or 'no options'} cannot be mounted"
-            raise MountRefused(*(f"{what}: {reason}" for reason in because))
+            raise MountRefused(*(f"{what}: {reason}" for reason in because), said="\n".join(because))
     entry = mount_entry(target)
     reasons = []
     if entry.type != (shown_as or type):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
+from bedplate.host.device import AttachedDevice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,8 @@ _TRIES = 50
 
 
 @contextlib.contextmanager
-def passing_loop(image: Path) -> Iterator[str]:
-    """The path of a loop device over `image`; detached when the block ends and nothing is mounted on it any more.
+def passing_loop(image: Path) -> Iterator[AttachedDevice]:
+    """A loop device over `image`; detached when the block ends and nothing is mounted on it any more.
 
     RequirementMissing where there is no free loop device or none can be made.
     """
@@ -40,7 +41,8 @@ def passing_loop(image: Path) -> Iterator[str]:
     finally:
         os.close(backing)
     try:
-        yield path
+        name = path.rpartition("/")[2]
+        yield AttachedDevice(path, name, name, image.stat().st_size, image)
     finally:
         os.close(device)
 

@@ -49,6 +49,8 @@ _LINES_QUOTED = 6
 class RecorderFailed(BedplateError):
     """The recorder did not start, died, or could not log everything; what it logged before is whole."""
 
+    code = "recorder-failed"
+
 
 @dataclass(frozen=True)
 class RecorderSizes:
@@ -124,7 +126,7 @@ class Recorder:
     """One recorder that runs. `disk`, `journal` (None without one) and `mark` are its files.
 
     A client writes one line to `mark`, at most 468 bytes, in one write(2), for what it was promised. `log` is what
-    `workload/power_cut/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
+    `workloads/power_cut/run/log.py` reads, whole once the recorder is sealed or stopped. Everything stands in
     the ledger. Begin it in the thread that outlives it: the kernel ends it with that thread.
     """
 
@@ -157,7 +159,7 @@ class Recorder:
         RequirementMissing with every reason where it cannot run or has no room for its log; RecorderFailed
         with its own words where it did not start.
         """
-        reasons = (*recorder_reasons(), *_room_reasons(folder, sizes))
+        reasons = (*recorder_reasons(), *room_reasons(folder, sizes))
         if reasons:
             raise RequirementMissing(*reasons)
         target = _target(folder)
@@ -353,7 +355,8 @@ def _popen(argv: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
         raise RecorderFailed(f"{argv[0]} cannot be started: {error.strerror}") from error
 
 
-def _room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
+def room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
+    """Why a folder has no place for a recording; empty where it has."""
     kind = type_below(folder)
     if kind not in {"tmpfs", "ramfs"}:
         where = f"the power-cut recorder's log would stand in {folder}, which is on {kind or 'an unknown file system'}"

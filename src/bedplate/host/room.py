@@ -32,3 +32,12 @@ def full_places(*places: Path) -> tuple[str, ...]:
         elif room.f_files and not room.f_favail:
             found.append(f"{place}: {os.strerror(errno.ENOSPC)} (no inode is free); remove some files there")
     return tuple(dict.fromkeys(found))
+
+
+def places_without_room(said: str, *places: Path) -> tuple[str, ...]:
+    """The same after a program failed; it may have removed what it wrote, so what it said of a full disk counts too."""
+    full = full_places(*places)
+    if full or os.strerror(errno.ENOSPC) not in said:
+        return full
+    named = " or ".join(dict.fromkeys(map(str, places)))
+    return (f"{named}: {os.strerror(errno.ENOSPC)}, as a program said that wrote there; free some room",)

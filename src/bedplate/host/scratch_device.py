@@ -173,6 +173,8 @@ def _device_reasons(
     if claim is None and not hold:
         # Only looked at: somebody else may be about to make a file system here.
         node.unclaim()
+    if not node.is_named(tree):
+        reasons.append(f"{device} was {name}, whose number has gone to another device meanwhile; try again")
     if expected is not None and not node.is_at(expected):
         reasons.append(f"{device} is another device than before: {node.path}, and it was {expected}")
     if apart_from is not None:
@@ -292,10 +294,10 @@ def _signature_reasons(
     return reasons
 
 
-def _claim_reason(device: str, node: DeviceNode, problem: str) -> str:
+def _claim_reason(device: str, node: DeviceNode, found: str) -> str:
     """The kernel's own word: what no table shows (another namespace's mount, an external journal)."""
-    if problem != "busy":
-        return f"{device} cannot be opened: {problem}"
+    if found != "busy":
+        return f"{device} cannot be opened: {found}"
     who = "; ".join(device_holders(node.path))
     told = f": {who}" if who else ""
     return f"{device} is held by something that no table shows (a journal, another namespace?); free it{told}"

@@ -38,7 +38,7 @@ _COUNTS = {
 # A Btrfs that others are grown from (btrfstune -S) is a part of each of them.
 _BTRFS_FLAGS, _BTRFS_SEEDING = 65536 + 56, 1 << 32
 
-# How bedplate knows its own file systems again: mkfs writes this label (`filesystem.protocol.LABEL`).
+# How bedplate knows its own file systems again: mkfs writes this label (`filesystem.adapter.LABEL`).
 OWN_LABEL = "bedplate"
 _PATIENCE_S = 10.0
 

@@ -11,7 +11,7 @@ from bedplate.errors import BedplateError, RequirementMissing, VerifyFailed
 from bedplate.host import undo
 from bedplate.host.block_tree import BlockTree
 from bedplate.host.ledger import Holding
-from bedplate.model.visit import Comparison
+from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ def queue_settings(
     ledger: Ledger,
     tree: BlockTree | None = None,
     prefix: str = "device",
-) -> tuple[Comparison, ...]:
+) -> tuple[ReadBack, ...]:
     """Set the queue of the whole device and read it back, asked or not.
 
     `prefix` begins the names of the comparisons (`journal_device` for the second device).
@@ -156,28 +156,28 @@ def queue_settings(
 
 def _queue_setting(
     path: Path, level: str, value: str | None, found: str | None, *, device: AttachedDevice, ledger: Ledger
-) -> Comparison:
+) -> ReadBack:
     if value is None:
-        return Comparison(level, None, _number(found), str(path), None)
+        return ReadBack(level, None, _number(found), str(path), None)
     if path.name != "write_cache":
         effective = set_tunable(path, value, ledger=ledger).effective
-        return Comparison(level, _number(value), _number(effective), str(path), True)
+        return ReadBack(level, _number(value), _number(effective), str(path), True)
     # The switch survives detach and attach of a loop device, so whatever was found may be another's
     # leaving: it is always written, and always goes back to flushing.
     original = WRITE_BACK if device.image is not None else (found or WRITE_BACK)
     _note_first(Holding("write_cache", device.queue_name, original), ledger)
     if device.image is None and value == WRITE_BACK and found == WRITE_THROUGH:
         return _real_write_back(path, level)
-    return Comparison(level, value, _write(path, value), str(path), True)
+    return ReadBack(level, value, _write(path, value), str(path), True)
 
 
-def _real_write_back(path: Path, level: str) -> Comparison:
+def _real_write_back(path: Path, level: str) -> ReadBack:
     """A disk without a volatile cache refuses the switch, and needs no flushes."""
     try:
-        return Comparison(level, WRITE_BACK, _write(path, WRITE_BACK), str(path), True)
+        return ReadBack(level, WRITE_BACK, _write(path, WRITE_BACK), str(path), True)
     except VerifyFailed:
         effective = read_tunable(path)
-        return Comparison(level, None, effective, f"{path}: the device has no volatile cache", None)
+        return ReadBack(level, None, effective, f"{path}: the device has no volatile cache", None)
 
 
 def _note_first(holding: Holding, ledger: Ledger) -> None:

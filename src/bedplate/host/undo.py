@@ -185,12 +185,31 @@ def _rmdir(folder: str) -> bool:
     return True
 
 
+def strangers(path: Path, status: os.stat_result) -> str:
+    """Why a plain file with an image's name may be somebody else's; empty if it is as one of bedplate's own."""
+    if not path.parent.stat().st_mode & stat.S_IWOTH:
+        return ""
+    if status.st_uid not in {0, os.geteuid()}:
+        return f"{path} is in a folder of everybody's and belongs to uid {status.st_uid}; move it away"
+    if status.st_nlink > 1:
+        return f"{path} is in a folder of everybody's and has {status.st_nlink} names; move it away"
+    return ""
+
+
+def mounts_inside(directory: Path) -> tuple[str, ...]:
+    """A sentence for each mount that keeps a directory from being removed."""
+    inside = f"{os.path.realpath(directory)}/"
+    return tuple(
+        f"{directory} stays: {entry.target} is still mounted"
+        for entry in read_mount_table()
+        if entry.target.startswith(inside)
+    )
+
+
 def remove_tree(directory: Path) -> tuple[str, ...]:
     """Remove a ledger's own directory; never across a mount, never through a link. The problems."""
-    inside = f"{os.path.realpath(directory)}/"
-    mounted = [entry.target for entry in read_mount_table() if entry.target.startswith(inside)]
-    if mounted:
-        return tuple(f"{directory} stays: {target} is still mounted" for target in mounted)
+    if mounted := mounts_inside(directory):
+        return mounted
     problems = []
     for folder, folders, files in os.walk(directory, topdown=False):
         for name in (*files, *folders):
@@ -323,6 +342,8 @@ def _image(path: Path) -> Undone:
         return _NOTHING_LEFT
     if not stat.S_ISREG(status.st_mode):
         return Undone(f"{path} is not a plain file; left alone")
+    if strange := strangers(path, status):
+        return Undone(f"{strange}; left alone")
     if devices := attached_to(path):
         return Undone(f"{path} stays: it is attached to /dev/{devices[0]}", settled=False)
     path.unlink()
@@ -361,6 +382,9 @@ def _log_directory(path: Path) -> Undone:
     """Clients' logs in memory: the one thing outside the ledger's directory that goes with its content."""
     if not path.is_dir() or path.is_symlink():
         return _NOTHING_LEFT
+    if path.lstat().st_uid != os.geteuid():
+        # Made where everybody may, before ours: what is removed below a stranger's folder, the stranger decides.
+        return Undone(f"{path} belongs to uid {path.lstat().st_uid}; left alone")
     if not path.name.startswith("bedplate-"):
         return Undone(f"{path} is not named as bedplate names its log directories; left alone")
     problems = remove_tree(path)

@@ -30,15 +30,19 @@ JOURNAL_ON_DEVICE = "device"
 class Throttle:
     """An emulated slower device: limits that the kernel's block throttling enforces.
 
-    `name` is the plan's word for it. Always labelled as emulated: IOPS are limited, the latency
-    of a flush is not.
+    Always labelled as emulated: IOPS are limited, the latency of a flush is not.
     """
 
     name: str
+    """the plan's word for it"""
     read_iops: int | None = None
+    """limit"""
     write_iops: int | None = None
+    """limit"""
     read_bytes_per_s: int | None = None
+    """limit"""
     write_bytes_per_s: int | None = None
+    """limit"""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,13 @@ class DeviceLevels:
     """Layer `device`: the scratch device and the memory of the machine around it."""
 
     memory_bytes: int | None = None
+    """memory that the cell is limited to"""
     throttle: Throttle | None = None
+    """emulated slower device"""
     read_ahead_kb: int | None = None
+    """read-ahead of the queue"""
     scheduler: str | None = None
+    """I/O scheduler"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class KernelLevels:
     """
 
     release: str | None = None
+    """version, release or path; null is the running kernel, or the executor's own"""
 
     def takes(self, release: str) -> bool:
         """Whether a kernel that calls itself so is the one asked for; a path is not known by its name."""
@@ -77,20 +86,24 @@ class KernelLevels:
 
 @dataclass(frozen=True)
 class FilesystemLevels:
-    """Layer `filesystem`: `features` holds what only one type knows (`data`, `nodatacow`).
-
-    `journal_device` is where an external journal stands: `ram`, or `device` for the plan's second
-    scratch device; None without an external journal.
-    """
+    """Layer `filesystem`."""
 
     type: str
+    """`ext4`, `xfs`, …"""
     block_size_bytes: int | None = None
+    """block (btrfs: sector) size"""
     mkfs_options: tuple[str, ...] = ()
+    """further options of mkfs"""
     mount_options: tuple[str, ...] = ()
+    """further mount options"""
     barrier: bool | None = None
+    """whether fsync flushes the device's cache"""
     journal: str | None = None
+    """`none`, or what else was asked"""
     features: Levels = field(default_factory=Levels)
+    """what only this type knows: `data`, `nodatacow`"""
     journal_device: str | None = None
+    """where an external journal stands: `ram`, or `device` for the plan's second scratch device; null without one"""
 
 
 @dataclass(frozen=True)
@@ -102,9 +115,13 @@ class BuildLevels:
     """
 
     engine: str = POSTGRESQL
+    """`postgresql`"""
     version: str = "18"
+    """major or full version"""
     block_size_bytes: int = 8192
+    """database block"""
     wal_block_size_bytes: int = 8192
+    """WAL block"""
 
     @classmethod
     def without_postgresql(cls, engine: str) -> BuildLevels:
@@ -124,18 +141,18 @@ class BuildLevels:
 
 @dataclass(frozen=True)
 class ClusterLevels:
-    """Layer `cluster`: what `initdb` and the server's configuration decide.
-
-    `settings` are GUCs by name. `configuration` is the text of an own postgresql.conf, read
-    before `settings`, which win over it. `scaled_page_costs` makes the costs of reading a page follow the
-    block size, so that a byte costs the planner the same at every one.
-    """
+    """Layer `cluster`: what `initdb` and the server's configuration decide."""
 
     data_checksums: bool | None = None
+    """asked at initdb"""
     settings: Levels = field(default_factory=Levels)
+    """GUCs by name"""
     scaled_block_settings: bool = False
+    """whether settings counted in blocks follow the block size"""
     configuration: str | None = None
+    """text of an own postgresql.conf, read before `settings`, which win over it"""
     scaled_page_costs: bool = False
+    """whether the planner's page costs follow the block size, so that a byte costs it the same at every one"""
 
 
 @dataclass(frozen=True)
@@ -143,10 +160,15 @@ class Cell:
     """One combination of levels from device to cluster: one square of a heat map."""
 
     device: DeviceLevels
+    """layer `device`"""
     kernel: KernelLevels
+    """layer `kernel`"""
     filesystem: FilesystemLevels
+    """layer `filesystem`"""
     build: BuildLevels
+    """layer `build`"""
     cluster: ClusterLevels
+    """layer `cluster`"""
 
     @property
     def levels(self) -> Levels:
@@ -201,7 +223,10 @@ class Dataset:
     """Layer `load`: what is loaded once per visit, e.g. pgbench at scale 300."""
 
     workload: str
+    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
     levels: Levels = field(default_factory=Levels)
+    """`scale`, `scale_factor`, …; of power cuts `engine`, `image_bytes`, `clients`, `duration_s`, `points`, and
+    `ram_journal` where it is `kept`"""
 
     @property
     def id(self) -> str:
@@ -222,8 +247,16 @@ class RunSpec:
     """Layer `measure`: one run on a dataset. `name` is unique within a visit's runs."""
 
     name: str
+    """unique within a visit"""
     workload: str
+    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
     levels: Levels = field(default_factory=Levels)
+    """of pgbench `script`, `clients`, `jobs`, `duration_s`, …; of TPC-H `kind` (`load`, `power`, `throughput`),
+    `pass` (`cold`, `warm`), `pass_number`, `streams`, `parameters` (`validation`, `drawn`), `parameter_seed`,
+    `query_timeout_s`; of LMDB `kind` (`write`, `read`), `pass` (`cold`, `warm`), `pass_number`, `tests` (with
+    commas between), `batch`, `threads`, `map_bytes`; of bonnie++ `direct`, `chunk_bytes`,
+    `per_character_bytes`, `files`; of fio the job's options in fio's spelling, or `tool` (`pg_test_fsync`)
+    and `seconds`; of power cuts `points`, `profiles` (with commas between), `cache_bytes`, `seed`"""
 
     @property
     def id(self) -> str:

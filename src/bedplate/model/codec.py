@@ -32,6 +32,7 @@ from typing import (
 
 from bedplate.errors import StudyError
 from bedplate.model.levels import Levels
+from bedplate.model.reason import Reason, of_format_1
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -40,25 +41,35 @@ Record = TypeVar("Record")
 
 # What every reader of a study's tables can hold; no count of bedplate's comes near it.
 _WHOLE_MAX = 2**63 - 1
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 # Half of a character, which no text can be written with. bedplate itself writes characters as they are.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def to_json(value: Any) -> Any:
-    """The JSON value of a record: objects for records, lists for tuples, null for None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+def to_json(value: Any, *, in_words: bool = False) -> Any:
+    """The JSON value of a record: objects for records, lists for tuples, null for None.
+
+    `in_words`: a reason is its sentence, as in every document that is no study.
+    """
+    kind: Any = type(value)
+    # Most values, and the reader of the counters pays for each of them while something is measured.
+    if kind in _PLAIN:
+        return value
+    if in_words and kind is Reason:
+        return value.sentence
+    if (names := _field_names(kind)) is not None:
+        return {name: to_json(getattr(value, name), in_words=in_words) for name in names}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
+        return {str(key): to_json(item, in_words=in_words) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
+        return [to_json(item, in_words=in_words) for item in value]
     if isinstance(value, Path):
         return str(value)
-    if value is None or isinstance(value, (str, int, float, bool)):
+    if isinstance(value, (str, int, float)):
         return value
-    raise TypeError(f"{type(value).__name__} has no place in a record: {value!r}")
+    raise TypeError(f"{kind.__name__} has no place in a record: {value!r}")
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
@@ -139,6 +150,11 @@ def write(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
+
+
 class _Place:
     """Where a value stands in its document; spelled out only for a value that does not fit."""
 
@@ -169,6 +185,8 @@ def _decoder_of(kind: Any) -> _Decoder:
         return lambda value, _: value
     if origin in (Union, types.UnionType):
         return _union_decoder(get_args(kind))
+    if kind is Reason:
+        return _reason_decoder()
     if isinstance(kind, type) and is_dataclass(kind):
         return _record_decoder(kind)
     if kind is Levels:
@@ -190,6 +208,12 @@ def _levels(value: Any, place: _Place) -> Levels:
         if kind not in (str, bool):
             (_LEVEL_NUMBERS.get(kind) or _decoder(str))(level, _Place(place, name))
     return Levels(value)
+
+
+def _reason_decoder() -> _Decoder:
+    record = _record_decoder(Reason)
+    # A text stands in the place of a reason in studies of format 1 alone.
+    return lambda value, place: of_format_1(value) if isinstance(value, str) else record(value, place)
 
 
 def _tuple_decoder(kinds: tuple[Any, ...]) -> _Decoder:

@@ -41,10 +41,32 @@ BACKING_PHYSICAL_BLOCK = "backing_physical_block_size"
 KIND = "kind"
 BLOCK_DEVICE = "block device"
 UNKNOWN_SECTORS = "unknown"
+# Before the names of the same facts of a journal's device, and how the kind of one begins that no power cut keeps.
+JOURNAL_FACTS = "journal_device_"
+_MEMORY = "memory"
+# In a guest every disk is a virtio disk with sectors of QEMU's choice. What they really are stands in the provenance, as
+# the executor outside knows it: the kind under these keys, the sectors with this behind the key.
+DISK, JOURNAL_DISK = "disk", "journal_disk"
+SECTORS = "_sector_bytes"
+
+
+def outside(provenance: Mapping[str, str], disk: str) -> dict[str, Scalar]:
+    """What the executor knows of a guest's disk, as facts of the visit's device; nothing outside a guest."""
+    if disk not in provenance:
+        return {}
+    sectors = provenance.get(f"{disk}{SECTORS}", UNKNOWN_SECTORS)
+    return {KIND: provenance[disk], BACKING_PHYSICAL_BLOCK: int(sectors) if sectors.isdigit() else sectors}
 
 
 def sector_bytes_of(facts: Mapping[str, Scalar]) -> int | None:
-    """The physical sectors of the disk that a visit's device is or lies on; None where nothing tells."""
+    """The smallest physical sectors of the disks that a visit's devices are or lie on; None where nothing tells of one."""
+    start = len(JOURNAL_FACTS)
+    journal = {name[start:]: value for name, value in facts.items() if name.startswith(JOURNAL_FACTS)}
+    has_own = bool(journal) and not str(journal.get(KIND)).startswith(_MEMORY)
+    return least_sector_bytes(_sector_bytes(each) for each in (facts, *([journal] if has_own else [])))
+
+
+def _sector_bytes(facts: Mapping[str, Scalar]) -> int | None:
     own = BACKING_PHYSICAL_BLOCK not in facts and facts.get(KIND) == BLOCK_DEVICE
     found = facts.get(PHYSICAL_BLOCK if own else BACKING_PHYSICAL_BLOCK)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, Reason, because, distinct
 from bedplate.model.visit import Durability, FlushCount, Outcome
 
 if TYPE_CHECKING:
@@ -32,11 +33,26 @@ DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
 UNSAFE = "unsafe"
 UNKNOWN = "unknown"
-# Of the setting, as reasons begin with it; what cuts measure of such a cell is held against it.
-FULL_PAGE_WRITES_OFF = "full_page_writes = off"
-_TORN = f"{FULL_PAGE_WRITES_OFF}: a page torn by the cut cannot be repaired from the WAL"
-_FSYNC_OFF = "fsync = off: the operating system may lose what the server believes written"
-_ASYNCHRONOUS = "synchronous_commit = off: the last commits may be lost, what stays is whole"
+_TORN = because(
+    FULL_PAGE_WRITES_OFF, "full_page_writes = off: a page torn by the cut cannot be repaired from the WAL"
+)
+_FSYNC_OFF = because(
+    "fsync-off", "fsync = off: the operating system may lose what the server believes written"
+)
+_ASYNCHRONOUS = because(
+    "synchronous-commit-off",
+    "synchronous_commit = off: the last commits may be lost, what stays is whole",
+)
+_JOURNAL_IN_MEMORY = because(
+    "journal-in-memory", "the journal stands in memory: a power cut takes it, and what only it holds"
+)
+_LOG_IN_MEMORY = because(
+    "log-in-memory", "the log stands in memory: a power cut takes the last seconds, what stays is whole"
+)
+_DELAYED = because(
+    "fsync-waits-for-nothing", "fsync waits for nothing: the last seconds may be lost, what stays is whole"
+)
+_WITHOUT_JOURNAL = because("no-journal", "no journal: the file system needs fsck after every cut")
 # What a session may have set otherwise than the server, or must be known to judge it.
 SESSION_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "wal_sync_method")
 # With these the WAL is synced by a call of its own, which is counted.
@@ -44,7 +60,9 @@ _SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
 _LOGGING = "logging"
 _COUNTED_LATE_SHARE_MAX = 0.05
 _OTHERS_COMMITS = 10
-FSCK_FOUND_ERRORS = "fsck found errors after a clean unmount, without any power cut"
+FSCK_FOUND_ERRORS = because(
+    "fsck-found-errors", "fsck found errors after a clean unmount, without any power cut"
+)
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
@@ -68,20 +86,20 @@ def declared(
     such a moment is flushed.
     """
     counts = tuple(flush_counts)
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     if settings.get("fsync") == "off":
         reasons.append(_FSYNC_OFF)
     if journal_in_memory and not rolls_back_whole:
-        reasons.append("the journal stands in memory: a power cut takes it, and what only it holds")
+        reasons.append(_JOURNAL_IN_MEMORY)
     # Nothing that follows makes it better, or less certain; it is told all the same.
     certainly_unsafe = bool(reasons)
     if flushes_when_delayed is None:
         volatile, protected = _by_flushes(counts, reasons, journal_holds_data=journal_holds_data)
     else:
-        reasons.append("fsync waits for nothing: the last seconds may be lost, what stays is whole")
+        reasons.append(_DELAYED)
         volatile, protected = BOUNDED_LOSS if flushes_when_delayed else UNSAFE, BOUNDED_LOSS
     if journal_in_memory and rolls_back_whole:
-        reasons.append("the log stands in memory: a power cut takes the last seconds, what stays is whole")
+        reasons.append(_LOG_IN_MEMORY)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
         reasons.append(_TORN)
@@ -91,7 +109,7 @@ def declared(
         reasons.append(_ASYNCHRONOUS)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if checked_by_fsck:
-        reasons.append("no journal: the file system needs fsck after every cut")
+        reasons.append(_WITHOUT_JOURNAL)
     if certainly_unsafe:
         volatile = protected = UNSAFE
     return Durability(volatile, protected, "declared", tuple(reasons))
@@ -131,13 +149,13 @@ def lowered_by(
     """
     found = list(_told_otherwise(commits, server_settings))
     if found and commits.roles:
-        found[0] = (*found[0][:2], f"{found[0][2]} (set for {commits.roles})")
+        found[0] = (*found[0][:2], _longer(found[0][2], f" (set for {commits.roles})"))
     numbers = _not_waited_for(commits, tuple(flush_counts))
     if numbers is not None and found:
-        found[0] = (*found[0][:2], f"{found[0][2]}; {numbers}")
+        found[0] = (*found[0][:2], _longer(found[0][2], f"; {numbers}"))
     elif numbers is not None and "off" not in map(server_settings.get, ("fsync", "synchronous_commit")):
         found.append((UNKNOWN, UNKNOWN, numbers))
-    reasons = tuple(f"run {commits.run}: {words}" for _, _, words in found)
+    reasons = tuple(reason.about(f"run {commits.run}") for _, _, reason in found)
     for volatile, protected, _ in found:
         declared = replace(
             declared,
@@ -147,7 +165,9 @@ def lowered_by(
     return replace(declared, reasons=(*declared.reasons, *reasons), by_runs=(*declared.by_runs, *reasons))
 
 
-def _told_otherwise(commits: Commits, server_settings: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _told_otherwise(
+    commits: Commits, server_settings: Mapping[str, str]
+) -> Iterator[tuple[str, str, Reason]]:
     """What a run's sessions were told that the server was not: both classes, and the reason."""
     off = {name for name, value in commits.settings.items() if value == "off"}
     off -= {name for name, value in server_settings.items() if value == "off"}
@@ -158,10 +178,11 @@ def _told_otherwise(commits: Commits, server_settings: Mapping[str, str]) -> Ite
     if "synchronous_commit" in off:
         yield BOUNDED_LOSS, BOUNDED_LOSS, _ASYNCHRONOUS
     elif commits.sets_asynchronous and server_settings.get("synchronous_commit") != "off":
-        yield BOUNDED_LOSS, BOUNDED_LOSS, f"the script sets {_ASYNCHRONOUS}"
+        by_script = replace(_ASYNCHRONOUS, sentence=f"the script sets {_ASYNCHRONOUS}")
+        yield BOUNDED_LOSS, BOUNDED_LOSS, by_script
     if commits.unlogged:
         words = f"rows were written to unlogged tables ({commits.unlogged}), which a crash empties"
-        yield UNSAFE, UNSAFE, words
+        yield UNSAFE, UNSAFE, because("unlogged-tables-written", words, tables=commits.unlogged)
 
 
 def worse(first: Durability, second: Durability) -> Durability:
@@ -171,14 +192,18 @@ def worse(first: Durability, second: Durability) -> Durability:
         volatile_cache=worst(first.volatile_cache, second.volatile_cache),
         protected_cache=worst(first.protected_cache, second.protected_cache),
         basis=first.basis if first.basis == second.basis else "declared",
-        reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
+        reasons=distinct((*first.reasons, *second.reasons)),
         without_waiting=worse(others[0], others[-1]) if others else None,
-        by_runs=tuple(dict.fromkeys((*first.by_runs, *second.by_runs))),
+        by_runs=distinct((*first.by_runs, *second.by_runs)),
         volatile_cache_512=worst_with_512(first, second),
     )
 
 
-def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> str | None:
+def _longer(reason: Reason, words: str) -> Reason:
+    return replace(reason, sentence=f"{reason}{words}")
+
+
+def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> Reason | None:
     transactions, clients = commits.transactions, commits.clients
     if not transactions:
         return None
@@ -195,10 +220,14 @@ def _not_waited_for(commits: Commits, counts: tuple[FlushCount, ...]) -> str | N
         # statistics a moment late.
         needed = transactions * (1 - _COUNTED_LATE_SHARE_MAX) - 2 * clients - _OTHERS_COMMITS
         if count is not None and count * clients < needed:
-            return (
+            return because(
+                "commits-not-waited-for",
                 f"{count:.0f} {name} for {transactions} transactions that wrote, {count / transactions:.2g} each; "
                 f"{clients} client{'s' * (clients > 1)} that wait{'s' * (clients == 1)} for the medium need "
-                f"{1 / clients:.2g} or more"
+                f"{1 / clients:.2g} or more",
+                count=count,
+                transactions=transactions,
+                clients=clients,
             )
     return None
 
@@ -225,22 +254,29 @@ def worst_with_512(first: Durability, second: Durability) -> str | None:
 
 
 def _by_flushes(
-    counts: tuple[FlushCount, ...], reasons: list[str], *, journal_holds_data: bool
+    counts: tuple[FlushCount, ...], reasons: list[Reason], *, journal_holds_data: bool
 ) -> tuple[str, str]:
     if not counts:
-        reasons.append("no flushes were counted")
+        reasons.append(because("no-flushes-counted", "no flushes were counted"))
         return UNKNOWN, UNKNOWN
     found = len(reasons)
     for pattern in sorted({count.pattern for count in counts}):
         here = [count for count in counts if count.pattern == pattern]
         calls, flushes = here[0].calls, sum(count.flushes for count in here)
         if flushes < calls:
-            reasons.append(f"{flushes} flushes in {calls} {pattern} syncs: a volatile cache may lose them")
+            words = f"{flushes} flushes in {calls} {pattern} syncs: a volatile cache may lose them"
+            reasons.append(because("flushes-missing", words, pattern=pattern, calls=calls, flushes=flushes))
             continue
         data = sum(count.flushes for count in here if count.device == "data")
         if data < calls and not (journal_holds_data and flushes - data >= calls):
             reasons.append(
-                f"{data} flushes of the data device in {calls} {pattern} syncs, the others went to the "
-                f"journal's: what was written in place may be lost from a volatile cache"
+                because(
+                    "data-flushes-missing",
+                    f"{data} flushes of the data device in {calls} {pattern} syncs, the others went to the "
+                    f"journal's: what was written in place may be lost from a volatile cache",
+                    pattern=pattern,
+                    calls=calls,
+                    flushes=data,
+                )
             )
     return (UNSAFE if len(reasons) > found else DURABLE), DURABLE

@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome, Validity
 
 # The definitions that figures are made under. One that changes gets a new version, and its metrics a line below.
 DEFINITIONS_VERSION = 2
 # What changed with which version, and what the figures of earlier versions are: they are never used as today's.
-_CHANGED: Mapping[str, tuple[int, str]] = dict.fromkeys(
+_CHANGED: Mapping[str, tuple[int, Reason]] = dict.fromkeys(
     ("device_writes_per_transaction", "journal_device_writes_per_transaction"),
     (
         2,
-        "made by an earlier version, which subtracted every flush from the writes, also those that came with a write",
+        because(
+            "definition-changed",
+            "made by an earlier version, which subtracted every flush from the writes, also those that came with a write",
+        ),
     ),
 )
 
@@ -36,6 +40,11 @@ class Better(StrEnum):
     LOWER = "lower"
     NEITHER = "neither"
 
+    @property
+    def words(self) -> str:
+        """`higher is better`."""
+        return "neither way is better" if self is Better.NEITHER else f"{self.value} is better"
+
 
 class Status(StrEnum):
     """Absent is not zero, censored is not measured."""
@@ -47,43 +56,56 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A named figure with its unit, scale, better direction and definition."""
+    """A named figure with its unit, scale, better direction and definition, and what it is taken from."""
 
     name: str
     unit: str
     scale: Scale
     better: Better
     definition: str
+    source: str = ""
+
+
+def taken_from(source: str, *metrics: Metric) -> tuple[Metric, ...]:
+    """The metrics; those that name no source of their own are taken from this one."""
+    return tuple(each if each.source else replace(each, source=source) for each in metrics)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One value of one metric in one run. `reason` says why it is absent; `limit` where it is censored."""
+    """One value of one metric in one run."""
 
     phase: str
+    """`prepare`, `load`, `queries`, `stream 1`, `tests`, …; `measure` for the whole run"""
     item: str
+    """a query, a table, a test, a stage; empty for the whole phase"""
     pass_: int
+    """from 1; of TPC-H and LMDB the place of the pass among the plan's passes"""
     metric: str
+    """name in the registry (METHOD.md)"""
     value: float | None
+    """null where absent or censored"""
     unit: str
+    """as in the registry"""
     scale: Scale
     better: Better
     status: Status = Status.MEASURED
     limit: float | None = None
-    reason: str | None = None
+    """the bound of a censored value"""
+    reason: Reason | None = None
+    """why it is absent"""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A checkpoint (or another stretch worth shading), in seconds since the start of `measure`.
-
-    `kind` is `timed`, `requested` or `end of recovery`, as the server's log says. A checkpoint that
-    had not ended when the run did has no end.
-    """
+    """A checkpoint (or another stretch worth shading), as the server's log says."""
 
     kind: str
+    """`timed`, `requested`, `end of recovery`"""
     start_s: float
+    """seconds since the start of `measure`; negative in the warm-up"""
     end_s: float | None
+    """the same; null where it had not ended when the run did"""
 
 
 @dataclass(frozen=True)
@@ -91,19 +113,34 @@ class RunFigures:
     """`run.json`: everything that was made of one run."""
 
     format_version: int
+    """2; 1 in older ones"""
     run: str
+    """name of the run"""
     run_id: str
+    """name and hash of its levels"""
     workload: str
+    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
     outcome: Outcome
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    """why not completed"""
     validity: Validity
-    validity_reasons: tuple[str, ...]
+    """`valid`, `suspect`, `unknown`, when its figures were made; readers join it with what became of the visit
+    afterwards (METHOD.md, “Validity rules”)"""
+    validity_reasons: tuple[Reason, ...]
+    """why not valid"""
     measure_start_wall_s: float | None
+    """Unix time of the first transaction, or of the first phase's start"""
     warmup_s: float | None
+    """length of the warm-up, null without one"""
     duration_s: float | None
+    """length of the measured window, or of all phases with what lay between them"""
     figures: tuple[Figure, ...] = ()
+    """a row for each phase, item, pass and metric"""
     windows: tuple[Window, ...] = ()
+    """checkpoints"""
     definitions: int = 1
+    """version of the definitions that the figures are made under, 2 today; 1 in older runs, whose
+    `device_writes_per_transaction` and `journal_device_writes_per_transaction` are read as absent"""
 
 
 def as_defined_now(run: RunFigures) -> RunFigures:
@@ -112,7 +149,7 @@ def as_defined_now(run: RunFigures) -> RunFigures:
 
 
 def _as_defined_now(found: Figure, definitions: int) -> Figure:
-    since, reason = _CHANGED.get(found.metric, (1, ""))
+    since, reason = _CHANGED.get(found.metric, (1, None))
     if definitions >= since or found.status is not Status.MEASURED:
         return found
     return replace(found, value=None, status=Status.ABSENT, reason=reason)

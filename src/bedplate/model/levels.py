@@ -24,6 +24,8 @@ def as_in_a_plan(level: Scalar) -> str:
 class LevelMismatch(StudyError, TypeError):
     """A level is of another kind than its name says: a study that was damaged, or a call that is wrong."""
 
+    code = "level-mismatch"
+
 
 class Levels(Mapping[str, Scalar]):
     """An immutable mapping from a factor's name to its level; absent means not asked for."""

@@ -25,6 +25,10 @@ BY_TEST = "by-test"
 # What commits a test that is called synchronous cannot do.
 ASYNCHRONOUS = ("nosync", "mapasync")
 
+# What a plan may ask for. `by-test` is the published way: synchronous for the tests that are called so, else nosync.
+SYNC_MODES = (BY_TEST, "full", "nometasync", "nosync", "mapasync")
+PREALLOCATIONS = ("none", "ftruncate", "fallocate", "written")
+
 # The phase under which the tests' figures stand, an item for each; in the course each test is a phase itself.
 TESTS = "tests"
 
@@ -65,8 +69,3 @@ def writes(test: str) -> bool:
 def is_synchronous(test: str) -> bool:
     """Whether the test commits synchronously by its name."""
     return test.endswith("sync")
-
-
-def fills(spec: RunSpec) -> bool:
-    """Whether a run makes databases, so that without it the later ones have nothing to read."""
-    return spec.workload == WORKLOAD and spec.levels.text("kind") == WRITE

@@ -10,29 +10,40 @@ from bedplate.model.cell import digest
 
 @dataclass(frozen=True)
 class Machine:
-    """Facts of a machine, read without root where that is possible.
-
-    `filesystems` are the types that the running kernel has or can load. `cgroup_version` is 1, 2 or
-    None where neither limits memory. `tools` maps a program to its version line, absent where the
-    program is.
-    """
+    """Facts of a machine, read without root where that is possible."""
 
     hostname: str
+    """name of the machine"""
     distribution: str
+    """name and version"""
     kernel_release: str
+    """`uname -r`"""
     architecture: str
+    """`uname -m`"""
     cpu_model: str
+    """as the processor calls itself"""
     cpu_count: int
+    """processors online"""
     memory_bytes: int
+    """memory of the machine"""
     page_size_bytes: int
+    """page of the kernel"""
     filesystems: tuple[str, ...]
+    """types that the kernel has or can load"""
     cgroup_version: int | None
+    """1, 2, or null where neither limits memory"""
     pressure_available: bool
+    """whether the kernel has PSI"""
     virtualisation: str | None
+    """kind of guest or container, null on bare metal"""
     boot_id: str
+    """which boot"""
     is_root: bool
+    """whether it was read by root"""
     tools: Mapping[str, str] = field(default_factory=dict)
+    """program to version line; absent where the program is"""
     tunables: Mapping[str, str] = field(default_factory=dict)
+    """kernel settings that figures depend on"""
 
     @property
     def identity(self) -> str:

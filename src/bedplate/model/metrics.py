@@ -1,13 +1,10 @@
-"""The registry of metrics: every figure's name, unit, scale, better direction and definition.
-
-docs/METHOD.md lists the same names; a test holds the two together.
-"""
+"""The registry of metrics: every figure's name, unit, scale, better direction and definition, and what it is taken from."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.figure import Better, Figure, Metric, Scale, Status
+from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
 from bedplate.model.lmdb_metrics import LMDB_METRICS
 from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
 from bedplate.model.raw_metrics import RAW_METRICS
@@ -15,17 +12,31 @@ from bedplate.model.raw_metrics import RAW_METRICS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.model.reason import Reason
+
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 _RATIO, _PROPORTION, _COUNT, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.COUNT, Scale.SHARE
 
-_LATENCIES = (
-    Metric(
-        "latency_ms_mean",
-        "ms",
-        _RATIO,
-        _LOWER,
-        "mean latency of the transactions, or of the tool's operations, that were processed",
-    ),
+# Where some figures are taken from, unlike the others of their group.
+_LOG_AND_SERVER_LOG = "transaction log, server's log"
+_SERVER_LOG = "server's log (`log_checkpoints`)"
+_STAT_DATABASE = "`pg_stat_database`"
+_MEMINFO = "`/proc/meminfo`, once a second"
+_CHECKPOINTER = "`pg_stat_checkpointer` since 17, before `pg_stat_bgwriter`"
+_BGWRITER = "`pg_stat_bgwriter`"
+_STAT_IO = "`pg_stat_io` since 17, before `pg_stat_bgwriter`"
+_SERVER_CGROUP = "the server's control group"
+_PROC_STAT = "`/proc/stat`"
+_PRESSURE = "`/proc/pressure`"
+_STATEMENT = "monotonic clock around the statement"
+_BLOCK_STAT = "`/sys/block/…/stat`"
+_QUERY_S_AND_PLANS = "`query_s`, EXPLAIN"
+
+# A table: a line for a metric, of which the formatter would make eight.
+# fmt: off
+_LATENCIES = taken_from(
+    "transaction log",
+    Metric("latency_ms_mean", "ms", _RATIO, _LOWER, "mean latency of the transactions, or of the tool's operations, that were processed"),
     Metric("latency_ms_stddev", "ms", _RATIO, _LOWER, "standard deviation of the latency"),
     Metric("latency_ms_p50", "ms", _RATIO, _LOWER, "median latency"),
     Metric("latency_ms_p95", "ms", _RATIO, _LOWER, "95th percentile of the latency"),
@@ -35,7 +46,8 @@ _LATENCIES = (
 )
 
 # Under a rate limit pgbench counts latency from the scheduled start; both readings are kept.
-_RATE_LIMITED = (
+_RATE_LIMITED = taken_from(
+    "transaction log",
     Metric("latency_without_lag_ms_mean", "ms", _RATIO, _LOWER, "mean latency without schedule lag"),
     Metric("latency_without_lag_ms_p50", "ms", _RATIO, _LOWER, "median latency without schedule lag"),
     Metric("latency_without_lag_ms_p95", "ms", _RATIO, _LOWER, "95th percentile without schedule lag"),
@@ -43,267 +55,148 @@ _RATE_LIMITED = (
     Metric("schedule_lag_ms_mean", "ms", _RATIO, _LOWER, "mean delay between scheduled and real start"),
 )
 
-_TRANSACTIONS = (
+_TRANSACTIONS = taken_from(
+    "transaction log",
     Metric("tps", "1/s", _RATIO, _HIGHER, "transactions processed in the measured window, per second"),
     Metric("transactions", "1", _COUNT, _NEITHER, "transactions processed in the measured window"),
     Metric("transactions_failed", "1", _COUNT, _LOWER, "transactions that ended in an error"),
     Metric("transactions_skipped", "1", _COUNT, _LOWER, "transactions skipped under a rate and a limit"),
     Metric("tps_cv", "share", _RATIO, _LOWER, "coefficient of variation of the tps of each second"),
     Metric("tps_trend", "share", _SHARE, _NEITHER, "growth of tps over the window (Theil–Sen) / its mean"),
-    Metric("tps_in_checkpoint", "1/s", _RATIO, _HIGHER, "tps in seconds within a checkpoint"),
-    Metric("tps_settling", "1/s", _RATIO, _HIGHER, "tps in the 10 s after a checkpoint has ended"),
-    Metric(
-        "tps_outside",
-        "1/s",
-        _RATIO,
-        _HIGHER,
-        "tps in seconds that are neither within a checkpoint nor in the 10 s after one",
-    ),
-    Metric("tps_in_checkpoint_cv", "share", _RATIO, _LOWER, "variation of tps within checkpoints"),
-    Metric("tps_settling_cv", "share", _RATIO, _LOWER, "variation of tps in the settling time"),
-    Metric("tps_outside_cv", "share", _RATIO, _LOWER, "variation of tps outside"),
+    Metric("tps_in_checkpoint", "1/s", _RATIO, _HIGHER, "tps in seconds within a checkpoint", _LOG_AND_SERVER_LOG),
+    Metric("tps_settling", "1/s", _RATIO, _HIGHER, "tps in the 10 s after a checkpoint has ended", _LOG_AND_SERVER_LOG),
+    Metric("tps_outside", "1/s", _RATIO, _HIGHER,
+        "tps in seconds that are neither within a checkpoint nor in the 10 s after one", _LOG_AND_SERVER_LOG),
+    Metric("tps_in_checkpoint_cv", "share", _RATIO, _LOWER, "variation of tps within checkpoints", _LOG_AND_SERVER_LOG),
+    Metric("tps_settling_cv", "share", _RATIO, _LOWER, "variation of tps in the settling time", _LOG_AND_SERVER_LOG),
+    Metric("tps_outside_cv", "share", _RATIO, _LOWER, "variation of tps outside", _LOG_AND_SERVER_LOG),
     Metric("settle_s", "s", _RATIO, _LOWER, "time from the start of the warm-up until tps was steady"),
 )
 
 _CACHES = (
-    Metric(
-        "shared_buffers_hit_ratio",
-        "share",
-        _PROPORTION,
-        _HIGHER,
-        "blocks found in shared buffers / blocks asked for",
-    ),
-    Metric(
-        "page_cache_hit_ratio",
-        "share",
-        _SHARE,
-        _HIGHER,
-        "1 - bytes read from the device / bytes of relations that PostgreSQL read; an estimate, absent "
-        "where the device read more",
-    ),
-    Metric(
-        "fast_transaction_share",
-        "share",
-        _PROPORTION,
-        _HIGHER,
-        "transactions under 1 ms (read-only) or 9 ms (others) / all: the classic cache hit ratio",
-    ),
+    Metric("shared_buffers_hit_ratio", "share", _PROPORTION, _HIGHER, "blocks found in shared buffers / blocks asked for", _STAT_DATABASE),
+    Metric("page_cache_hit_ratio", "share", _SHARE, _HIGHER,
+        "1 - bytes read from the device / bytes of relations that PostgreSQL read; an estimate, absent where the device read more",
+        "`/sys/block/…/stat`; `pg_stat_io` since 16, before `pg_stat_database`"),
+    Metric("fast_transaction_share", "share", _PROPORTION, _HIGHER,
+        "transactions under 1 ms (read-only) or 9 ms (others) / all: the classic cache hit ratio", "transaction log"),
 )
 
-_DEVICE = (
+_DEVICE = taken_from(
+    "`/sys/block/…/stat`",
     Metric("device_reads_per_transaction", "1", _RATIO, _LOWER, "reads of the data device / transactions"),
-    Metric(
-        "device_writes_per_transaction",
-        "1",
-        _RATIO,
-        _LOWER,
-        "write requests that data and journal device completed, those that only ask for a flush among them "
-        "/ transactions",
-    ),
-    Metric(
-        "device_flushes_per_transaction",
-        "1",
-        _RATIO,
-        _NEITHER,
-        "flushes of data and journal device / transactions",
-    ),
-    Metric(
-        "device_read_kib_per_transaction",
-        "KiB",
-        _RATIO,
-        _LOWER,
-        "KiB read from the data device / transactions",
-    ),
-    Metric(
-        "device_written_kib_per_transaction",
-        "KiB",
-        _RATIO,
-        _LOWER,
-        "KiB written to data and journal device / transactions",
-    ),
-    Metric(
-        "device_busy_share",
-        "share",
-        _PROPORTION,
-        _NEITHER,
-        "time with a request to the data device in flight / time",
-    ),
+    Metric("device_writes_per_transaction", "1", _RATIO, _LOWER,
+        "write requests that data and journal device completed, those that only ask for a flush among them / transactions"),
+    Metric("device_flushes_per_transaction", "1", _RATIO, _NEITHER, "flushes of data and journal device / transactions"),
+    Metric("device_read_kib_per_transaction", "KiB", _RATIO, _LOWER, "KiB read from the data device / transactions"),
+    Metric("device_written_kib_per_transaction", "KiB", _RATIO, _LOWER, "KiB written to data and journal device / transactions"),
+    Metric("device_busy_share", "share", _PROPORTION, _NEITHER, "time with a request to the data device in flight / time"),
     Metric("device_queue_depth_mean", "1", _RATIO, _NEITHER, "time in queue / time (Little's law)"),
-    Metric(
-        "journal_device_writes_per_transaction",
-        "1",
-        _RATIO,
-        _NEITHER,
-        "of the writes, those to the journal device",
-    ),
-    Metric(
-        "journal_device_flushes_per_transaction",
-        "1",
-        _RATIO,
-        _NEITHER,
-        "of the flushes, those of the journal device",
-    ),
-    Metric(
-        "journal_device_written_kib_per_transaction",
-        "KiB",
-        _RATIO,
-        _NEITHER,
-        "of the KiB written, those to the journal device",
-    ),
-    Metric(
-        "journal_device_busy_share",
-        "share",
-        _PROPORTION,
-        _NEITHER,
-        "time with a request to the journal device in flight / time",
-    ),
-    Metric("dirty_mib_mean", "MiB", _RATIO, _NEITHER, "mean of dirty and writeback pages of the machine"),
-    Metric(
-        "dirty_mib_max", "MiB", _RATIO, _NEITHER, "largest sample of dirty and writeback pages of the machine"
-    ),
+    Metric("journal_device_writes_per_transaction", "1", _RATIO, _NEITHER, "of the writes, those to the journal device"),
+    Metric("journal_device_flushes_per_transaction", "1", _RATIO, _NEITHER, "of the flushes, those of the journal device"),
+    Metric("journal_device_written_kib_per_transaction", "KiB", _RATIO, _NEITHER, "of the KiB written, those to the journal device"),
+    Metric("journal_device_busy_share", "share", _PROPORTION, _NEITHER, "time with a request to the journal device in flight / time"),
+    Metric("dirty_mib_mean", "MiB", _RATIO, _NEITHER, "mean of dirty and writeback pages of the machine", _MEMINFO),
+    Metric("dirty_mib_max", "MiB", _RATIO, _NEITHER, "largest sample of dirty and writeback pages of the machine", _MEMINFO),
 )
 
 _SERVER = (
-    Metric("checkpoints_timed", "1", _COUNT, _NEITHER, "checkpoints begun in the window because of time"),
-    Metric("checkpoints_requested", "1", _COUNT, _NEITHER, "checkpoints begun for another cause"),
-    Metric("checkpoints_complete", "1", _COUNT, _NEITHER, "timed checkpoints wholly inside the window"),
-    Metric("buffers_checkpointer", "1", _COUNT, _NEITHER, "buffers written by the checkpointer"),
-    Metric("buffers_background_writer", "1", _COUNT, _NEITHER, "buffers written by the background writer"),
-    Metric("buffers_backend", "1", _COUNT, _LOWER, "buffers written by backends themselves"),
-    Metric("buffers_allocated", "1", _COUNT, _NEITHER, "buffers allocated"),
-    Metric(
-        "buffers_checkpointer_mib",
-        "MiB",
-        _RATIO,
-        _NEITHER,
-        "buffers written by the checkpointer x the block size",
-    ),
-    Metric(
-        "buffers_background_writer_mib",
-        "MiB",
-        _RATIO,
-        _NEITHER,
-        "buffers written by the background writer x the block size",
-    ),
-    Metric("buffers_backend_mib", "MiB", _RATIO, _LOWER, "buffers written by backends x the block size"),
-    Metric("buffers_allocated_mib", "MiB", _RATIO, _NEITHER, "buffers allocated x the block size"),
-    Metric("maxwritten_clean", "1", _COUNT, _LOWER, "times the background writer stopped at its limit"),
-    Metric("wal_kib_per_transaction", "KiB", _RATIO, _LOWER, "WAL generated / transactions"),
-    Metric("wal_full_page_images", "1", _COUNT, _NEITHER, "full page images in the WAL"),
-    Metric("server_cpu_ms_per_transaction", "ms", _RATIO, _LOWER, "CPU of the server / transactions"),
-    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)"),
-    Metric(
-        "client_sleeps_per_transaction",
-        "1",
-        _RATIO,
-        _NEITHER,
-        "times that a thread of the client waited for an answer / transactions: 1 where each answer wakes its thread",
-    ),
-    Metric(
-        "context_switches_per_transaction",
-        "1",
-        _RATIO,
-        _NEITHER,
-        "context switches of all CPUs / transactions",
-    ),
-    Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time"),
-    Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time"),
-    Metric(
-        "others_cpu_share",
-        "share",
-        _PROPORTION,
-        _LOWER,
-        "user time of other programs, at least / time of all CPUs",
-    ),
-    Metric("steal_share", "share", _PROPORTION, _LOWER, "time that a hypervisor took / time of all CPUs"),
-    Metric("pressure_cpu_some_share", "share", _PROPORTION, _LOWER, "PSI cpu `some` / time"),
-    Metric("pressure_io_some_share", "share", _PROPORTION, _LOWER, "PSI io `some` / time"),
-    Metric("pressure_io_full_share", "share", _PROPORTION, _LOWER, "PSI io `full` / time"),
-    Metric("pressure_memory_some_share", "share", _PROPORTION, _LOWER, "PSI memory `some` / time"),
+    Metric("checkpoints_timed", "1", _COUNT, _NEITHER, "checkpoints begun in the window because of time", _SERVER_LOG),
+    Metric("checkpoints_requested", "1", _COUNT, _NEITHER, "checkpoints begun for another cause", _SERVER_LOG),
+    Metric("checkpoints_complete", "1", _COUNT, _NEITHER, "timed checkpoints wholly inside the window", _SERVER_LOG),
+    Metric("buffers_checkpointer", "1", _COUNT, _NEITHER, "buffers written by the checkpointer", _CHECKPOINTER),
+    Metric("buffers_background_writer", "1", _COUNT, _NEITHER, "buffers written by the background writer", _BGWRITER),
+    Metric("buffers_backend", "1", _COUNT, _LOWER, "buffers written by backends themselves", _STAT_IO),
+    Metric("buffers_allocated", "1", _COUNT, _NEITHER, "buffers allocated", _BGWRITER),
+    Metric("buffers_checkpointer_mib", "MiB", _RATIO, _NEITHER, "buffers written by the checkpointer x the block size", _CHECKPOINTER),
+    Metric("buffers_background_writer_mib", "MiB", _RATIO, _NEITHER,
+        "buffers written by the background writer x the block size", _BGWRITER),
+    Metric("buffers_backend_mib", "MiB", _RATIO, _LOWER, "buffers written by backends x the block size", _STAT_IO),
+    Metric("buffers_allocated_mib", "MiB", _RATIO, _NEITHER, "buffers allocated x the block size", _BGWRITER),
+    Metric("maxwritten_clean", "1", _COUNT, _LOWER, "times the background writer stopped at its limit", _BGWRITER),
+    Metric("wal_kib_per_transaction", "KiB", _RATIO, _LOWER, "WAL generated / transactions", "`pg_current_wal_insert_lsn()`"),
+    Metric("wal_full_page_images", "1", _COUNT, _NEITHER, "full page images in the WAL", "`pg_stat_wal`"),
 )
 
-_VISIT = (
+_PROCESSORS = (
+    Metric("server_cpu_ms_per_transaction", "ms", _RATIO, _LOWER, "CPU of the server / transactions", _SERVER_CGROUP),
+    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)", "`wait4` of pgbench"),
+    Metric("client_sleeps_per_transaction", "1", _RATIO, _NEITHER,
+        "times that a thread of the client waited for an answer / transactions: 1 where each answer wakes its thread",
+        "`wait4` of pgbench, voluntary context switches"),
+    Metric("context_switches_per_transaction", "1", _RATIO, _NEITHER,
+        "context switches of all CPUs / transactions", "`/proc/stat`, `ctxt`"),
+    Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time", "`/proc/PID/stat`"),
+    Metric("machine_cpu_share", "share", _PROPORTION, _NEITHER, "busy time of all CPUs / their time", _PROC_STAT),
+    Metric("others_cpu_share", "share", _PROPORTION, _LOWER,
+        "user time of other programs, at least / time of all CPUs", "`/proc/stat`, less the CPU time of the run's processes"),
+    Metric("steal_share", "share", _PROPORTION, _LOWER, "time that a hypervisor took / time of all CPUs", _PROC_STAT),
+    Metric("pressure_cpu_some_share", "share", _PROPORTION, _LOWER, "PSI cpu `some` / time", _PRESSURE),
+    Metric("pressure_io_some_share", "share", _PROPORTION, _LOWER, "PSI io `some` / time", _PRESSURE),
+    Metric("pressure_io_full_share", "share", _PROPORTION, _LOWER, "PSI io `full` / time", _PRESSURE),
+    Metric("pressure_memory_some_share", "share", _PROPORTION, _LOWER, "PSI memory `some` / time", _PRESSURE),
+)
+
+_VISIT = taken_from(
+    "monotonic clock around the step",
     Metric("mkfs_s", "s", _RATIO, _LOWER, "time that mkfs took"),
     Metric("cluster_s", "s", _RATIO, _LOWER, "time of initdb and the first start of the server"),
     Metric("load_s", "s", _RATIO, _LOWER, "time to load the dataset"),
-    Metric("duration_s", "s", _RATIO, _NEITHER, "length of the measured window, in which transactions ran"),
-    Metric("database_mib", "MiB", _RATIO, _LOWER, "size of the database after the run"),
-    Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run"),
+    Metric("duration_s", "s", _RATIO, _NEITHER,
+        "length of the measured window, in which transactions ran", "pgbench's summary, held against the monotonic clock"),
+    Metric("database_mib", "MiB", _RATIO, _LOWER, "size of the database after the run", "`pg_database_size()`"),
+    Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run", "`pg_ls_waldir()`"),
 )
 
 _TPCH = (
-    Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row"),
-    Metric(
-        "phase_s", "s", _RATIO, _LOWER, "time of one phase of the TPC-H load, or of one stage of another run"
-    ),
-    Metric("table_load_s", "s", _RATIO, _LOWER, "time to load one table, or to make one key or index"),
-    Metric("load_total_s", "s", _RATIO, _LOWER, "all phases of the TPC-H load together"),
-    Metric(
-        "queries_total_s",
-        "s",
-        _RATIO,
-        _LOWER,
+    Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row", _STATEMENT),
+    Metric("phase_s", "s", _RATIO, _LOWER,
+        "time of one phase of the TPC-H load, or of one stage of another run", "monotonic clock around the phase"),
+    Metric("table_load_s", "s", _RATIO, _LOWER, "time to load one table, or to make one key or index", _STATEMENT),
+    Metric("load_total_s", "s", _RATIO, _LOWER, "all phases of the TPC-H load together", "sum of `phase_s`"),
+    Metric("queries_total_s", "s", _RATIO, _LOWER,
         "all queries of a pass; where one was stopped at its limit, more than the sum",
-    ),
-    Metric("queries_completed", "1", _COUNT, _HIGHER, "queries that ended within their limit"),
-    Metric("tpch_power", "QphH@SF", _RATIO, _HIGHER, "TPC-H's power (clause 5.4.1), not audited"),
-    Metric("tpch_throughput", "QphH@SF", _RATIO, _HIGHER, "TPC-H's throughput (clause 5.4.2), not audited"),
-    Metric(
-        "tpch_composite", "QphH@SF", _RATIO, _HIGHER, "geometric mean of power and throughput, not audited"
-    ),
-    Metric(
-        "streams_s",
-        "s",
-        _RATIO,
-        _LOWER,
-        "from the first query of the first stream to the last row of the last",
-    ),
-    Metric(
-        "device_read_mib",
-        "MiB",
-        _RATIO,
-        _LOWER,
-        "read from the data device within the phase, the query or the run",
-    ),
-    Metric("device_written_mib", "MiB", _RATIO, _LOWER, "written to data and journal device within it"),
-    Metric("device_flushes", "1", _COUNT, _LOWER, "flushes of data and journal device within it"),
-    Metric(
-        "server_cpu_s",
-        "s",
-        _RATIO,
-        _LOWER,
-        "CPU time of the server, or of the tool where there is none, within it",
-    ),
-    Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that the server wrote within it"),
+        "sum of `query_s`; with a timeout censored, the sum with its limit being the limit"),
+    Metric("queries_completed", "1", _COUNT, _HIGHER, "queries that ended within their limit", "`query_s`"),
+    Metric("tpch_power", "QphH@SF", _RATIO, _HIGHER, "TPC-H's power (clause 5.4.1), not audited", "`query_s`, by `model/tpch_figures.py`"),
+    Metric("tpch_throughput", "QphH@SF", _RATIO, _HIGHER,
+        "TPC-H's throughput (clause 5.4.2), not audited", "`streams_s`, by `model/tpch_figures.py`"),
+    Metric("tpch_composite", "QphH@SF", _RATIO, _HIGHER,
+        "geometric mean of power and throughput, not audited", "both, made when a study is read"),
+    Metric("streams_s", "s", _RATIO, _LOWER, "from the first query of the first stream to the last row of the last", "monotonic clock"),
+    Metric("device_read_mib", "MiB", _RATIO, _LOWER, "read from the data device within the phase, the query or the run", _BLOCK_STAT),
+    Metric("device_written_mib", "MiB", _RATIO, _LOWER, "written to data and journal device within it", _BLOCK_STAT),
+    Metric("device_flushes", "1", _COUNT, _LOWER, "flushes of data and journal device within it", _BLOCK_STAT),
+    Metric("server_cpu_s", "s", _RATIO, _LOWER, "CPU time of the server, or of the tool where there is none, within it", _SERVER_CGROUP),
+    Metric("temporary_mib", "MiB", _RATIO, _LOWER, "temporary files that the server wrote within it", _STAT_DATABASE),
 )
 
 # Made by the reading side over a selection of cells, never stored with a run.
-_TPCH_SCORES = (
-    Metric(
-        "time", "s", _RATIO, _LOWER, "sum of the median times of all queries; a timeout counts as its limit"
-    ),
+_TPCH_SCORES = taken_from(
+    "`query_s`",
+    Metric("time", "s", _RATIO, _LOWER, "sum of the median times of all queries; a timeout counts as its limit"),
     Metric("score", "1", _RATIO, _HIGHER, "sum over queries of best time / time; a timeout scores 0"),
-    Metric("m_time", "s", _RATIO, _LOWER, "`time` over queries that finished everywhere with one plan"),
-    Metric("m_score", "1", _RATIO, _HIGHER, "`score` over queries that finished everywhere with one plan"),
+    Metric("m_time", "s", _RATIO, _LOWER, "`time` over queries that finished everywhere with one plan", _QUERY_S_AND_PLANS),
+    Metric("m_score", "1", _RATIO, _HIGHER, "`score` over queries that finished everywhere with one plan", _QUERY_S_AND_PLANS),
 )
+# fmt: on
 
-METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        *_TRANSACTIONS,
-        *_LATENCIES,
-        *_RATE_LIMITED,
-        *_CACHES,
-        *_DEVICE,
-        *_SERVER,
-        *_VISIT,
-        *_TPCH,
-        *_TPCH_SCORES,
-        *LMDB_METRICS,
-        *RAW_METRICS,
-        *POWER_CUT_METRICS,
-    )
+# By the headings of docs/METHOD.md, “Metrics”, whose tables are made from these.
+METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
+    "Transactions": _TRANSACTIONS,
+    "Latency": (*_LATENCIES, *_RATE_LIMITED),
+    "Caches": _CACHES,
+    "Device and memory": _DEVICE,
+    "Server": _SERVER,
+    "Processors and pressure": _PROCESSORS,
+    "Preparation and sizes": _VISIT,
+    "TPC-H": _TPCH,
+    "TPC-H scores": _TPCH_SCORES,
+    "LMDB": LMDB_METRICS,
+    "Sequential I/O": RAW_METRICS,
+    "Power cuts": POWER_CUT_METRICS,
 }
+METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.values() for metric in group}
 
 
 def figure(
@@ -313,7 +206,7 @@ def figure(
     phase: str = "measure",
     item: str = "",
     pass_: int = 1,
-    reason: str | None = None,
+    reason: Reason | None = None,
 ) -> Figure:
     """A row for a registered metric; a value of None is absent and needs its reason.
 

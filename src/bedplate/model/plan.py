@@ -26,10 +26,11 @@ from bedplate.model.cell import (
     digest,
 )
 from bedplate.model.codec import dumps
-from bedplate.model.engines import engine_of, engines_of
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels, Scalar
+from bedplate.model.reason import Reason
 from bedplate.model.visit import ScratchDevice
+from bedplate.model.workload import model_of
 from bedplate.units import GIB
 
 # A canary looks for drift of the machine; it needs no more room than this, and writing a large
@@ -44,7 +45,7 @@ VISITS_PER_BOOT = 8
 
 
 @dataclass(frozen=True)
-class Scale:
+class DatasetScale:
     """How much is loaded: a pgbench scale (`units`), or a multiple of the memory (`times_memory`)."""
 
     units: int | None = None
@@ -75,7 +76,7 @@ class CellChoice:
 
 
 @dataclass(frozen=True)
-class Workload:
+class PlannedWorkload:
     """One `[[workload]]`: its datasets, and the runs made in order on each.
 
     `scales` become datasets where a cell's memory is known; `datasets` are known by themselves (a TPC-H
@@ -83,7 +84,7 @@ class Workload:
     """
 
     type: str
-    scales: tuple[Scale, ...]
+    scales: tuple[DatasetScale, ...]
     runs: tuple[RunSpec, ...]
     datasets: tuple[Levels, ...] = ()
     only: tuple[CellChoice, ...] = ()
@@ -99,7 +100,7 @@ class Canary:
 
 
 @dataclass(frozen=True)
-class Guest:
+class GuestPlan:
     """The guests of an executor that has them.
 
     `memory_bytes` is the guest's where a cell asks for no `memory`, None for the executor's own.
@@ -137,12 +138,12 @@ class Plan:
     kernels: tuple[KernelLevels, ...]
     filesystems: tuple[FilesystemLevels, ...]
     engines: tuple[EngineSetup, ...]
-    workloads: tuple[Workload, ...]
+    workloads: tuple[PlannedWorkload, ...]
     canary: Canary
     files: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     journal_device: ScratchDevice | None = None
-    guest: Guest = field(default_factory=Guest)
+    guest: GuestPlan = field(default_factory=GuestPlan)
     fleet: Fleet | None = None
 
     @property
@@ -173,7 +174,7 @@ class Plan:
                     if not restricted or self.workloads_of(cell):
                         yield cell
 
-    def workloads_of(self, cell: Cell) -> tuple[Workload, ...]:
+    def workloads_of(self, cell: Cell) -> tuple[PlannedWorkload, ...]:
         """The workloads that run in a cell, each with the datasets that are for its engine."""
         found = []
         for item in self.workloads:
@@ -183,15 +184,19 @@ class Plan:
                 continue
             # Only a power cut has datasets of two engines.
             datasets = tuple(
-                levels for levels in item.datasets if engine_of(item.type, levels) == cell.build.engine
+                levels
+                for levels in item.datasets
+                if model_of(item.type).engine_of(levels) == cell.build.engine
             )
             found.append(replace(item, datasets=datasets))
         return tuple(found)
 
     @staticmethod
-    def runs_on(workload: Workload, engine: str) -> bool:
+    def runs_on(workload: PlannedWorkload, engine: str) -> bool:
         """Whether a workload is for an engine at all, in whatever cells."""
-        return engine in engines_of(workload.type, workload.datasets)
+        engine_of = model_of(workload.type).engine_of
+        # What has scales in place of datasets is for the engine of its type.
+        return any(engine == engine_of(levels) for levels in workload.datasets or (Levels(),))
 
     @property
     def digest(self) -> str:
@@ -211,7 +216,7 @@ class Plan:
             name: value
             for name, value, default in (
                 ("journal_device", self.journal_device, None),
-                ("guest", self.guest, Guest()),
+                ("guest", self.guest, GuestPlan()),
                 ("fleet", None if self.fleet is None else self.fleet.deciding, None),
             )
             if value != default
@@ -279,10 +284,12 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class Pruned:
-    """A cell that cannot exist here, with every reason."""
+    """A cell that cannot exist here."""
 
     cell: Cell
-    reasons: tuple[str, ...]
+    """the cell"""
+    reasons: tuple[Reason, ...]
+    """every reason why it cannot exist here"""
 
 
 @dataclass(frozen=True)
@@ -293,6 +300,11 @@ class Expansion:
     pruned: tuple[Pruned, ...]
     canary: PlannedCell | None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> tuple[PlannedCell, ...]:
+        """Every cell that would run, the canary's as well."""
+        return (*self.cells, *((self.canary,) if self.canary else ()))
 
     def find(self, cell_id: str, dataset_id: str, *, canary: bool = False) -> tuple[Cell, Load]:
         """The cell and load that a scheduled visit names; KeyError where there is none."""
@@ -315,19 +327,22 @@ class Expansion:
 
 @dataclass(frozen=True)
 class ScheduledVisit:
-    """One visit at its place. Repetitions count from 1; a canary's count is its own.
-
-    Visits with the same `boot` share one boot of a kernel; None where the running system is not left. `node` is
-    the one of a fleet that lives it; None where there is no fleet.
-    """
+    """One visit at its place."""
 
     index: int
+    """place in the order, from 0"""
     cell_id: str
+    """id of the cell"""
     dataset_id: str
+    """id of the dataset"""
     repetition: int
+    """from 1; a canary counts its own"""
     canary: bool = False
+    """whether it is a canary"""
     boot: int | None = None
+    """visits of one boot of a kernel share it; null where the running system is not left"""
     node: str | None = None
+    """the node of a fleet that lives it; null without a fleet"""
 
 
 @dataclass(frozen=True)

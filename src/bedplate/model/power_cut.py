@@ -104,80 +104,102 @@ class PointOutcome(Enum):
 
 @dataclass(frozen=True)
 class CutPoint:
-    """Where and how the power is cut; with the log it decides the image bit for bit.
-
-    `position` counts the log's entries that were issued before the cut. `seed` draws what is kept of the volatile ones. A
-    `control` ignores the flushes in the log, as if the device had lied: it must be bad, or the oracle sees nothing.
-    """
+    """Where and how the power is cut; with the log it decides the image bit for bit."""
 
     number: int
+    """which cut of its run"""
     position: int
+    """how many entries of the log were issued before it"""
     profile: Profile
     placement: Placement
+    """how the position was chosen: `uniform`, `weighted`, or `sought` where metadata waits"""
     seed: int
+    """draws what is kept of the volatile writes"""
     control: bool = False
+    """whether the device lies about its flushes: such a cut must be bad, or the oracle sees nothing"""
 
 
 @dataclass(frozen=True)
 class PointRecord:
-    """What came of one cut.
-
-    `flush_position` is the last flush before it that counts, None without one in the window. `volatile_writes`,
-    `volatile_bytes` and `kept_writes` speak of the writes after it. `acknowledged` are transactions acknowledged before
-    the cut, `lost_transactions` those of them that are missing, `lost_ms` how long before the cut the first of these was
-    acknowledged. `consistent` is None where nothing could be asked. Times in seconds are None where that did not
-    happen. `replay_failed` says that the type's repair could not replay the journal, in its own words, and went on without.
-    `problems` are the findings, those of the file system and its repair before the engine's, each the gravest first.
-    """
+    """What came of one cut. Times in seconds are None where that did not happen."""
 
     point: CutPoint
+    """where and how the power was cut"""
     outcome: PointOutcome
     flush_position: int | None
+    """the last flush before the cut that counts; null without one in the window"""
     volatile_writes: int
+    """writes after it"""
     volatile_bytes: int
+    """their bytes"""
     kept_writes: int
+    """those of them that are wholly or partly on the medium"""
     acknowledged: int
+    """transactions acknowledged before the cut"""
     lost_transactions: int = 0
+    """those of them that are missing"""
     lost_ms: float | None = None
+    """how long before the cut the first of these was acknowledged"""
     consistent: bool | None = None
+    """whether what is there is whole; null where nothing could be asked"""
     mount_s: float | None = None
+    """time of mounting, with the journal's recovery"""
     fsck_s: float | None = None
+    """time of the repair"""
     engine_start_s: float | None = None
+    """time of the engine's start, with its recovery"""
     oracle_s: float | None = None
+    """time of the questions"""
     replay_failed: bool = False
+    """whether the file system's repair could not replay its journal, by its own words, and went on without"""
     problems: tuple[str, ...] = ()
+    """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
+    before the engine's"""
 
 
 @dataclass(frozen=True)
 class RecordingFacts:
-    """What was recorded. Entries, flushes and bytes are those after `measured_from`, the entry at which clients began.
-
-    `journal_flushes` is None without an external journal. `window_bytes` bounds what a device's cache holds. `bound_ms` and
-    `bound_transactions` are what the engine's settings call a bounded loss, None where they promise none at all.
-    `loses_journal`: an external journal stands in memory and is gone after each cut. `foreign_syncs` are calls of sync(2) by
-    anybody, each of which committed this file system; None where they were not counted, as in older recordings.
-    `pressure_from` is the entry from which on other files of the file system were written too.
-    `sought` is how many cuts were made where metadata waits, None in records of before there were such; `waiting` counts
-    the spans of the log where some does, by kind.
-    """
+    """What was recorded. Entries, flushes and bytes are those after `measured_from`."""
 
     entries: int
+    """entries of the log"""
     measured_from: int
+    """the entry at which the clients began; no cut is before it"""
     writes: int
+    """writes to the disk and to an external journal"""
     flushes: int
+    """flushes of the disk"""
     discards: int
+    """discards"""
     write_bytes: int
+    """bytes of the writes"""
     acknowledged: int
+    """transactions that were acknowledged"""
     clients: int
+    """sessions at once"""
     seconds: float
+    """how long the clients worked"""
     window_bytes: int
+    """the most that the device's cache holds"""
     image_bytes: int
+    """size of the disk"""
     journal_flushes: int | None = None
+    """flushes of the external journal; null without one"""
     loses_journal: bool = False
+    """whether that stands in memory and is gone after each cut"""
     bound_ms: float | None = None
+    """how long before a cut a bounded loss may begin, as the engine's settings say"""
     bound_transactions: int | None = None
+    """how many transactions it may take; null in both: no loss is called bounded"""
     foreign_syncs: int | None = None
+    """calls of sync(2) by any program of the machine while it was recorded, each of which committed the recorded
+    file system; null where they were not counted, as in older recordings"""
     pressure_from: int | None = None
+    """the entry from which on a neighbour wrote to the file system too; null where none did"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    """settings of the engine, its version, the kernel; `foreign_syncs` and `pressure` only where counting or the
+    neighbour did not work, and why"""
     sought: int | None = None
+    """cuts where metadata waits; null in records of before there were such"""
     waiting: Mapping[str, int] = field(default_factory=dict)
+    """spans of the log in which metadata waits that a cut can tear, by its kind"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
@@ -11,11 +11,12 @@ from bedplate.model.durability import (
     BOUNDED_LOSS,
     CLASSES,
     DURABLE,
-    FULL_PAGE_WRITES_OFF,
     UNKNOWN,
     UNSAFE,
     worst,
 )
+from bedplate.model.levels import Levels
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, Reason, because, is_given
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ GOOD = (OK, NEEDS_FSCK)
 # So many cuts without a bad one bound the share of bad ones by 5 % (exact, two-sided 95 %): enough to promise more than
 # flushes and settings declare. To promise less, one bad cut is enough.
 CUTS_FOR_MORE = 72
+TOO_FEW_FOR_MORE = "too-few-cuts-for-more"
 # What is there is whole, and the engine can go on with it.
 WHOLE = (OK, NEEDS_FSCK, BOUNDED, LOSS)
 
 
 @dataclass(frozen=True)
-class Tally:
+class CutCounts:
     """How often each finding came up among cuts of one kind; a finding that did not is left out."""
 
     findings: Mapping[str, int] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Tally:
         return sum(self.findings.get(name, 0) for name in names)
 
     @classmethod
-    def together(cls, tallies: Iterable[Tally]) -> Tally:
+    def together(cls, tallies: Iterable[CutCounts]) -> CutCounts:
         """Several as one, the findings from best to worst."""
         every = tuple(tallies)
         counts = {name: sum(tally.of(name) for tally in every) for name in FINDINGS}
@@ -100,20 +102,20 @@ class CacheCuts:
     the weighted ones of the others that tear within a page.
     """
 
-    drawn: Tally = field(default_factory=Tally)
-    sought: Tally = field(default_factory=Tally)
+    drawn: CutCounts = field(default_factory=CutCounts)
+    sought: CutCounts = field(default_factory=CutCounts)
     shown: str | None = None
     idle: int = 0
     tearing: int = 0
 
     @property
-    def all(self) -> Tally:
+    def all(self) -> CutCounts:
         """All of them."""
-        return Tally.together((self.drawn, self.sought))
+        return CutCounts.together((self.drawn, self.sought))
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PowerCutVerdict:
     """The verdict on one run of power cuts.
 
     `caches` has what was found with each kind of device cache (`model.device_cache.CACHES`). No class is shown where
@@ -126,11 +128,11 @@ class Verdict:
     """
 
     caches: Mapping[str, CacheCuts]
-    profiles: Mapping[str, Tally]
-    controls: Tally
+    profiles: Mapping[str, CutCounts]
+    controls: CutCounts
     loss: Loss
     window_bytes: int
-    refused: tuple[str, ...] = ()
+    refused: tuple[Reason, ...] = ()
     of_the_cell: bool = True
     # Of the recording: the size of its disk; whether the type may commit an engine's page by halves on so small a one; how
     # often other programs committed it, None where nobody counted.
@@ -147,22 +149,22 @@ class Verdict:
         return self.caches.get(cache, CacheCuts())
 
     @property
-    def drawn(self) -> Tally:
+    def drawn(self) -> CutCounts:
         """Every cut at a position that chance chose."""
-        return Tally.together(self.cuts(cache).drawn for cache in CACHES)
+        return CutCounts.together(self.cuts(cache).drawn for cache in CACHES)
 
     @property
-    def volatile_drawn(self) -> Tally:
+    def volatile_drawn(self) -> CutCounts:
         """Those of them with a volatile cache, whatever its sectors."""
-        return Tally.together(self.cuts(cache).drawn for cache in (VOLATILE_4K, VOLATILE_512))
+        return CutCounts.together(self.cuts(cache).drawn for cache in (VOLATILE_4K, VOLATILE_512))
 
     @property
-    def all(self) -> Tally:
+    def all(self) -> CutCounts:
         """Every cut that is no control."""
-        return Tally.together(self.cuts(cache).all for cache in CACHES)
+        return CutCounts.together(self.cuts(cache).all for cache in CACHES)
 
 
-def cut_words(tally: Tally) -> str:
+def cut_words(tally: CutCounts) -> str:
     """`0 of 150 bad`, and what else was found, the gravest first: `20 of 60 bad: 20 corrupt, silent`."""
     if not tally.cuts:
         return "not cut"
@@ -171,7 +173,7 @@ def cut_words(tally: Tally) -> str:
     return f"{words}: {'; '.join(found)}" if found else words
 
 
-def measured(verdict: Verdict, declared: Durability | None) -> Durability | None:
+def measured(verdict: PowerCutVerdict, declared: Durability | None) -> Durability | None:
     """The class that the cuts show; None where they show none, or speak of another journal than the cell's.
 
     A cache that no cut asked keeps what was declared, and so does one of which the cuts would promise more, as long as they
@@ -181,7 +183,7 @@ def measured(verdict: Verdict, declared: Durability | None) -> Durability | None
         return None
     if all(verdict.cuts(cache).shown is None for cache in CACHES):
         return None
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     classes: dict[str, str] = {}
     for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED):
         classes[cache], said = _measured_with(cache, verdict, declared)
@@ -196,23 +198,27 @@ def measured(verdict: Verdict, declared: Durability | None) -> Durability | None
     )
 
 
-def _measured_with(cache: str, verdict: Verdict, declared: Durability | None) -> tuple[str, list[str]]:
+def _measured_with(
+    cache: str, verdict: PowerCutVerdict, declared: Durability | None
+) -> tuple[str, list[Reason]]:
     """The class that stands for one kind of cache, and what is to be said of it."""
     words, found = CACHE_WORDS[cache], verdict.cuts(cache)
     said = declared.class_with(cache) if declared else UNKNOWN
     if found.shown is None:
-        return said, [f"{words}: not cut, so {said} is as declared"]
-    reasons = [f"{words}: {counted_words(found)}"]
+        return said, [because("not-cut", f"{words}: not cut, so {said} is as declared", cache=cache)]
+    counted = f"{words}: {counted_words(found)}"
+    reasons = [because("cuts-counted", counted, cache=cache, cuts=found.all.cuts, bad=found.all.bad)]
     if declared is None:
         return found.shown, reasons
     # PostgreSQL's manual promises nothing then where a page can be torn, and most cuts tear none.
-    can_tear = any(reason.startswith(FULL_PAGE_WRITES_OFF) for reason in declared.reasons)
+    can_tear = is_given(FULL_PAGE_WRITES_OFF, (r for r in declared.reasons if r not in declared.by_runs))
     telling = found.tearing if can_tear else found.drawn.cuts - found.idle
     stands, why = _standing(found.shown, said, telling, verdict.loss, can_tear=can_tear)
-    if why:
-        reasons.append(f"{words}: {why}")
+    if why is not None:
+        reasons.append(replace(why.about(words), values=why.values.updated(cache=cache)))
     elif said not in (stands, UNKNOWN):
-        reasons.append(f"{words}: declared {said}, measured {stands}")
+        differ = f"{words}: declared {said}, measured {stands}"
+        reasons.append(because("not-as-declared", differ, cache=cache, declared=said, measured=stands))
     return stands, reasons
 
 
@@ -224,7 +230,7 @@ def counted_words(found: CacheCuts) -> str:
     return "; ".join(words)
 
 
-def class_of(tally: Tally) -> str | None:
+def class_of(tally: CutCounts) -> str | None:
     """The class that the cuts of one kind of cache show; None without a cut."""
     if not tally.cuts:
         return None
@@ -233,57 +239,71 @@ def class_of(tally: Tally) -> str | None:
     return BOUNDED_LOSS if tally.of(BOUNDED) else DURABLE
 
 
-def classes_of(tallies: Mapping[str, Tally]) -> dict[str, str | None]:
+def classes_of(tallies: Mapping[str, CutCounts]) -> dict[str, str | None]:
     """The class with each kind of cache: one can behave as each that asks less, and so is no better than those."""
     found: dict[str, str | None] = {}
     least: str | None = None
     for cache in CACHES:
-        own = class_of(tallies.get(cache, Tally()))
+        own = class_of(tallies.get(cache, CutCounts()))
         if own is not None:
             least = own if least is None else worst(own, least)
         found[cache] = least if own is not None else None
     return found
 
 
-def _standing(found: str, said: str, telling: int, loss: Loss, *, can_tear: bool) -> tuple[str, str]:
+def _standing(
+    found: str, said: str, telling: int, loss: Loss, *, can_tear: bool
+) -> tuple[str, Reason | None]:
     """The class that stands of what was measured and declared, and why it is not what was measured.
 
     `telling` are the cuts that could have found something; where pages can be torn for good, those that tear them.
     """
     if found == UNSAFE or CLASSES.index(found) >= CLASSES.index(said):
-        return found, ""
+        return found, None
     if telling < CUTS_FOR_MORE:
         kind = "weighted cuts that tear a page" if can_tear else "cuts"
-        return (
-            said,
-            f"{said} as declared, as {telling} {kind} are too few to promise more ({CUTS_FOR_MORE} may)",
-        )
+        values = Levels(stands=said, cuts=telling, kind=kind)
+        return said, Reason(TOO_FEW_FOR_MORE, too_few_words(values), values)
     if found == DURABLE and (loss.bound_ms is not None or loss.bound_transactions is not None):
-        return BOUNDED_LOSS, "no cut lost any, which the engine's settings allow all the same"
-    return found, ""
+        words = "no cut lost any, which the engine's settings allow all the same"
+        return BOUNDED_LOSS, because("loss-allowed-by-settings", words)
+    return found, None
 
 
-def _asides(verdict: Verdict) -> list[str]:
-    found = []
+def too_few_words(values: Levels) -> str:
+    """The sentence of `TOO_FEW_FOR_MORE`, by its values, without the kind of cache that it is said of."""
+    return (
+        f"{values['stands']} as declared, as {values['cuts']} {values['kind']} are too few to promise more "
+        f"({CUTS_FOR_MORE} may)"
+    )
+
+
+def _asides(verdict: PowerCutVerdict) -> list[Reason]:
+    found: list[Reason] = []
     idle = sum(verdict.cuts(cache).idle for cache in CACHES)
     if idle:
-        found.append(
-            f"nothing waited for a flush at {idle} of the {verdict.volatile_drawn.cuts} cuts with a volatile cache"
-        )
+        cuts = verdict.volatile_drawn.cuts
+        words = f"nothing waited for a flush at {idle} of the {cuts} cuts with a volatile cache"
+        found.append(because("cuts-at-empty-cache", words, idle=idle, cuts=cuts))
     if verdict.waiting is not None and not verdict.waiting:
-        found.append("at no position of this recording did metadata wait that a cut can tear")
+        words = "at no position of this recording did metadata wait that a cut can tear"
+        found.append(because("no-metadata-waited", words))
     if verdict.unreplayed and not verdict.journal_lost:
-        found.append(
+        words = (
             f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "
             "dropped it: what is missing then is the tool's doing, and on this system as much gone"
         )
+        found.append(because("journal-not-replayed", words, unreplayed=verdict.unreplayed))
     if not verdict.waits and verdict.controls.cuts:
-        found.append(
+        words = (
             "no commit waits for the device, so that a loss is what is expected: the controls, bad without any lie about a "
             "flush, prove less here"
         )
+        found.append(because("controls-prove-less", words))
     if verdict.journal_lost:
-        found.append("the journal stood in memory and was gone after each cut")
-    if verdict.all.of(NEEDS_FSCK):
-        found.append(f"{verdict.all.of(NEEDS_FSCK)} of {verdict.all.cuts} cuts needed fsck")
+        words = "the journal stood in memory and was gone after each cut"
+        found.append(because("journal-lost", words))
+    if needed := verdict.all.of(NEEDS_FSCK):
+        words = f"{needed} of {verdict.all.cuts} cuts needed fsck"
+        found.append(because("fsck-needed", words, needed=needed, cuts=verdict.all.cuts))
     return found

@@ -45,23 +45,27 @@ ANALYZE_TARGET = "default_statistics_target of ANALYZE"
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The plan of one query in one run: its item there (`14`, `21`), its hash, and EXPLAIN's own text.
-
-    `phase` is that of the item: `queries` of a pass, `stream 2` of one of several streams.
-    """
+    """The plan of one query in one run."""
 
     item: str
+    """number of the query: `14`"""
     hash: str
+    """SHA-256 of its structure (`model/query_plan.py`): equal where two plans do the same"""
     explained: str
+    """EXPLAIN (FORMAT JSON), as PostgreSQL printed it"""
     phase: str = QUERIES
+    """that of the query's item: `queries` of a pass, or `stream 2` and so on; missing is `queries`"""
 
 
 @dataclass(frozen=True)
 class QueryPlans:
-    """`plans.json` of a run. `settings` are the server's settings that choose between plans, and `ANALYZE_TARGET`."""
+    """`plans.json` of a run."""
 
     plans: tuple[QueryPlan, ...]
+    """in the order in which the queries ran"""
     settings: Mapping[str, str]
+    """the effective settings of the server that choose between plans; of `enable_…` those that are not
+    PostgreSQL's default; and `default_statistics_target of ANALYZE`"""
 
 
 def plan_structure(explained: str) -> dict[str, Any]:

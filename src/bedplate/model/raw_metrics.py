@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from bedplate.model.figure import Better, Metric, Scale
 
+_HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
+_RATIO, _PROPORTION, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.SHARE
+
+# Where some figures are taken from, unlike the others of their group.
+_OUTPUT = "bonnie++'s CSV line, fio's JSON"
+
+# A table: a line for a metric, of which the formatter would make eight.
+# fmt: off
 RAW_METRICS = (
-    Metric(
-        "throughput_mib_per_s",
-        "MiB/s",
-        Scale.RATIO,
-        Better.HIGHER,
-        "bytes of files that the tool read and wrote per second; a byte that bonnie++ rewrites counts once",
-    ),
-    Metric(
-        "operations_per_s",
-        "1/s",
-        Scale.RATIO,
-        Better.HIGHER,
+    Metric("throughput_mib_per_s", "MiB/s", _RATIO, _HIGHER,
+        "bytes of files that the tool read and wrote per second; a byte that bonnie++ rewrites counts once", _OUTPUT),
+    Metric("operations_per_s", "1/s", _RATIO, _HIGHER,
         "seeks or files of bonnie++, reads and writes of fio, syncs of pg_test_fsync, per second",
-    ),
-    Metric(
-        "cpu_s_per_gib",
-        "s/GiB",
-        Scale.RATIO,
-        Better.LOWER,
+        "bonnie++'s CSV line, fio's JSON, pg_test_fsync"),
+    Metric("cpu_s_per_gib", "s/GiB", _RATIO, _LOWER,
         "CPU time of the tool, its system calls included and threads of the kernel not / GiB that it read and wrote",
-    ),
-    Metric(
-        "machine_cpu_s_per_gib",
-        "s/GiB",
-        Scale.RATIO,
-        Better.LOWER,
-        "busy time of all CPUs, threads of the kernel and all else that ran included / GiB that the tool read and wrote",
-    ),
-    Metric(
-        "tool_cpu_share",
-        "share",
-        Scale.SHARE,
-        Better.NEITHER,
-        "CPU time of the tool as it states it / time; 1 is one CPU busy throughout",
-    ),
-    Metric(
-        "tool_cpu_s", "s", Scale.RATIO, Better.LOWER, "CPU time of the tool and its children over the run"
-    ),
-    Metric(
-        "stages_total_s", "s", Scale.RATIO, Better.LOWER, "all stages of bonnie++ together, without the sync"
-    ),
-    Metric(
-        "steady_state_attained",
-        "share",
-        Scale.PROPORTION,
-        Better.HIGHER,
-        "1 where fio's criterion of a steady state was met, else 0; only where the job asks for one",
-    ),
+        "the visit's control group around a stage of bonnie++; fio's JSON"),
+    Metric("machine_cpu_s_per_gib", "s/GiB", _RATIO, _LOWER,
+        "busy time of all CPUs, threads of the kernel and all else that ran included / GiB that the tool read and wrote", "`/proc/stat`"),
+    Metric("tool_cpu_share", "share", _SHARE, _NEITHER,
+        "CPU time of the tool as it states it / time; 1 is one CPU busy throughout", _OUTPUT),
+    Metric("tool_cpu_s", "s", _RATIO, _LOWER, "CPU time of the tool and its children over the run", "wait4(2)"),
+    Metric("stages_total_s", "s", _RATIO, _LOWER, "all stages of bonnie++ together, without the sync", "sum of `phase_s`"),
+    Metric("steady_state_attained", "share", _PROPORTION, _HIGHER,
+        "1 where fio's criterion of a steady state was met, else 0; only where the job asks for one", "fio's JSON"),
 )
+# fmt: on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bedplate.model.cell import RunSpec
+    pass
 
 WORKLOAD = "tpch"
 
@@ -38,8 +38,3 @@ def query_phase(query: int) -> str:
 def stream_phase(stream: int) -> str:
     """The phase of one stream's items in a throughput run; streams count from 1 (clause 5.3.4)."""
     return f"stream {stream}"
-
-
-def is_load(spec: RunSpec) -> bool:
-    """Whether a run fills the database, so that without it the later ones cannot be."""
-    return spec.levels.text("kind") == LOAD

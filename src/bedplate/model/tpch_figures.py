@@ -12,11 +12,17 @@ from decimal import ROUND_HALF_UP, Decimal
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bedplate.model.reason import Reason, because, distinct
+from bedplate.model.template import filled
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NOT_AUDITED = "not an audited TPC-H result, and not comparable with published ones"
-WITHOUT_REFRESH = "without the refresh functions RF1 and RF2"
+NOT_AUDITED = because("not-audited", "not an audited TPC-H result, and not comparable with published ones")
+WITHOUT_REFRESH = because("without-refresh-functions", "without the refresh functions RF1 and RF2")
+# What the page's script says too.
+STOPPED_AT = "stopped at its limit of {limit}"
+_COARSE = because("coarse-times", "queries under 1 s count to the nearest 0.1 s, which is coarse for them")
 
 _QUERIES = 22
 _REFRESH_FUNCTIONS = 2
@@ -44,8 +50,8 @@ class TpchFigure:
     """
 
     value: float | None
-    notes: tuple[str, ...]
-    reasons: tuple[str, ...] = ()
+    notes: tuple[Reason, ...]
+    reasons: tuple[Reason, ...] = ()
 
 
 def power(
@@ -79,19 +85,21 @@ def power(
     raised = [query for query, seconds in queries.items() if seconds < least]
     if raised:
         named = ", ".join(map(str, raised))
-        notes.append(f"raised to a thousandth of the longest query: {named}")
+        words = f"raised to a thousandth of the longest query: {named}"
+        notes.append(because("raised-to-a-thousandth", words))
     if any(queries_s[query] < 1 for query in queries):
-        notes.append("queries under 1 s count to the nearest 0.1 s, which is coarse for them")
+        notes.append(_COARSE)
     intervals = [max(seconds, least) for seconds in queries.values()]
     intervals += [rounded_interval_s(seconds) for seconds in refresh_s]
     mean = math.exp(fmean(math.log(seconds) for seconds in intervals))
     return TpchFigure(_to_one_digit(_SECONDS_PER_HOUR * scale_factor / mean), tuple(notes))
 
 
-def _without_time(query: int, limit_s: float | None) -> str:
+def _without_time(query: int, limit_s: float | None) -> Reason:
     if limit_s is None:
-        return f"query {query} has no time"
-    return f"query {query} was stopped at its limit of {limit_s:g} s"
+        return because("no-time-of-query", f"query {query} has no time", query=query)
+    words = f"query {query} was {filled(STOPPED_AT, limit=f'{limit_s:g} s')}"
+    return because("stopped-at-limit", words, query=query, limit_s=limit_s)
 
 
 def throughput(streams: int, interval_s: float, scale_factor: float, *, refresh: bool = False) -> TpchFigure:
@@ -106,14 +114,15 @@ def throughput(streams: int, interval_s: float, scale_factor: float, *, refresh:
     notes = [NOT_AUDITED] if refresh else [NOT_AUDITED, WITHOUT_REFRESH]
     least = max((least for scale, least in _STREAMS_MIN.items() if scale <= scale_factor), default=2)
     if streams < least:
-        notes.append(f"{streams} streams; the specification asks for {least} at this scale factor")
+        words = f"{streams} streams; the specification asks for {least} at this scale factor"
+        notes.append(because("too-few-streams", words, streams=streams, least=least))
     value = streams * _QUERIES * _SECONDS_PER_HOUR / interval_s * scale_factor
     return TpchFigure(_to_one_digit(value), tuple(notes))
 
 
 def composite(power_figure: TpchFigure, throughput_figure: TpchFigure) -> TpchFigure:
     """QphH@Size (clause 5.4.3): the geometric mean of power and throughput, with the notes of both."""
-    notes = tuple(dict.fromkeys((*power_figure.notes, *throughput_figure.notes)))
+    notes = distinct((*power_figure.notes, *throughput_figure.notes))
     if power_figure.value is None or throughput_figure.value is None:
         return TpchFigure(None, notes, (*power_figure.reasons, *throughput_figure.reasons))
     return TpchFigure(_to_one_digit(math.sqrt(power_figure.value * throughput_figure.value)), notes)

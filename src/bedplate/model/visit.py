@@ -24,8 +24,13 @@ from enum import StrEnum
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_512
 from bedplate.model.levels import Levels, Scalar
+from bedplate.model.reason import Reason, because
 
-FORMAT_VERSION = 1
+# 2: a reason has a code and values beside its sentence. What is written is of this format, what is read of any known one.
+FORMAT_VERSION = 2
+KNOWN_FORMATS = (1, 2)
+# A RunRecord in the folder of its run.
+RECORD_FILE = "record.json"
 # The accelerator of a guest whose processors are QEMU's own programs.
 EMULATED = "tcg"
 
@@ -63,6 +68,7 @@ class CheckOutcome(StrEnum):
 # Steps that single runs stop at, or the making of their figures: the rest of the visit went through.
 STEPS_OF_SINGLE_RUNS = ("runs", "figures")
 CHECK_STEP = "check"
+VISIT_FAILED_AFTER_RUN = "visit-failed-after-run"
 # Of a doubt as it stands beside each run; the visit's record has the whole output of its tools.
 _REASON_CHARACTERS = 300
 
@@ -72,10 +78,15 @@ class ScratchDevice:
     """What will be erased: a device by its stable name, or an image file of bedplate's own."""
 
     device: str | None = None
+    """stable name of a device; null for an image file"""
     image_bytes: int | None = None
+    """size of the image file"""
     image_directory: str | None = None
+    """where the image file stands"""
     erase: tuple[str, ...] = ()
+    """devices that may be erased"""
     erase_foreign: bool = False
+    """whether foreign data may be"""
 
     @property
     def is_image(self) -> bool:
@@ -88,14 +99,23 @@ class EngineBuild:
     """A PostgreSQL that was built, as the visit needs it; `digest` covers everything that made it."""
 
     prefix: str
+    """where it is installed"""
     version: str
+    """full version"""
     block_size_bytes: int
+    """database block"""
     wal_block_size_bytes: int
+    """WAL block"""
     source_sha256: str
+    """digest of the source's archive"""
     source_origin: str
+    """where that came from"""
     compiler: str
+    """compiler and its version"""
     configure_options: tuple[str, ...]
+    """what it was configured with"""
     digest: str
+    """digest of everything that made it"""
 
 
 @dataclass(frozen=True)
@@ -103,81 +123,106 @@ class VisitKey:
     """Which visit: a cell and a dataset in a repetition, and which attempt at it."""
 
     cell: str
+    """id of the cell"""
     dataset: str
+    """id of the dataset"""
     repetition: int
+    """from 1"""
     attempt: int
+    """from 1"""
     canary: bool = False
+    """whether it is a canary"""
 
 
 @dataclass(frozen=True)
 class VisitRequest:
-    """Everything a visit needs; `build` is None without PostgreSQL, `native_drivers` are paths of built C drivers by name.
-
-    `inputs` are paths of what was made for the workloads beforehand, by name (`tpch`: its CSV files).
-    `expected_answers` are digests of right answers by what was asked, as earlier visits of the study
-    found them, and `answer_sources` which run of which visit that was. `journal_device` is there where the cell asks for an external journal; an image is memory then, in
-    the `image_directory` that is on a tmpfs. `provenance` names the machine and the plan by digest,
-    for the record.
-    """
+    """Everything a visit needs."""
 
     format_version: int
+    """2; 1 in older ones"""
     key: VisitKey
+    """which visit"""
     cell: Cell
+    """the cell"""
     dataset: Dataset
+    """the dataset"""
     runs: tuple[RunSpec, ...]
+    """its runs, in order"""
     scratch_device: ScratchDevice
+    """what is erased"""
     build: EngineBuild | None
+    """the PostgreSQL to use; null where none is needed"""
     native_drivers: Mapping[str, str]
+    """built C drivers: name to path"""
     state_directory: str
+    """where what must be undone is written down"""
     seed: int
+    """what the visit draws from"""
     provenance: Mapping[str, str] = field(default_factory=dict)
+    """machine and plan by digest, for the record"""
     journal_device: ScratchDevice | None = None
+    """where the cell asks for an external journal; an image is memory then, in an `image_directory` on a tmpfs"""
     inputs: Mapping[str, str] = field(default_factory=dict)
+    """what was made for the workloads beforehand: name to path (`tpch`: the folder of its CSV files;
+    `pg_test_fsync`: the folder of a PostgreSQL's programs)"""
     expected_answers: Mapping[str, str] = field(default_factory=dict)
+    """digests of right answers by what was asked, as earlier visits found them"""
     answer_sources: Mapping[str, str] = field(default_factory=dict)
+    """which run of which visit found each of them"""
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One asked option and what was read back; `source` says where it was read."""
+class ReadBack:
+    """One asked option and what was read back."""
 
     name: str
+    """option, by its dotted name"""
     asked: Scalar | None
+    """null where nothing was asked"""
     effective: Scalar | None
+    """null where it could not be read"""
     source: str
+    """where it was read"""
     matches: bool | None
+    """null where there is nothing to judge"""
 
 
 @dataclass(frozen=True)
 class FlushCount:
-    """Flushes that reached a device over `calls` syncs.
-
-    `device` is `data` or `journal`. `pattern` is `appending` or `overwriting`, each write with an
-    fsync, or `logging`, an overwrite with an fdatasync.
-    """
+    """Flushes that reached a device over some syncs."""
 
     device: str
+    """`data` or `journal`"""
     pattern: str
+    """`appending` or `overwriting`, each write with an fsync, or `logging`, an overwrite with an fdatasync"""
     calls: int
+    """calls of fsync or fdatasync"""
     flushes: int
+    """flushes that reached the device"""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one step of the visit's life took, on the monotonic clock."""
+    """How long one step of the visit's life took."""
 
     step: str
+    """name of the step"""
     seconds: float
+    """on the monotonic clock"""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Counters read at one moment; cumulative ones stay cumulative. `phase` as in `Phase.name`."""
+    """Counters read at one moment; cumulative ones stay cumulative."""
 
     monotonic_s: float
+    """monotonic clock"""
     wall_s: float
+    """Unix time"""
     phase: str
+    """name of the phase"""
     values: Mapping[str, float]
+    """counters by name; absent where the machine has none"""
 
 
 @dataclass(frozen=True)
@@ -185,76 +230,100 @@ class Phase:
     """A stretch of a run: `warmup` is recorded and not reported, `measure` is."""
 
     name: str
+    """of pgbench `warmup`, `measure`; of TPC-H `load`, `primary keys`, `foreign keys`, `indexes`, `analyze`,
+    `checkpoint`; `query 1` to `query 22`; `throughput`; of LMDB its tests (`fillseq`, …); of bonnie++ its
+    stages (`put_block`, …) and `sync`; of fio `lay out`, `job` and `sync`"""
     start_monotonic_s: float
+    """monotonic clock"""
     end_monotonic_s: float
+    """monotonic clock"""
     start_wall_s: float
+    """Unix time"""
     end_wall_s: float
+    """Unix time"""
 
 
 @dataclass(frozen=True)
 class PhaseCounters:
-    """The counters at both ends of one phase of a run that has several; `phase` as in `Phase.name`."""
+    """The counters at both ends of one phase of a run that has several."""
 
     phase: str
+    """name of the phase"""
     before: Sample
+    """counters right before it"""
     after: Sample
+    """counters right after it"""
 
 
 @dataclass(frozen=True)
 class TimedItem:
-    """One thing of many that a run timed apart: a query, the load of a table, an index.
-
-    `seconds` is None where it did not end, `limit_s` is set where it was stopped at its limit.
-    """
+    """One thing of many that a run timed apart: a query, the load of a table, an index."""
 
     phase: str
+    """`load`, `primary keys`, `foreign keys`, `indexes`; `queries`; `stream 1`, …"""
     item: str
+    """name of the table, key or index; number of the query"""
     seconds: float | None
+    """on the monotonic clock; null where it did not end"""
     limit_s: float | None = None
+    """where it was stopped; null where it was not"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    """of a query `rows`, `answer` (digest), `answer_key` (what was asked, in words), `plan` (hash)"""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What happened in one run, before any figure is made of it.
-
-    `before` and `after` frame the `measure` phase, or all phases of a run that has others, whose own are
-    in `phase_counters`. `items` are what was timed within phases. `facts` are single values that the workload
-    knows and no counter has (pgbench's own summary, why the warm-up ended, the client's CPU).
-    """
+    """What happened in one run, before any figure is made of it."""
 
     spec: RunSpec
+    """the run as it was asked"""
     outcome: Outcome
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    """why not completed"""
     phases: tuple[Phase, ...] = ()
+    """those that were reached, in order"""
     before: Sample | None = None
+    """counters right before `measure`, or before the first phase of a run that has others"""
     after: Sample | None = None
+    """counters right after `measure`, or after the last phase"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
+    """single values that only the workload knows; of pgbench `clients`, `jobs`, `writing_transactions` and how
+    they were counted (`writing_transactions_by`: `ids`, `WAL`), `wal_syncs`, `session_…` (settings of a new
+    session after the run), `role_settings`, `unlogged_tables_written`, `script_sets_synchronous_commit_off`,
+    …; of TPC-H `scale_factor`, `database_bytes`, `wal_bytes_on_disk`, `made_cold`, `streams`, `streams_s`, …;
+    of LMDB `made_cold`, `left_out` (tests that the sync mode does not have); of bonnie++ and fio
+    `file_bytes`, `made_cold`, `tool_cpu_s`"""
     commands: tuple[tuple[str, ...], ...] = ()
+    """argument lists"""
     phase_counters: tuple[PhaseCounters, ...] = ()
+    """counters at both ends of each phase, of a run that has others than `measure`"""
     items: tuple[TimedItem, ...] = ()
+    """what was timed within phases: queries, tables, keys, indexes, tests of LMDB (phase `tests`)"""
 
 
 @dataclass(frozen=True)
 class Durability:
     """What survives a power cut, for a volatile and for a protected device cache.
 
-    Classes: `durable`, `bounded loss`, `unsafe`, `unknown`. `basis` is `declared` (flushes counted
-    and settings read) or `measured` (power cuts). `without_waiting` is there where a visit also commits
-    without waiting for the medium (LMDB, `sync = "by-test"`): the class of those commits, as a record of its own.
-    `by_runs` are those of the reasons that runs gave by what they did: they lower a measured class, too, as cuts
-    asked about other transactions.
-    Measured, `volatile_cache` holds where the device writes 4 KiB whole, and `volatile_cache_512` where its sectors have 512
-    bytes. Flushes and settings say nothing of sectors: what they declare holds for both, and the second is None.
+    Classes: `durable`, `bounded loss`, `unsafe`, `unknown`.
     """
 
     volatile_cache: str
+    """class on a device whose cache a power cut empties; measured, of one with sectors of 4 KiB"""
     protected_cache: str
+    """class where the cache survives"""
     basis: str
-    reasons: tuple[str, ...] = ()
+    """`declared` (flushes counted and settings read) or `measured` (power cuts)"""
+    reasons: tuple[Reason, ...] = ()
+    """why it is not `durable`"""
     without_waiting: Durability | None = None
-    by_runs: tuple[str, ...] = ()
+    """of commits that do not wait for the medium, where a visit makes both kinds (LMDB with `sync = "by-test"`)"""
+    by_runs: tuple[Reason, ...] = ()
+    """of the reasons, those that runs gave by what they did; they lower a measured class, too, as cuts
+    asked about other transactions"""
     volatile_cache_512: str | None = None
+    """measured class of one with sectors of 512 bytes; null where flushes and settings declare it, which say
+    nothing of sectors"""
 
     def class_with(self, cache: str) -> str:
         """The class with a cache of `model.device_cache.CACHES`."""
@@ -272,44 +341,73 @@ class Durability:
 
 @dataclass(frozen=True)
 class VisitRecord:
-    """What happened in one visit; `failed_step` is the step of its life at which it stopped.
-
-    `provenance` names what may be compared with what: `machine` and `plan` by digest, `executor`,
-    `kernel`, `build` by digest, and `protocol`, the version of how the workload is measured; of a visit
-    in a guest also `accelerator`, `qemu`, `kernel_digest`, `host_kernel` and `disk`. `seconds` is the visit's
-    own life; `whole_seconds` has the hand-over, a boot and the making of figures too, None in older studies.
-    `filesystem_check_outcome` is None where the visit did not come to its check, and in older studies. `sealed` says
-    that the checksums of its files were written with it.
-    """
+    """What happened in one visit."""
 
     format_version: int
+    """2; 1 in older ones"""
     key: VisitKey
+    """which visit"""
     cell: Cell
+    """the cell as it was asked"""
     dataset: Dataset
+    """the dataset"""
     outcome: Outcome
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    """why not completed"""
     failed_step: str | None
+    """step at which it stopped"""
     started_wall_s: float
+    """Unix time"""
     seconds: float
+    """how long its own steps took"""
     boot_id: str
+    """which boot"""
     executor: str
-    comparisons: tuple[Comparison, ...] = ()
+    """`local`, `qemu`, `slurm`"""
+    comparisons: tuple[ReadBack, ...] = ()
+    """each asked option and what was read back"""
     effective_digest: str | None = None
+    """digest of what was effective; equal digests are one configuration"""
     flush_counts: tuple[FlushCount, ...] = ()
+    """flushes counted over fsyncs"""
     durability: Durability | None = None
+    """what survives a power cut"""
     device_facts: Levels = field(default_factory=Levels)
+    """what the kernel says of the device; `backing_physical_block_size` has the physical sectors of the disk
+    under a loop device's file, `unknown` where nothing tells"""
     sizes: Mapping[str, int] = field(default_factory=dict)
+    """bytes by name: `filesystem_bytes`, `used_bytes`"""
     timings: tuple[Timing, ...] = ()
+    """steps of the visit's life"""
     versions: Mapping[str, str] = field(default_factory=dict)
+    """program to version"""
     kernel_messages: tuple[str, ...] = ()
+    """warnings of the kernel meanwhile, but those of other loop devices, and those that name no device while a
+    device was in use that is neither the visit's nor below its files; `logs/kernel.log` has all"""
     filesystem_check: str | None = None
+    """`clean`, or what the check printed where it found errors"""
     commands: tuple[tuple[str, ...], ...] = ()
+    """every command as an argument list"""
     runs: tuple[str, ...] = ()
+    """names of the folders in `runs/`, in order"""
     build_digest: str | None = None
+    """digest of the engine's build"""
     provenance: Mapping[str, str] = field(default_factory=dict)
+    """what may be compared with what: `machine` and `plan` by digest, `executor`, `kernel`, `build`, `protocol`,
+    and `tools` (versions of the library or tool that did the work, where it is no PostgreSQL); on a fleet
+    also `node`, and `machine` is then the digest of all nodes; in a guest also `accelerator` (`kvm`, `tcg`),
+    `qemu`, `kernel_digest` (image and modules), `host_kernel`, `disk`, `zfs` and `zfs_modules`; not compared
+    are `disk_sector_bytes` (physical sectors under the guest's disk, where something tells), and of an
+    external journal `journal_disk` and `journal_disk_sector_bytes`"""
     whole_seconds: float | None = None
+    """`seconds` with hand-over, a guest's boot and the making of figures; null in older studies"""
     filesystem_check_outcome: CheckOutcome | None = None
+    """`clean`; `errors`: fsck ran and found some, so the durability class is unknown; `could not run`: nothing
+    is known (device busy or gone, file system no longer mounted, the process of the check killed). Null where
+    the visit did not come to it, and in older studies, of which `failed_step` = `check` beside a text means
+    errors"""
     sealed: bool = False
+    """whether `checksums.json` was written with it; false in older studies"""
 
     @property
     def found_errors(self) -> bool:
@@ -319,15 +417,16 @@ class VisitRecord:
         return self.failed_step == CHECK_STEP and self.filesystem_check is not None
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def doubts(self) -> tuple[Reason, ...]:
         """What speaks against every run of the visit: it failed after them, and not in one of them alone."""
-        if self.outcome is not Outcome.FAILED or self.failed_step in STEPS_OF_SINGLE_RUNS:
+        if self.outcome is Outcome.COMPLETED or self.failed_step in STEPS_OF_SINGLE_RUNS:
             return ()
         where = f" at the step “{self.failed_step}”" if self.failed_step else ""
-        words = " ".join(" ".join(self.reasons).split()) or "no reason was recorded"
+        words = " ".join(" ".join(map(str, self.reasons)).split()) or "no reason was recorded"
         if len(words) > _REASON_CHARACTERS:
             words = f"{words[: _REASON_CHARACTERS - 1]}…"
-        return (f"its visit failed after it{where}: {words}",)
+        step = self.failed_step
+        return (because(VISIT_FAILED_AFTER_RUN, f"its visit failed after it{where}: {words}", step=step),)
 
     @property
     def accelerator(self) -> str | None:

@@ -23,7 +23,7 @@ from bedplate.model.plan import Schedule
 
 
 @dataclass(frozen=True, order=True)
-class Ranked:
+class RankedVisit:
     """A visit of a repetition with its rank and what its boot must be."""
 
     rank: bytes
@@ -43,10 +43,12 @@ class Boot:
     """Visits of one repetition, in order; `number` is None where the running system is not left."""
 
     number: int | None
-    visits: tuple[Ranked, ...]
+    visits: tuple[RankedVisit, ...]
 
 
-def by_kernel(ranked: Mapping[int, Sequence[Ranked]], *, seed: int) -> Iterator[tuple[int, tuple[Boot, ...]]]:
+def by_kernel(
+    ranked: Mapping[int, Sequence[RankedVisit]], *, seed: int
+) -> Iterator[tuple[int, tuple[Boot, ...]]]:
     """One boot per kernel in every repetition. What is added moves nothing past anything else."""
     number = 0
     for repetition, entries in ranked.items():
@@ -61,7 +63,7 @@ def by_kernel(ranked: Mapping[int, Sequence[Ranked]], *, seed: int) -> Iterator[
 
 
 def drawn_boots(
-    ranked: Mapping[int, Sequence[Ranked]], visits_per_boot: int, *, seed: int, standing: Schedule | None
+    ranked: Mapping[int, Sequence[RankedVisit]], visits_per_boot: int, *, seed: int, standing: Schedule | None
 ) -> Iterator[tuple[int, tuple[Boot, ...]]]:
     """The boots of every repetition, those of the `standing` schedule first of all kept as they are."""
     stands = _standing_boots(ranked, standing)
@@ -81,10 +83,10 @@ def drawn_boots(
 
 
 def _standing_boots(
-    ranked: Mapping[int, Sequence[Ranked]], standing: Schedule | None
+    ranked: Mapping[int, Sequence[RankedVisit]], standing: Schedule | None
 ) -> dict[int, list[Boot]]:
     """The boots of a schedule by repetition, as far as their visits are still asked for."""
-    found: dict[int, dict[int, list[Ranked]]] = {}
+    found: dict[int, dict[int, list[RankedVisit]]] = {}
     if standing is None:
         return {}
     entries = {
@@ -102,9 +104,9 @@ def _standing_boots(
     }
 
 
-def _cut(entries: Sequence[Ranked], visits_per_boot: int) -> dict[object, list[tuple[Ranked, ...]]]:
+def _cut(entries: Sequence[RankedVisit], visits_per_boot: int) -> dict[object, list[tuple[RankedVisit, ...]]]:
     """The boots of each kind, from entries in the order of their ranks."""
-    kinds: dict[object, list[Ranked]] = {}
+    kinds: dict[object, list[RankedVisit]] = {}
     for entry in entries:
         kinds.setdefault(entry.kind, []).append(entry)
     return {
@@ -116,8 +118,8 @@ def _cut(entries: Sequence[Ranked], visits_per_boot: int) -> dict[object, list[t
 
 
 def _interleaved(
-    kinds: Mapping[object, Sequence[tuple[Ranked, ...]]], seed: int, repetition: int
-) -> list[tuple[Ranked, ...]]:
+    kinds: Mapping[object, Sequence[tuple[RankedVisit, ...]]], seed: int, repetition: int
+) -> list[tuple[RankedVisit, ...]]:
     """The boots of all kinds in a random order in which those of a kind stay in their own.
 
     Every boot draws a place; the places of a kind, in order, go to its boots, in order.

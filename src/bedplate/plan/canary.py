@@ -2,77 +2,30 @@
 
 It asks for little, so that little besides the machine can change it: the file system's defaults, no
 throttle and no memory limit, a build that the study makes anyway, and no checkpoint within its run.
-About 20 s with its preparation (a 1 GiB image, pgbench at scale 5).
+About 20 s with its preparation (a 1 GiB image, pgbench at scale 5). What it runs is
+the role `canary` of a workload, which not all have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from bedplate import registry
+from bedplate.errors import PlanError
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
     ClusterLevels,
-    Dataset,
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
-    RunSpec,
 )
-from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load, Plan, PlannedCell
-from bedplate.units import MIB
+from bedplate.model.workload import model_of
 
-SCALE = 5
 _DEFAULT_BLOCK_BYTES = 8192
 _PREFERRED_FILESYSTEM = "ext4"
-
-_RUN = RunSpec(
-    "canary",
-    "pgbench",
-    Levels(
-        script="read-write",
-        clients=2,
-        jobs=2,
-        warmup="fixed",
-        warmup_s=2.0,
-        duration_s=8.0,
-        protocol="prepared",
-    ),
-)
-
-# Where a plan has no PostgreSQL: as short, with the tool that it needs anyway.
-_OTHER_LOADS = {
-    "lmdb": Load(
-        Dataset("lmdb", Levels(entries=200_000, value_bytes=100)),
-        (
-            RunSpec(
-                "canary", "lmdb", Levels(kind="write", tests="fillrandsync,fillseq", batch=1000, threads=1)
-            ),
-        ),
-    ),
-    "bonnie": Load(
-        Dataset("bonnie", Levels(file_bytes=256 * MIB)),
-        (
-            RunSpec(
-                "canary",
-                "bonnie",
-                Levels(direct=False, chunk_bytes=8192, per_character_bytes=0, files=1024),
-            ),
-        ),
-    ),
-    "fio": Load(
-        Dataset("fio", Levels()),
-        (
-            RunSpec(
-                "canary",
-                "fio",
-                Levels(rw="write", bs="8 kB", size="64 MB", fdatasync=1, overwrite=True, runtime="8 s"),
-            ),
-        ),
-    ),
-}
 
 
 def canary_filesystem(plan: Plan, kept: Sequence[Cell]) -> str | None:
@@ -92,7 +45,7 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
     """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
 
     Without guests it asks for no kernel: a canary that made the machine boot would cost too much. It needs
-    nothing that the plan does not need anyway: pgbench where there is PostgreSQL, else the first workload's tool.
+    nothing that the plan does not need anyway: a server where there is PostgreSQL, else the first workload's tool.
     """
     kind = canary_filesystem(plan, kept)
     if not plan.canary.enabled or kind is None or not kept:
@@ -107,12 +60,20 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
         # 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.
         ClusterLevels(settings=Levels(checkpoint_timeout="1h")) if with_postgresql else ClusterLevels(),
     )
-    if with_postgresql:
-        return PlannedCell(cell, (Load(Dataset("pgbench", Levels(scale=SCALE)), (_RUN,)),))
-    if cell.build.engine == LMDB:
-        return PlannedCell(cell, (_OTHER_LOADS["lmdb"],))
-    types = dict.fromkeys(item.type for item in plan.workloads if plan.runs_on(item, cell.build.engine))
-    return PlannedCell(cell, (_OTHER_LOADS[next(iter(types))],))
+    return PlannedCell(cell, (_load(plan, cell.build.engine),))
+
+
+def _load(plan: Plan, engine: str) -> Load:
+    """That of the plan's first workload on the engine that has one, else of any on it, with the tool that is needed anyway."""
+    known: Mapping[str, Load] = registry.parts("canary")
+    own = [item.type for item in plan.workloads if plan.runs_on(item, engine)]
+    of_engine = [name for name in known if engine == model_of(name).engine_of(Levels())]
+    for name in (*own, *of_engine):
+        if name in known:
+            return known[name]
+    raise PlanError(
+        f"no workload on the engine {engine} has a canary: canary.enabled = false goes without one"
+    )
 
 
 def _build(builds: Sequence[BuildLevels]) -> BuildLevels:

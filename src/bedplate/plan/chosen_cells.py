@@ -12,22 +12,14 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import CellChoice, Plan, Workload
-from bedplate.plan.settings import setting_value
+from bedplate.model.plan import CellChoice, Plan, PlannedWorkload
+from bedplate.plan.engine_table import EngineTable, engine_tables
 from bedplate.plan.words import shown
 
 MOST_TABLES = 1000
 
 # What a table asks for: names of levels as a cell has them, each with those that it takes.
 Departures: TypeAlias = tuple[tuple[str, tuple[Scalar, ...]], ...]
-
-# The keys of a plan that may be named, to the names that cells have for them.
-_SECTIONS = {
-    "filesystem": "filesystem.",
-    "postgresql": "cluster.",
-    "postgresql.settings": "cluster.settings.",
-    "lmdb": "cluster.settings.",
-}
 
 
 def departures(value: object) -> tuple[Departures, ...]:
@@ -65,26 +57,39 @@ def chosen(plan: Plan, asked: Mapping[int, tuple[Departures, ...]], reasons: lis
     return kept
 
 
+def _sections() -> Mapping[str, type[EngineTable] | None]:
+    """The tables of a plan that may be named, and the engine that they are of."""
+    of_engines = {name: table for table in engine_tables().values() for name in table.level_names}
+    return {"filesystem": None, **of_engines}
+
+
 def _named(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, tuple[Scalar, ...]]]:
+    sections = _sections()
     for key, value in table.items():
         name = f"{section}.{key}" if section else key
-        if name in _SECTIONS and isinstance(value, dict):
+        if name in sections and isinstance(value, dict):
             yield from _named(value, name)
         elif section:
             # A list is several levels, as nothing that may be named here has lists for levels.
             levels = tuple(value) if isinstance(value, list) else (value,)
             wrong = [level for level in levels if not isinstance(level, (str, int, float, bool))]
             if wrong or not levels:
-                raise ValueError(f"{name} takes a level, or a list of levels; found {shown(value)}")
-            if section == "postgresql.settings":
-                levels = tuple(map(setting_value, levels))
-            yield _SECTIONS[section] + key, levels
+                raise ValueError(f"{shown(name)} takes a level, or a list of levels; found {shown(value)}")
+            engine = sections[section]
+            if engine is None:
+                yield f"{section}.{key}", levels
+            else:
+                yield engine.level_names[section] + key, tuple(engine.level(section, each) for each in levels)
         else:
-            raise ValueError(f"{shown(key)}: a table names keys of {', '.join(_SECTIONS)}")
+            raise ValueError(f"{shown(key)}: a table names keys of {', '.join(sections)}")
 
 
 def _unmatched(
-    plan: Plan, workload: Workload, index: int, asked: tuple[Departures, ...], first: Mapping[str, Levels]
+    plan: Plan,
+    workload: PlannedWorkload,
+    index: int,
+    asked: tuple[Departures, ...],
+    first: Mapping[str, Levels],
 ) -> list[str]:
     cells = [cell for cell in plan.cells() if plan.runs_on(workload, cell.build.engine)]
     found = []

@@ -7,7 +7,7 @@ from itertools import islice
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, as_in_a_plan
-from bedplate.model.plan import Plan, Workload
+from bedplate.model.plan import Plan, PlannedWorkload
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
 from bedplate.plan.platforms import QEMU
@@ -135,7 +135,7 @@ def _workloads(old: Plan, new: Plan) -> Iterator[str]:
             yield from _runs(key, before[key], after[key])
 
 
-def _by_dataset(plan: Plan) -> dict[str, Workload]:
+def _by_dataset(plan: Plan) -> dict[str, PlannedWorkload]:
     by_scale = {
         f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}{_where(workload)}": workload
         for workload in plan.workloads
@@ -149,14 +149,14 @@ def _by_dataset(plan: Plan) -> dict[str, Workload]:
     return {**by_scale, **by_levels}
 
 
-def _where(workload: Workload) -> str:
+def _where(workload: PlannedWorkload) -> str:
     """Two workloads of one dataset differ in the cells that they run in."""
     tables = dict.fromkeys(choice.levels for choice in workload.only)
     words = (" and ".join(f"{name} {'/'.join(map(str, at))}" for name, at in table) for table in tables)
     return f" in cells of {'; '.join(word or 'the first' for word in words)}" if tables else ""
 
 
-def _runs(key: str, old: Workload, new: Workload) -> Iterator[str]:
+def _runs(key: str, old: PlannedWorkload, new: PlannedWorkload) -> Iterator[str]:
     before = {run.name: run for run in old.runs}
     after = {run.name: run for run in new.runs}
     for name in dict.fromkeys([*before, *after]):

@@ -6,24 +6,21 @@ A factor is a tuple of levels; an empty one means that the key was left out.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     create_model,
     model_validator,
 )
 
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.plan import VISITS_PER_BOOT
+from bedplate.model.plan import VISITS_PER_BOOT, EngineSetup
+from bedplate.plan.engine_table import EngineTable, engine_tables, plain_setup
 from bedplate.plan.fields import (
     FEATURES,
     CanaryEvery,
-    Configuration,
-    DatabaseBlock,
     DeviceName,
     Executor,
     Factor,
@@ -38,33 +35,25 @@ from bedplate.plan.fields import (
     Memory,
     MkfsOptions,
     MountOptions,
-    Preallocation,
     ReadAhead,
     Repetitions,
     Scheduler,
     Seed,
-    SettingName,
-    SettingValue,
-    SyncMode,
     ThrottleLevel,
     Title,
-    Version,
     VisitsPerBoot,
-    WalBlock,
 )
-from bedplate.plan.lmdb_runs import LMDB_PREALLOCATIONS, LMDB_SYNC_MODES
-from bedplate.plan.settings import PAGE_COSTS, refused_settings
 from bedplate.plan.slurm_table import SlurmTable
-from bedplate.plan.table import Table, at_least_one
-from bedplate.plan.words import joined, refused_mkfs_options, shown
-from bedplate.plan.workload_tables import WORKLOAD_TABLES, AnyWorkload
+from bedplate.plan.table import PlanTable, at_least_one
+from bedplate.plan.words import joined, refused_mkfs_options
+from bedplate.plan.workload_tables import AnyWorkload, workload_tables
 
 
 def _types_with(feature: str) -> tuple[str, ...]:
     return tuple(kind for kind, traits in TRAITS.items() if feature in traits.features)
 
 
-class ScratchDeviceTable(Table):
+class ScratchDeviceTable(PlanTable):
     """`[scratch_device]`: what will be erased, and how its queue is set."""
 
     image_size: ImageSize | None = Field(default=None, description='size of an image file, such as "6 GB"')
@@ -82,14 +71,14 @@ class ScratchDeviceTable(Table):
         return self
 
 
-class MachineTable(Table):
+class MachineTable(PlanTable):
     """`[machine]`: the machine around the device."""
 
     memory: Factor[Memory] = Field(default=(), description='limit of the memory, such as "2 GB"')
     kernel: Factor[Kernel] = Field(default=(), description='version of the kernel, such as "6.12", or a path')
 
 
-class JournalDeviceTable(Table):
+class JournalDeviceTable(PlanTable):
     """`[journal_device]`: what external journals stand on."""
 
     device: DeviceName | None = Field(default=None, description="stable name of a device that will be erased")
@@ -104,7 +93,7 @@ class JournalDeviceTable(Table):
         return self
 
 
-class GuestTable(Table):
+class GuestTable(PlanTable):
     """`[guest]`: the guests of an executor that has them."""
 
     visits_per_boot: VisitsPerBoot = Field(default=VISITS_PER_BOOT, description="a whole number from 1")
@@ -119,7 +108,7 @@ _feature_fields: dict[str, Any] = {
     )
     for name, level in FEATURES.items()
 }
-_Features: Any = create_model("_Features", __base__=Table, **_feature_fields)
+_Features: Any = create_model("_Features", __base__=PlanTable, **_feature_fields)
 
 
 class FilesystemTable(_Features):  # type: ignore[misc]
@@ -154,77 +143,7 @@ class FilesystemTable(_Features):  # type: ignore[misc]
         return self
 
 
-def _dotted(value: Any) -> Any:
-    """An extension's setting (`a.b = 1`) is a table to TOML; put its name together again."""
-    if not isinstance(value, dict):
-        return value
-    flat: dict[str, Any] = {}
-    for name, setting in value.items():
-        if isinstance(setting, dict) and "vary" not in setting:
-            flat.update({f"{name}.{part}": inner for part, inner in setting.items()})
-        else:
-            flat[name] = setting
-    twice = sorted(name for name, count in Counter(map(str.lower, flat)).items() if count > 1)
-    if twice:
-        raise ValueError(f"{', '.join(map(shown, twice))} is set twice; PostgreSQL ignores case in names")
-    return flat
-
-
-class PostgresqlTable(Table):
-    """`[postgresql]`: what is built, and how the cluster is set up."""
-
-    version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
-    block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
-    wal_block_size: Factor[WalBlock] = Field(default=(8192,), description="WAL block size")
-    data_checksums: Factor[Flag] = Field(default=(), description="true or false")
-    scaled_block_settings: Factor[Flag] = Field(
-        default=(False,), description="true or false: settings counted in blocks follow the block size"
-    )
-    scaled_page_costs: Factor[Flag] = Field(
-        default=(False,), description="true or false: the planner's costs of a page follow the block size"
-    )
-    configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
-    settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
-        default_factory=dict, description="a table of PostgreSQL settings"
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> PostgresqlTable:
-        reasons = [
-            *refused_settings(self.settings),
-            *(
-                f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
-                for name in PAGE_COSTS
-                for level in self.settings.get(name, ())
-                if True in self.scaled_page_costs and not _is_positive(level)
-            ),
-        ]
-        if reasons:
-            raise ValueError(joined(reasons))
-        return self
-
-
-def _is_positive(text: str) -> bool:
-    try:
-        return 0 < float(text) < float("inf")
-    except ValueError:
-        return False
-
-
-class LmdbTable(Table):
-    """`[lmdb]`: how LMDB's environment is opened."""
-
-    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(LMDB_SYNC_MODES)}")
-    writemap: Factor[Flag] = Field(default=(), description="true or false: write through the memory map")
-    readahead: Factor[Flag] = Field(
-        default=(), description="true or false: the kernel's read-ahead of the map"
-    )
-    preallocation: Factor[Preallocation] = Field(
-        default=(), description=f"one of {', '.join(LMDB_PREALLOCATIONS)}"
-    )
-
-
-class CanaryTable(Table):
+class CanaryTable(PlanTable):
     """`[canary]`: the visit that comes back through the study."""
 
     enabled: Flag = Field(default=True, description="true or false")
@@ -232,8 +151,8 @@ class CanaryTable(Table):
     filesystem: FilesystemType | None = Field(default=None, description="type of the canary's file system")
 
 
-class Document(Table):
-    """The whole plan."""
+class Document(PlanTable):
+    """The whole plan, without the tables of engines (`WHOLE` has them)."""
 
     title: Title = Field(description="one line of text")
     repetitions: Repetitions = Field(default=5, description="a whole number from 1")
@@ -249,12 +168,20 @@ class Document(Table):
     filesystem: Annotated[tuple[FilesystemTable, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[filesystem]] tables"
     )
-    postgresql: PostgresqlTable = Field(default=PostgresqlTable(), description="a table")
-    lmdb: LmdbTable = Field(default=LmdbTable(), description="a table")
     workload: Annotated[tuple[AnyWorkload, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[workload]] tables"
     )
     canary: CanaryTable = Field(default=CanaryTable(), description="a table")
+
+    def setup_of(self, engine: str) -> EngineSetup:
+        """Every way in which the plan has an engine."""
+        table: EngineTable | None = getattr(self, engine, None)
+        return plain_setup(engine) if table is None else table.setup()
+
+    def setup_count(self, engine: str) -> int:
+        """How many these are, before they are made."""
+        table: EngineTable | None = getattr(self, engine, None)
+        return 1 if table is None else table.count()
 
     @model_validator(mode="after")
     def _has_nodes(self) -> Document:
@@ -279,17 +206,22 @@ class Document(Table):
         return self
 
 
+# The tables of the engines become keys by standing in their folders.
+_engine_fields: dict[str, Any] = {
+    name: (table, Field(default=table(), description="a table")) for name, table in engine_tables().items()
+}
+WHOLE: type[Document] = create_model("WHOLE", __base__=Document, **_engine_fields)
+
 # Where each table stands in a plan; array indices left out. Of a [[workload]] the type comes first.
-TABLES: dict[tuple[str, ...], type[Table]] = {
-    (): Document,
+TABLES: dict[tuple[str, ...], type[PlanTable]] = {
+    (): WHOLE,
     ("scratch_device",): ScratchDeviceTable,
     ("machine",): MachineTable,
     ("journal_device",): JournalDeviceTable,
     ("guest",): GuestTable,
     ("slurm",): SlurmTable,
     ("filesystem",): FilesystemTable,
-    ("postgresql",): PostgresqlTable,
-    ("lmdb",): LmdbTable,
-    **{("workload", *names): table for names, table in WORKLOAD_TABLES.items()},
+    **{(name,): table for name, table in engine_tables().items()},
+    **{("workload", *names): table for names, table in workload_tables().items()},
     ("canary",): CanaryTable,
 }

@@ -9,11 +9,11 @@ from bedplate.errors import PlanError
 from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, Pruned, Workload
+from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned
 from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
-from bedplate.plan.rules import Surroundings, reasons
+from bedplate.plan.rules import CellContext, reasons
 from bedplate.plan.scale import scale_units
 from bedplate.units import GIB, MIB, format_size
 
@@ -36,7 +36,7 @@ def expand(
     that is not known.
     """
     platform = platform or Platform()
-    around: dict[KernelLevels, Surroundings] = {}
+    around: dict[KernelLevels, CellContext] = {}
     kept: list[PlannedCell] = []
     pruned: list[Pruned] = []
     for asked in plan.cells():
@@ -81,7 +81,7 @@ def _small_files(kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | 
     return tuple(found)
 
 
-def _loads(workloads: Iterable[Workload], known_memory_bytes: int | None) -> tuple[Load, ...]:
+def _loads(workloads: Iterable[PlannedWorkload], known_memory_bytes: int | None) -> tuple[Load, ...]:
     found: dict[Dataset, Load] = {}
     for workload in workloads:
         for levels in workload.datasets:

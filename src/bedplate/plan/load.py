@@ -14,27 +14,25 @@ from bedplate.errors import PlanError
 from bedplate.model.cell import (
     JOURNAL_IN_RAM,
     JOURNAL_ON_DEVICE,
-    BuildLevels,
-    ClusterLevels,
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
 )
-from bedplate.model.engines import LMDB, POSTGRESQL
 from bedplate.model.filesystem import unsafe_options
 from bedplate.model.fleet import Fleet
 from bedplate.model.levels import Levels
-from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, Guest, Plan
+from bedplate.model.plan import DEFAULTS_VERSION, Canary, EngineSetup, GuestPlan, Plan
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.chosen_cells import chosen
-from bedplate.plan.document import Document, FilesystemTable, LmdbTable, PostgresqlTable
+from bedplate.plan.document import WHOLE, Document, FilesystemTable
+from bedplate.plan.engine_table import asked
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, bounded, sentences
 from bedplate.plan.toml_text import parse_toml
 from bedplate.plan.values import JOURNAL_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
-from bedplate.plan.workloads import cells_named, dataset_count, engines, run_count, workloads
+from bedplate.plan.workloads import cells_named, workloads
 
 MOST_CELLS = 20_000
 MOST_RUNS_PER_VISIT = 1000
@@ -68,7 +66,7 @@ def load_plan(text: str, *, source: str, directory: Path, defaults: int = DEFAUL
 def _document(values: dict[str, Any], directory: Path, files: dict[str, str]) -> Document:
     """`files` receives the texts of the files that the plan names."""
     try:
-        return Document.model_validate(values, context={"directory": directory, "files": files})
+        return WHOLE.model_validate(values, context={"directory": directory, "files": files})
     except ValidationError as error:
         raise PlanError(*sentences(error, values)) from None
     except RecursionError:
@@ -78,13 +76,10 @@ def _document(values: dict[str, Any], directory: Path, files: dict[str, str]) ->
 def _refuse_too_many(document: Document) -> None:
     """Counts before anything is multiplied out, so that a short text cannot fill the memory."""
     reasons = []
-    devices = prod(map(len, (*_device_factors(document), _asked(document.machine.kernel))))
+    devices = prod(map(len, (*_device_factors(document), asked(document.machine.kernel))))
     filesystems = sum(prod(map(len, _filesystem_factors(table))) for table in document.filesystem)
-    postgresql = (*_build_factors(document.postgresql), *_cluster_factors(document.postgresql))
-    lmdb = (_asked(getattr(document.lmdb, name)) for name in LmdbTable.model_fields)
-    of_engine = {POSTGRESQL: prod(map(len, postgresql)), LMDB: prod(map(len, lmdb))}
-    asked = {name for table in document.workload for name in engines(table)}
-    engine = sum(of_engine.get(name, 1) for name in asked)
+    used = {name for table in document.workload for name in table.engines()}
+    engine = sum(map(document.setup_count, used))
     cells = devices * filesystems * engine
     if cells > MOST_CELLS:
         reasons.append(
@@ -92,13 +87,13 @@ def _refuse_too_many(document: Document) -> None:
             f"x {engine} of the engines); allowed are {MOST_CELLS}"
         )
     for index, workload in enumerate(document.workload):
-        runs = run_count(workload)
+        runs = workload.run_count()
         if runs > MOST_RUNS_PER_VISIT:
             reasons.append(f"workload[{index}]: {runs} runs in one visit; allowed are {MOST_RUNS_PER_VISIT}")
-    visits = cells * document.repetitions * sum(map(dataset_count, document.workload))
+    visits = cells * document.repetitions * sum(table.dataset_count() for table in document.workload)
     if visits > MOST_VISITS and cells <= MOST_CELLS:
         reasons.append(f"the plan comes to {visits} visits; allowed are {MOST_VISITS}")
-    per_cell = sum(run_count(table) * dataset_count(table) for table in document.workload)
+    per_cell = sum(table.run_count() * table.dataset_count() for table in document.workload)
     runs = cells * document.repetitions * per_cell
     if not reasons and runs > MOST_RUNS:
         reasons.append(f"the plan comes to {runs} runs; allowed are {MOST_RUNS}")
@@ -117,14 +112,14 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
             device=document.scratch_device.device, image_bytes=document.scratch_device.image_size
         ),
         devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
-        kernels=tuple(map(KernelLevels, _asked(document.machine.kernel))),
+        kernels=tuple(map(KernelLevels, asked(document.machine.kernel))),
         filesystems=_filesystems(document, reasons),
         engines=_engines(document),
         workloads=workloads(document.workload, document.seed, reasons, defaults=defaults),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
         journal_device=_journal_device(document, reasons),
-        guest=Guest(document.guest.visits_per_boot, document.guest.memory),
+        guest=GuestPlan(document.guest.visits_per_boot, document.guest.memory),
         fleet=_fleet(document, reasons),
     )
     if not reasons:
@@ -165,41 +160,15 @@ def _fleet(document: Document, reasons: list[str]) -> Fleet | None:
 
 def _engines(document: Document) -> tuple[EngineSetup, ...]:
     """The setup of every engine that a workload of the plan runs on."""
-    found = []
-    for engine in dict.fromkeys(name for table in document.workload for name in engines(table)):
-        if engine == POSTGRESQL:
-            table = document.postgresql
-            builds = tuple(BuildLevels(engine, *levels) for levels in product(*_build_factors(table)))
-            clusters = tuple(_cluster(table, levels) for levels in product(*_cluster_factors(table)))
-        else:
-            builds = (BuildLevels.without_postgresql(engine),)
-            clusters = _lmdb_clusters(document.lmdb) if engine == LMDB else (ClusterLevels(),)
-        found.append(EngineSetup(engine, builds, clusters))
-    return tuple(found)
-
-
-def _lmdb_clusters(table: LmdbTable) -> tuple[ClusterLevels, ...]:
-    """Every combination of what was asked for; what was not is the library's, or the benchmark's own way."""
-    names = tuple(LmdbTable.model_fields)
-    return tuple(
-        ClusterLevels(
-            settings=Levels(
-                {name: level for name, level in zip(names, levels, strict=True) if level is not None}
-            )
-        )
-        for levels in product(*(_asked(getattr(table, name)) for name in names))
-    )
-
-
-def _asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
-    return levels or (None,)
+    used = dict.fromkeys(name for table in document.workload for name in table.engines())
+    return tuple(map(document.setup_of, used))
 
 
 def _device_factors(document: Document) -> tuple[tuple[Any, ...], ...]:
     """In the order of DeviceLevels' fields."""
     scratch = document.scratch_device
     return tuple(
-        map(_asked, (document.machine.memory, scratch.throttle, scratch.read_ahead, scratch.scheduler))
+        map(asked, (document.machine.memory, scratch.throttle, scratch.read_ahead, scratch.scheduler))
     )
 
 
@@ -207,33 +176,7 @@ def _filesystem_factors(table: FilesystemTable) -> tuple[tuple[Any, ...], ...]:
     """The block size last, so that the variants of one heat map stand together."""
     names = ("type", "mkfs_options", "mount_options", "journal", "journal_device", *FEATURES, "barrier")
     return tuple(
-        map(_asked, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
-    )
-
-
-def _build_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
-    """In the order of BuildLevels' fields."""
-    return (table.version, table.block_size, table.wal_block_size)
-
-
-def _cluster_factors(table: PostgresqlTable) -> tuple[tuple[Any, ...], ...]:
-    scalars = (
-        table.data_checksums,
-        table.scaled_block_settings,
-        table.scaled_page_costs,
-        table.configuration,
-    )
-    return (*map(_asked, scalars), *table.settings.values())
-
-
-def _cluster(table: PostgresqlTable, levels: tuple[Any, ...]) -> ClusterLevels:
-    checksums, scaled_blocks, scaled_costs, configuration, *values = levels
-    return ClusterLevels(
-        data_checksums=checksums,
-        settings=Levels(dict(zip(table.settings, values, strict=True))),
-        scaled_block_settings=scaled_blocks,
-        configuration=configuration,
-        scaled_page_costs=scaled_costs,
+        map(asked, (*(getattr(table, name) for name in names), table.block_size or table.recordsize))
     )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from bedplate.model.fleet import Fleet
 from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
-from bedplate.plan.boots import Boot, Ranked, by_kernel, drawn_boots
+from bedplate.plan.boots import Boot, RankedVisit, by_kernel, drawn_boots
 from bedplate.plan.estimate import visit_seconds
 from bedplate.plan.fleet_order import on_nodes
 from bedplate.plan.platforms import LOCAL, QEMU, SLURM
@@ -59,7 +59,7 @@ def order(
     }
     ranked = {
         repetition: [
-            Ranked(rank(chosen, repetition, *key), *key, cell.kernel.release, cell.device.memory_bytes)
+            RankedVisit(rank(chosen, repetition, *key), *key, cell.kernel.release, cell.device.memory_bytes)
             for key, cell in keys.items()
         ]
         for repetition in range(1, plan.repetitions + 1)
@@ -84,7 +84,7 @@ def _on_fleet(
     plan: Plan,
     fleet: Fleet,
     expansion: Expansion,
-    ranked: Mapping[int, Sequence[Ranked]],
+    ranked: Mapping[int, Sequence[RankedVisit]],
     seconds: Mapping[tuple[str, str], float],
 ) -> tuple[ScheduledVisit, ...]:
     blocks = {

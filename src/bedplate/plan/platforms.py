@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bedplate.model.cell import Cell, FilesystemLevels, KernelLevels
 from bedplate.model.machine import Machine
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.rules import Surroundings
+from bedplate.plan.rules import CellContext
 from bedplate.units import GIB
 
 LOCAL = "local"
@@ -36,11 +36,6 @@ class Platform:
         """True where a visit is lived in a guest, with a kernel and a memory of its own."""
         return self.executor == QEMU
 
-    @property
-    def has_nodes(self) -> bool:
-        """True where visits are lived on the nodes of a fleet, and nothing of this machine is measured."""
-        return self.executor == SLURM
-
     def settled(self, cell: Cell) -> Cell:
         """The cell with its kernel, where that was chosen."""
         if cell.kernel.release is not None or cell.filesystem not in self.chosen:
@@ -59,11 +54,11 @@ class Platform:
         machine: Machine | None,
         scratch_device: ScratchDevice,
         refusals: Mapping[FilesystemLevels, tuple[str, ...]],
-    ) -> Surroundings:
+    ) -> CellContext:
         """What cells of one kernel would run on; trying speaks of the running kernel alone."""
         if self.has_guests:
-            return Surroundings(self.guests.get(kernel.release), scratch_device, host=machine)
+            return CellContext(self.guests.get(kernel.release), scratch_device, host=machine)
         if kernel.release is None or machine is None:
-            return Surroundings(machine, scratch_device, refusals)
+            return CellContext(machine, scratch_device, refusals)
         runs = kernel.takes(machine.kernel_release)
-        return Surroundings(machine, scratch_device, refusals if runs else {}, kernel_is_known=runs)
+        return CellContext(machine, scratch_device, refusals if runs else {}, kernel_is_known=runs)

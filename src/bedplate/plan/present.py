@@ -8,11 +8,12 @@ from typing import Any
 from bedplate.model.cell import Cell
 from bedplate.model.codec import to_json
 from bedplate.model.plan import Expansion, Plan, Schedule
-from bedplate.plan.estimate import Estimate
+from bedplate.model.reason import sentences
+from bedplate.plan.estimate import StudyEstimate
 
 
 def plan_document(
-    plan: Plan, expansion: Expansion, schedule: Schedule, estimated: Estimate
+    plan: Plan, expansion: Expansion, schedule: Schedule, estimated: StudyEstimate
 ) -> dict[str, Any]:
     """What a plan comes to, ready for `json.dumps`.
 
@@ -36,7 +37,9 @@ def plan_document(
             }
             for planned in expansion.cells
         ],
-        "pruned": [{**_cell(pruned.cell), "reasons": list(pruned.reasons)} for pruned in expansion.pruned],
+        "pruned": [
+            {**_cell(pruned.cell), "reasons": list(sentences(pruned.reasons))} for pruned in expansion.pruned
+        ],
         "canary": None if expansion.canary is None else _cell(expansion.canary.cell),
         "schedule": to_json(schedule.visits),
         "estimate": to_json(estimated),
@@ -46,7 +49,7 @@ def plan_document(
 
 def pruned_by_reasons(expansion: Expansion) -> tuple[tuple[tuple[str, ...], int], ...]:
     """The sets of reasons that cells were pruned for, the most frequent first, with their counts."""
-    return tuple(Counter(pruned.reasons for pruned in expansion.pruned).most_common())
+    return tuple(Counter(sentences(pruned.reasons) for pruned in expansion.pruned).most_common())
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from bedplate import registry
 from bedplate.plan.document import TABLES
 from bedplate.plan.words import shown
-from bedplate.plan.workload_tables import WORKLOAD_TYPES
 
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
@@ -43,9 +43,11 @@ def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     key = key_text(_as_written(location), document)
     kind = finding["type"]
     if kind == "union_tag_not_found":
-        return f"{key}.type: missing; expected {', '.join(WORKLOAD_TYPES)}"
+        return f"{key}.type: missing; expected {', '.join(registry.WORKLOADS)}"
     if kind == "union_tag_invalid":
-        return f"{key}.type: found {_found(finding['input']['type'])}; expected {', '.join(WORKLOAD_TYPES)}"
+        return (
+            f"{key}.type: found {_found(finding['input']['type'])}; expected {', '.join(registry.WORKLOADS)}"
+        )
     if kind == "extra_forbidden":
         return f"{key}: unknown key; {_closest(location)}"
     if kind == "missing":

@@ -1,6 +1,6 @@
 """Why a cell cannot exist: what file systems, kernels and servers are known to refuse.
 
-A rule is a function from a cell and its surroundings to reasons; a cell with any is pruned and listed
+A rule is a function from a cell and its surroundings to sentences; a cell with any is pruned and listed
 with all of them. A rule that depends on the machine says nothing where the machine is not known. What
 no rule knows is found by reading back, and fails the visit instead.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
+from bedplate import registry
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -19,9 +21,9 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
-from bedplate.model.engines import LMDB
 from bedplate.model.filesystem import TRAITS, contradictions
 from bedplate.model.machine import Machine
+from bedplate.model.reason import Reason, distinct
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
 from bedplate.plan.settings import in_force
@@ -39,7 +41,7 @@ XFS_WITHOUT_V4 = (6, 18)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class CellContext:
     """What a cell would run on; `machine` None where it is not known.
 
     `refusals` are answers that trying gave (none, or the reasons), by the levels that were tried;
@@ -67,26 +69,30 @@ class Surroundings:
         return (int(found[1]), int(found[2])) if found else None
 
 
-Rule = Callable[[Cell, Surroundings], Iterator[str]]
+Rule = Callable[[Cell, CellContext], Iterator[str]]
 
 
-def reasons(cell: Cell, around: Surroundings) -> tuple[str, ...]:
+def reasons(cell: Cell, around: CellContext) -> tuple[Reason, ...]:
     """Every reason why the cell cannot exist; empty where it can."""
-    return tuple(dict.fromkeys(reason for rule in RULES for reason in rule(cell, around)))
+    return distinct(
+        Reason(code, words)
+        for code, rule in _rules(cell.build.engine).items()
+        for words in rule(cell, around)
+    )
 
 
 def kernel_refusals(filesystem: FilesystemLevels, guest: Machine) -> tuple[str, ...]:
     """Why the kernel of a guest refuses these levels, as far as is known without trying."""
     cell = Cell(DeviceLevels(), KernelLevels(), filesystem, BuildLevels(), ClusterLevels())
-    return tuple(kernel_takes_it(cell, Surroundings(guest, ScratchDevice(), host=guest)))
+    return tuple(kernel_takes_it(cell, CellContext(guest, ScratchDevice(), host=guest)))
 
 
-def traits(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001
+def traits(cell: Cell, around: CellContext) -> Iterator[str]:  # noqa: ARG001
     """Levels that the type cannot have on any kernel."""
     yield from contradictions(cell.filesystem)
 
 
-def kernel_takes_it(cell: Cell, around: Surroundings) -> Iterator[str]:
+def kernel_takes_it(cell: Cell, around: CellContext) -> Iterator[str]:
     """What this kernel refuses: as trying has shown, else as far as its version tells."""
     tried = around.refusals.get(cell.filesystem)
     if tried is not None:
@@ -97,7 +103,7 @@ def kernel_takes_it(cell: Cell, around: Surroundings) -> Iterator[str]:
     yield from refused_mount_options(cell.filesystem, around.kernel(cell))
 
 
-def _filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _filesystem_in_kernel(cell: Cell, around: CellContext) -> Iterator[str]:
     machine, kind = around.under_kernel, cell.filesystem.type
     if machine is None or kind not in TRAITS or set(TRAITS[kind].kernel_types) & set(machine.filesystems):
         return
@@ -119,7 +125,7 @@ def _filesystem_in_kernel(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def _block_size(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _block_size(cell: Cell, around: CellContext) -> Iterator[str]:
     filesystem = cell.filesystem
     size = filesystem.block_size_bytes
     known = TRAITS[filesystem.type]
@@ -132,7 +138,7 @@ def _block_size(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield from _above_page_size(cell, around, size, page)
 
 
-def _xfs_512(cell: Cell, around: Surroundings) -> Iterator[str]:
+def _xfs_512(cell: Cell, around: CellContext) -> Iterator[str]:
     kernel = around.kernel(cell)
     configured = around.under_kernel.tunables.get(XFS_V4) if around.under_kernel else None
     lacks = configured == "n" or (configured is None and kernel is not None and kernel >= XFS_WITHOUT_V4)
@@ -143,7 +149,7 @@ def _xfs_512(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def _above_page_size(cell: Cell, around: Surroundings, size: int, page: int) -> Iterator[str]:
+def _above_page_size(cell: Cell, around: CellContext, size: int, page: int) -> Iterator[str]:
     kind = cell.filesystem.type
     since = {"xfs": XFS_BLOCK_ABOVE_PAGE, "ext4": EXT4_BLOCK_ABOVE_PAGE}.get(kind)
     kernel = around.kernel(cell)
@@ -156,7 +162,7 @@ def _above_page_size(cell: Cell, around: Surroundings, size: int, page: int) -> 
         )
 
 
-def mount_options(cell: Cell, around: Surroundings) -> Iterator[str]:
+def mount_options(cell: Cell, around: CellContext) -> Iterator[str]:
     """Mount options that contradict the plan or its device."""
     filesystem = cell.filesystem
     yield from contradicting_mount_options(filesystem)
@@ -171,7 +177,7 @@ def _discards(filesystem: FilesystemLevels) -> bool:
     return any(word == "discard" or word.startswith("discard=") for word in filesystem.mount_options)
 
 
-def memory(cell: Cell, around: Surroundings) -> Iterator[str]:
+def memory(cell: Cell, around: CellContext) -> Iterator[str]:
     """A memory limit needs a cgroup and more memory than the limit."""
     limit = cell.device.memory_bytes
     if limit is None:
@@ -201,7 +207,7 @@ def memory(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def throttle(cell: Cell, around: Surroundings) -> Iterator[str]:
+def throttle(cell: Cell, around: CellContext) -> Iterator[str]:
     """A throttle needs a cgroup."""
     if around.machine is None or cell.device.throttle is None:
         return
@@ -215,7 +221,7 @@ def throttle(cell: Cell, around: Surroundings) -> Iterator[str]:
         )
 
 
-def scheduler(cell: Cell, around: Surroundings) -> Iterator[str]:
+def scheduler(cell: Cell, around: CellContext) -> Iterator[str]:
     """The kernel must have the scheduler."""
     if around.under_kernel is None or cell.device.scheduler is None:
         return
@@ -227,7 +233,7 @@ def scheduler(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"this kernel has no I/O scheduler {cell.device.scheduler}; it has {available}"
 
 
-def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
+def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
     """`io_method` came with PostgreSQL 18; io_uring needs the kernel's leave."""
     method = in_force(cell.cluster, "io_method")
     if method is None or not cell.build.has_postgresql:
@@ -242,23 +248,22 @@ def io_method(cell: Cell, around: Surroundings) -> Iterator[str]:
         yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
 
 
-def lmdb_flags(cell: Cell, around: Surroundings) -> Iterator[str]:  # noqa: ARG001 -- a rule is a rule
-    """MDB_MAPASYNC speaks of msync, and so of nothing without MDB_WRITEMAP (lmdb.h)."""
-    settings = cell.cluster.settings
-    if cell.build.engine == LMDB and settings.get("sync") == "mapasync" and not settings.get("writemap"):
-        yield "sync = mapasync changes nothing without writemap = true"
+# By the code of their reasons.
+RULES: Mapping[str, Rule] = {
+    "type-never-has-it": traits,
+    "kernel-refuses-it": kernel_takes_it,
+    "mount-options-contradict": mount_options,
+    "memory-limit-impossible": memory,
+    "throttle-impossible": throttle,
+    "scheduler-missing": scheduler,
+    "io-method-impossible": io_method,
+}
 
 
-RULES: tuple[Rule, ...] = (
-    traits,
-    kernel_takes_it,
-    mount_options,
-    memory,
-    throttle,
-    scheduler,
-    io_method,
-    lmdb_flags,
-)
+@cache
+def _rules(engine: str) -> Mapping[str, Rule]:
+    """Those of every cell, and those of an engine; a plan may have 20,000 cells."""
+    return {**RULES, **registry.engine_parts("rules").get(engine, {})}
 
 
 def _kb(size_bytes: int) -> str:

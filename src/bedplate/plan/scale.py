@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from bedplate.model.plan import Scale
+from bedplate.model.plan import DatasetScale
 from bedplate.units import KIB
 
 ROWS_PER_SCALE = 100_000
@@ -43,7 +43,7 @@ def bytes_per_scale(block_size_bytes: int) -> int:
     return (heap_pages + index_pages) * block_size_bytes
 
 
-def scale_units(scale: Scale, memory_bytes: int) -> int:
+def scale_units(scale: DatasetScale, memory_bytes: int) -> int:
     """The pgbench scale; `memory_bytes` counts for a multiple of the memory only.
 
     The same for every block size, so that all cells hold the same rows: the smallest scale at which

@@ -10,7 +10,8 @@ from pydantic import Field, PlainValidator, model_validator
 from bedplate.model.fleet import CONTROLLER_DEADLINE_S, DIFFERING, LOCAL_DIRECTORY
 from bedplate.plan import values
 from bedplate.plan.fields import DeviceName
-from bedplate.plan.table import Table
+from bedplate.plan.table import PlanTable
+from bedplate.plan.words import shown
 
 MOST_NODES = 1000
 # What stands on sbatch's command line, and in the name of a folder.
@@ -89,7 +90,7 @@ Differing: TypeAlias = Annotated[
 ]
 
 
-class SlurmTable(Table):
+class SlurmTable(PlanTable):
     """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes."""
 
     nodes: Nodes = Field(description='list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
@@ -115,5 +116,5 @@ class SlurmTable(Table):
         for key in ("devices", "journal_devices"):
             unknown = [name for name in getattr(self, key) if name not in self.nodes]
             if unknown:
-                raise ValueError(f"{key} of {', '.join(unknown)}, which nodes does not list")
+                raise ValueError(f"{key} of {', '.join(map(shown, unknown))}, which nodes does not list")
         return self

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
 
-class Table(BaseModel):
+class PlanTable(BaseModel):
     """A TOML table: frozen, and a key that is not a field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+# Tables by their keys in another.
+InnerTables: TypeAlias = Mapping[str, type[PlanTable]]
 
 
 def at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:

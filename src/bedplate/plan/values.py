@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
-from bedplate.model.plan import Scale
+from bedplate.model.plan import DatasetScale
 from bedplate.model.tpch import COLD, WARM
 from bedplate.plan import settings, words
 from bedplate.plan.throttles import THROTTLES
@@ -190,14 +190,14 @@ def rate(value: Any) -> float | None:
     raise ValueError(f'allowed is a number of transactions a second, or "{UNLIMITED}"')
 
 
-def scale(value: Any) -> Scale:
+def scale(value: Any) -> DatasetScale:
     """A pgbench scale, or a multiple of the memory."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
-        return Scale(units=value)
+        return DatasetScale(units=value)
     found = _TIMES_MEMORY.fullmatch(value) if isinstance(value, str) else None
     if found is None or not 0 < float(found[1]) <= 1000:
         raise ValueError('allowed is a whole number from 1 to 1000000, or a multiple such as "4x memory"')
-    return Scale(times_memory=float(found[1]))
+    return DatasetScale(times_memory=float(found[1]))
 
 
 def scale_factor(value: Any) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bedplate.engine.postgresql.session import Session
+    from bedplate.engines.postgresql.session import Session
 
 _DATABASE = """
 SELECT 'blks_hit', blks_hit FROM pg_stat_database WHERE datname = current_database()

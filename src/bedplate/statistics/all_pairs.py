@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bedplate.statistics.estimation import BoolArray, FloatArray
     from bedplate.statistics.objectives import Confidence
 
-_NO_SCATTER = 1e-12
-
 
 @dataclass(frozen=True)
 class Pairs:
@@ -86,8 +84,7 @@ def all_pairs(values: FloatArray, metric: Metric, *, comparable: BoolArray, marg
     squares = np.where(there, (differences - mean[:, None]) ** 2, 0.0).sum(axis=-1)
     estimate = Estimate(mean, np.sqrt(squares / (n - 1) / n), n - 1.0, REPETITIONS_MIN)
     limit = None if metric.scale is Scale.COUNT else math.log1p(margin) if is_ratio else margin
-    # Equal differences may round to others in their last digit.
-    scattering = judged & (estimate.error > _NO_SCATTER * np.maximum(1.0, np.abs(mean)))
+    scattering = judged & estimate.scatters
     return Pairs(
         estimate,
         judged,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bedplate.statistics.estimation import FloatArray
 
 
-class Interval(Protocol):
+class IntervalAtConfidence(Protocol):
     """What has an interval at any confidence, on the scale of the arithmetic, from `n` repetitions."""
 
     @property
@@ -113,7 +113,7 @@ class Witness:
 
     words: str
     mean: float
-    interval: Interval
+    interval: IntervalAtConfidence
     tries: int = 1
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.template import filled
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -26,6 +28,8 @@ NAMES: Mapping[str, str] = {
     "tools": "libraries and tools",
     "protocol": "protocol of the workload",
 }
+# What the page's script says too.
+DIFFERENCE = "{name}: {values}"
 
 
 def differences(
@@ -41,5 +45,5 @@ def differences(
     for key, name in NAMES.items():
         values = sorted({provenance[key] for provenance in known if key in provenance})
         if key not in allowed and len(values) > 1:
-            found.append(f"{name}: {', '.join(values)}")
+            found.append(filled(DIFFERENCE, name=name, values=", ".join(values)))
     return tuple(found)

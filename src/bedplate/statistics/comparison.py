@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bedplate.model.figure import Better, Metric, Scale, Status
+from bedplate.model.template import filled
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.estimation import (
     REPETITIONS_MIN,
@@ -48,6 +49,16 @@ MARGIN = 0.05
 # A plan that says how many repetitions would tell aims at this chance of a verdict, and ends here.
 CHANCE = 0.8
 REPETITIONS_MAX = 100
+# What the page's script says too.
+NO_VALUE = "one side has no run with a value{left_out}"
+LEFT_OUT = " ({runs} left out)"
+NO_COMMON_REPETITION = "the two have no repetition in common"
+NOT_POSITIVE = "a value is not positive, and has no logarithm to compare"
+BOTH_STOPPED = "both sides have runs that were stopped at a limit"
+TOO_FEW_IN_COMMON = f"a verdict needs {REPETITIONS_MIN} repetitions, there are {{n}} in common"
+TOO_FEW_ON_ONE_SIDE = f"a verdict needs {REPETITIONS_MIN} repetitions, there are {{n}} on one side"
+SUSPECT_RUNS = "{n} suspect run{s}"
+UNKNOWN_RUNS = "{n} run{s} of unknown validity"
 _SPEED_UNITS = frozenset({"s", "ms", "us", "µs", "QphH@SF"})
 
 
@@ -62,7 +73,7 @@ class Verdict(StrEnum):
     CANNOT_TELL = "cannot tell"
 
 
-class Kind(StrEnum):
+class EstimateKind(StrEnum):
     """What `estimate` is: contender / baseline, or contender - baseline in the metric's unit."""
 
     RATIO = "ratio"
@@ -81,11 +92,12 @@ class Comparison:
     tell, with a chance of `CHANCE`, were the estimate true; None with a verdict, without an interval and
     beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
     the scale of the arithmetic (natural logarithms for ratios), or the counts of two k of n. `open_side` is 1 where the true figure may
-    lie any way above, -1 below, 0 otherwise.
+    lie any way above, -1 below, 0 otherwise. `difference_confidence` is the one that a difference takes, where `confidence` is
+    that of an interval that bears `same`.
     """
 
     metric: Metric
-    kind: Kind
+    kind: EstimateKind
     verdict: Verdict
     estimate: float | None
     low: float | None
@@ -103,11 +115,12 @@ class Comparison:
     reasons: tuple[str, ...] = ()
     basis: Estimate | PooledShares | None = None
     open_side: int = 0
+    difference_confidence: float | None = None
 
     @property
     def differs(self) -> bool:
         """True where the interval leaves out equality, whatever the verdict."""
-        equal = 1.0 if self.kind is Kind.RATIO else 0.0
+        equal = 1.0 if self.kind is EstimateKind.RATIO else 0.0
         return (self.low is not None and self.low > equal) or (self.high is not None and self.high < equal)
 
     @property
@@ -116,17 +129,25 @@ class Comparison:
         return self.basis if isinstance(self.basis, PooledShares) else None
 
     @property
-    def p_value(self) -> float | None:
-        """1 - the confidence from which on there is a verdict; None without an interval."""
+    def scatters(self) -> bool:
+        """Whether chance has a part in it; what does not scatter at all is told by arithmetic."""
+        return isinstance(self.basis, PooledShares) or (self.basis is not None and bool(self.basis.scatters))
+
+    @property
+    def p_difference(self) -> float | None:
+        """1 - the confidence from which on the interval leaves out equality; None without an interval."""
         if self.basis is None:
             return None
-        differs = float(self.basis.p_difference())
-        mean = float(self.basis.mean)
-        if self.open_side:
-            return differs if mean * self.open_side > 0 else 1.0
-        if self.margin is None:
-            return differs
-        return min(differs, float(self.basis.p_same(_margin_on_scale(self.kind, self.margin))))
+        if self.open_side and float(self.basis.mean) * self.open_side <= 0:
+            return 1.0
+        return float(self.basis.p_difference())
+
+    @property
+    def p_same(self) -> float | None:
+        """1 - the confidence from which on the interval lies within the margin; None where no sameness is judged."""
+        if self.basis is None or self.margin is None or self.open_side:
+            return None
+        return float(self.basis.p_same(_margin_on_scale(self.kind, self.margin)))
 
 
 def compare(
@@ -153,7 +174,7 @@ def compare(
     suspect, unknown = known.count(Validity.SUSPECT), known.count(Validity.UNKNOWN)
     empty = Comparison(
         metric=metric,
-        kind=Kind.RATIO if metric.scale is Scale.RATIO else Kind.DIFFERENCE,
+        kind=EstimateKind.RATIO if metric.scale is Scale.RATIO else EstimateKind.DIFFERENCE,
         verdict=Verdict.CANNOT_TELL,
         estimate=None,
         low=None,
@@ -167,12 +188,12 @@ def compare(
     )
     if not all(sides):
         words = left_out_words(empty.suspect, empty.unknown)
-        left_out = f" ({words} left out)" if words else ""
-        return replace(empty, reasons=(f"one side has no run with a value{left_out}",))
+        left_out = filled(LEFT_OUT, runs=words) if words else ""
+        return replace(empty, reasons=(filled(NO_VALUE, left_out=left_out),))
     if shares_repetitions:
         common = sorted(sides[0].keys() & sides[1].keys())
         if not common:
-            return replace(empty, reasons=("the two have no repetition in common",))
+            return replace(empty, reasons=(NO_COMMON_REPETITION,))
         sides = [{repetition: side[repetition] for repetition in common} for side in sides]
     n = min(len(side) for side in sides)
     return _compared(replace(empty, n=n), list(sides[0].values()), list(sides[1].values()))
@@ -180,6 +201,13 @@ def compare(
 
 def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
     """The same comparison with the interval of another confidence, and the verdict that follows."""
+    judged = _judged(comparison, confidence)
+    tells = judged.basis is None or judged.verdict is not Verdict.CANNOT_TELL or judged.open_side
+    return judged if tells else replace(judged, more_repetitions=_more_repetitions(judged))
+
+
+def _judged(comparison: Comparison, confidence: float) -> Comparison:
+    """The same, without asking how many more repetitions would tell, which takes a while."""
     basis = comparison.basis
     if basis is None:
         return replace(comparison, confidence=confidence)
@@ -189,9 +217,7 @@ def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
     elif comparison.open_side < 0:
         low = None
     judged = replace(comparison, confidence=confidence, low=low, high=high, more_repetitions=None)
-    verdict = _verdict(judged)
-    more = _more_repetitions(judged) if verdict is Verdict.CANNOT_TELL and not judged.open_side else None
-    return replace(judged, verdict=verdict, more_repetitions=more)
+    return replace(judged, verdict=_verdict(judged))
 
 
 def judged_apart(comparison: Comparison, *, difference: float, sameness: float) -> Comparison:
@@ -199,7 +225,8 @@ def judged_apart(comparison: Comparison, *, difference: float, sameness: float) 
 
     For families in which the two are asked for apart (`objectives`). The interval is the one that bears the verdict.
     """
-    same = at_confidence(comparison, sameness)
+    comparison = replace(comparison, difference_confidence=difference)
+    same = _judged(comparison, sameness)
     if same.verdict is Verdict.SAME:
         return same
     found = at_confidence(comparison, difference)
@@ -210,12 +237,8 @@ def judged_apart(comparison: Comparison, *, difference: float, sameness: float) 
 
 def left_out_words(suspect: int, unknown: int) -> str:
     """Runs that take no part: `2 suspect runs, 1 run of unknown validity`; empty without any."""
-    parts = []
-    if suspect:
-        parts.append(f"{suspect} suspect run{'' if suspect == 1 else 's'}")
-    if unknown:
-        parts.append(f"{unknown} run{'' if unknown == 1 else 's'} of unknown validity")
-    return ", ".join(parts)
+    counts = ((suspect, SUSPECT_RUNS), (unknown, UNKNOWN_RUNS))
+    return ", ".join(filled(template, n=count) for count, template in counts if count)
 
 
 def _usable(side: Mapping[int, Observation], *, with_doubted: bool) -> dict[int, Observation]:
@@ -263,9 +286,9 @@ def _compared(found: Comparison, baseline: list[Observation], contender: list[Ob
         return _pooled(found, counts)
     capped, reasons, open_side = _capped(baseline, contender)
     first, second = capped
-    if found.kind is Kind.RATIO and min(*first, *second) <= 0:
-        return replace(found, reasons=("a value is not positive, and has no logarithm to compare",))
-    if found.kind is Kind.RATIO:
+    if found.kind is EstimateKind.RATIO and min(*first, *second) <= 0:
+        return replace(found, reasons=(NOT_POSITIVE,))
+    if found.kind is EstimateKind.RATIO:
         first, second = np.log(first), np.log(second)
     found = replace(
         found,
@@ -282,9 +305,8 @@ def _compared(found: Comparison, baseline: list[Observation], contender: list[Ob
             largest=_taken_back(found.kind, float(np.max(each))),
         )
     if found.n < REPETITIONS_MIN:
-        words = f"{found.n} in common" if found.paired else f"{found.n} on one side"
-        reason = f"a verdict needs {REPETITIONS_MIN} repetitions, there are {words}"
-        return replace(found, reasons=(*reasons, reason))
+        too_few = TOO_FEW_IN_COMMON if found.paired else TOO_FEW_ON_ONE_SIDE
+        return replace(found, reasons=(*reasons, filled(too_few, n=found.n)))
     if reasons:
         return found
     basis = paired(first, second) if found.paired else unpaired(first, second)
@@ -308,14 +330,14 @@ def _capped(
         values.append(np.minimum(np.array(uncut, dtype=np.float64), limit))
         cut.append(any(o.status is Status.CENSORED or (o.value or 0) > limit for o in side))
     if all(cut):
-        return values, ("both sides have runs that were stopped at a limit",), 0
+        return values, (BOTH_STOPPED,), 0
     return values, (), 1 if cut[1] else -1 if cut[0] else 0
 
 
 def _verdict(found: Comparison) -> Verdict:
     low, high = found.low, found.high
     if found.margin is not None and low is not None and high is not None:
-        if found.kind is Kind.RATIO:
+        if found.kind is EstimateKind.RATIO:
             within = low >= 1 / (1 + found.margin) and high <= 1 + found.margin
         else:
             within = low >= -found.margin and high <= found.margin
@@ -323,7 +345,7 @@ def _verdict(found: Comparison) -> Verdict:
             return Verdict.SAME
     if not found.differs:
         return Verdict.CANNOT_TELL
-    equal = 1.0 if found.kind is Kind.RATIO else 0.0
+    equal = 1.0 if found.kind is EstimateKind.RATIO else 0.0
     larger = low is not None and low > equal
     if not is_speed(found.metric):
         return Verdict.HIGHER if larger else Verdict.LOWER
@@ -356,13 +378,13 @@ def _more_repetitions(found: Comparison) -> int | None:
     return int(counts[enough[0]]) - basis.n if len(enough) else None
 
 
-def _margin_on_scale(kind: Kind, margin: float) -> float:
-    return math.log1p(margin) if kind is Kind.RATIO else margin
+def _margin_on_scale(kind: EstimateKind, margin: float) -> float:
+    return math.log1p(margin) if kind is EstimateKind.RATIO else margin
 
 
-def _taken_back(kind: Kind, value: float) -> float | None:
+def _taken_back(kind: EstimateKind, value: float) -> float | None:
     """A logarithm as a ratio; None where that is larger than a number can be, as nothing is known then."""
-    if kind is Kind.DIFFERENCE:
+    if kind is EstimateKind.DIFFERENCE:
         return value
     try:
         return math.exp(value)

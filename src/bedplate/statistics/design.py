@@ -141,6 +141,10 @@ class Design:
         for side, rows in enumerate(members):
             members[side], without = self.held(rows, np.flatnonzero(one_sided & existing[side]))
             unclear.update(without)
+        # Of four sides two may have a factor, and only one of them at its usual level.
+        unclear.update(
+            self.names[at] for at in map(int, np.flatnonzero(one_sided)) if self._is_uneven(members, at)
+        )
         if unclear:
             return NoContrast(Lack.NO_USUAL_LEVEL, tuple(sorted(unclear)))
         columns = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.factors]
@@ -229,6 +233,11 @@ class Design:
 
     def _levels_of(self, rows: Iterable[int], at: int) -> tuple[Scalar, ...]:
         return tuple(dict.fromkeys(self.cells[row].levels[self.names[at]] for row in rows))
+
+    def _is_uneven(self, members: Sequence[CodeArray], at: int) -> bool:
+        """Whether sides that have a factor have it at other levels."""
+        having = [levels for levels in self._seen(members, at) if levels]
+        return any(levels != having[0] for levels in having)
 
     def _seen(self, members: Sequence[CodeArray], at: int) -> list[set[int]]:
         """The numbers of a factor's levels on each side."""

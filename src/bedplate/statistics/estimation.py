@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 # Two differences have a range; the interval of one degree of freedom is about nine times wider than it.
 REPETITIONS_MIN = 3
 # Enough for the third digit of a chance.
-_CLASSES = 256
+CLASSES = 256
+# Equal differences may round to others in their last digit.
+NO_SCATTER = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Estimate:
     error: FloatArray
     degrees: FloatArray
     n: int
+
+    @property
+    def scatters(self) -> BoolArray:
+        """Whether repetitions differ at all; where they do not, arithmetic tells and no chance is taken."""
+        return np.asarray(self.error > NO_SCATTER * np.maximum(1.0, np.abs(self.mean)))
 
     def half_width(self, confidence: FloatArray | float) -> FloatArray:
         """Half of the interval's width at a confidence between 0 and 1."""
@@ -125,7 +132,7 @@ def _within(bound: FloatArray, mean: float, error: FloatArray) -> FloatArray:
 @lru_cache(maxsize=256)
 def _deviations(degrees: int) -> FloatArray:
     """Deviations as samples find them, as shares of the true one: the middles of equally likely classes."""
-    middles = (np.arange(_CLASSES) + 0.5) / _CLASSES
+    middles = (np.arange(CLASSES) + 0.5) / CLASSES
     return np.asarray(np.sqrt(gammaincinv(degrees / 2, middles) / (degrees / 2)))
 
 

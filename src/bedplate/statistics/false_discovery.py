@@ -10,9 +10,9 @@ the logarithm of the number of comparisons, which costs three repetitions nearly
 The intervals belong to the verdicts: of R verdicts among m comparisons each interval has the confidence
 1 - R x rate / m, so that of the intervals behind the verdicts 5 % miss on average (false coverage
 rate: Benjamini & Yekutieli 2005, J. Am. Stat. Assoc. 100). A verdict is read from its interval
-(`comparison`), so its direction and `same` are covered too (Weinstein & Yekutieli 2020, Stat. Sin. 30).
+(`comparison`), so its direction is covered too (Weinstein & Yekutieli 2020, Stat. Sin. 30).
 Comparisons without a verdict get the interval of the same confidence, which then bears none out: no
-table shows an interval that contradicts its verdict.
+table shows an interval that contradicts its verdict. What is one family, and what is not, `objectives` says.
 """
 
 from __future__ import annotations
@@ -21,14 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bedplate.statistics.comparison import at_confidence
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
-
-    from bedplate.statistics.comparison import Comparison
 
 RATE = 0.05
 
@@ -54,18 +48,3 @@ def joint_confidence(p_values: npt.ArrayLike, *, rate: float = RATE) -> npt.NDAr
     """
     m = np.asarray(p_values).shape[-1]
     return np.asarray(1 - np.maximum(discoveries(p_values, rate=rate), 1) * rate / max(m, 1))
-
-
-def judged_together(comparisons: Sequence[Comparison], *, rate: float = RATE) -> tuple[Comparison, ...]:
-    """The comparisons of one question with intervals and verdicts that hold together, in their order.
-
-    Those without an interval are no part of the family, and stay as they are.
-    """
-    known = [p for comparison in comparisons if (p := comparison.p_value) is not None]
-    if not known:
-        return tuple(comparisons)
-    confidence = float(joint_confidence(known, rate=rate))
-    return tuple(
-        comparison if comparison.basis is None else at_confidence(comparison, confidence)
-        for comparison in comparisons
-    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Square: TypeAlias = tuple[str, str]
 
 # Above this ratio of the largest to the smallest figure a linear scale shows only the largest.
-_LOGARITHMIC_ABOVE = 20.0
+LOGARITHMIC_ABOVE = 20.0
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def common_scale(values: Iterable[float], scale: Scale) -> CommonScale | None:
     if not found:
         return None
     low, high = min(found), max(found)
-    logarithmic = scale is Scale.RATIO and low > 0 and high / low > _LOGARITHMIC_ABOVE
+    logarithmic = scale is Scale.RATIO and low > 0 and high / low > LOGARITHMIC_ABOVE
     return CommonScale(low, high, logarithmic)
 
 

@@ -12,19 +12,32 @@ at all (the size of equal databases) is told by arithmetic and is in no family: 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from bedplate.statistics.comparison import CONFIDENCE
+from bedplate.statistics.comparison import CONFIDENCE, judged_apart
 from bedplate.statistics.false_discovery import RATE, discoveries, joint_confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
-    from bedplate.statistics.all_pairs import Pairs
+    from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.estimation import FloatArray
+
+
+class Evidence(Protocol):
+    """The p-values of one figure, without those of what does not scatter."""
+
+    @property
+    def p_differences(self) -> FloatArray:
+        """Of “the two are equal”."""
+
+    @property
+    def p_sames(self) -> FloatArray:
+        """Of “the two differ by more than the margin”."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +48,46 @@ class Confidence:
     sameness: float = CONFIDENCE
 
 
-def confidences(figures: Sequence[Pairs], *, rate: float = RATE) -> tuple[Confidence, ...]:
+def confidences(figures: Sequence[Evidence], *, rate: float = RATE) -> tuple[Confidence, ...]:
     """One for each figure, in their order."""
     differences = _of_families([pairs.p_differences for pairs in figures], rate)
     sames = _of_families([pairs.p_sames for pairs in figures], rate)
     return tuple(Confidence(*each) for each in zip(differences, sames, strict=True))
+
+
+def judged_together(
+    comparisons: Sequence[Comparison], figures: Sequence[Hashable], *, rate: float = RATE
+) -> tuple[Comparison, ...]:
+    """The comparisons of one question with intervals and verdicts that hold together, in their order.
+
+    `figures` says of each what it is a comparison of. Those without an interval are in no family, and stay as they are.
+    """
+    families: defaultdict[Hashable, list[Comparison]] = defaultdict(list)
+    for comparison, figure in zip(comparisons, figures, strict=True):
+        families[figure].append(comparison)
+    own = dict(
+        zip(families, confidences([_family(each) for each in families.values()], rate=rate), strict=True)
+    )
+    return tuple(
+        comparison
+        if comparison.basis is None
+        else judged_apart(comparison, difference=own[figure].difference, sameness=own[figure].sameness)
+        for comparison, figure in zip(comparisons, figures, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Family:
+    p_differences: FloatArray
+    p_sames: FloatArray
+
+
+def _family(comparisons: Sequence[Comparison]) -> _Family:
+    scattering = [each for each in comparisons if each.scatters]
+    return _Family(
+        np.array([p for each in scattering if (p := each.p_difference) is not None]),
+        np.array([p for each in scattering if (p := each.p_same) is not None]),
+    )
 
 
 def _of_families(families: Sequence[FloatArray], rate: float) -> list[float]:

@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Interval:
+class ShareInterval:
     """`estimate` between `low` and `high`."""
 
     estimate: float
@@ -31,19 +30,19 @@ class Interval:
     high: float
 
 
-def proportion(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Interval:
+def proportion(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> ShareInterval:
     """The share of k of n (Clopper & Pearson 1934, Biometrika 26). ValueError unless 0 <= k <= n, n >= 1."""
     if not 0 <= successes <= trials or trials < 1:
         raise ValueError(f"{successes} of {trials} is no proportion; k of n has 0 <= k <= n and n >= 1")
     tail = (1 - confidence) / 2
     low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
     high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0
-    return Interval(successes / trials, low, high)
+    return ShareInterval(successes / trials, low, high)
 
 
 def proportion_difference(
     baseline: Counted, contender: Counted, *, confidence: float = CONFIDENCE
-) -> Interval:
+) -> ShareInterval:
     """Contender - baseline of two k of n, as shares.
 
     Between the ends of two exact intervals that both hold at once with the confidence that is asked for (each
@@ -52,7 +51,7 @@ def proportion_difference(
     """
     each = math.sqrt(confidence)
     first, second = proportion(*baseline, confidence=each), proportion(*contender, confidence=each)
-    return Interval(second.estimate - first.estimate, second.low - first.high, second.high - first.low)
+    return ShareInterval(second.estimate - first.estimate, second.low - first.high, second.high - first.low)
 
 
 def p_difference(baseline: Counted, contender: Counted) -> float:
@@ -87,6 +86,8 @@ def _p_below(upper: Counted, lower: Counted, shift: float) -> float:
     elif upper[0] == upper[1]:
         tail = _at_least(lower, 1 - shift)
     else:
+        # A third of a second, which only comparisons of shares need.
+        from scipy.optimize import brentq  # noqa: PLC0415
 
         def miss(x: float) -> float:
             return _at_least(lower, x) - _at_most(upper, x + shift)

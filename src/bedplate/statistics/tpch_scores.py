@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from scipy.special import stdtrit
 
+from bedplate.model.template import filled
 from bedplate.model.visit import Validity
 from bedplate.statistics.summary import CONFIDENCE, REPETITIONS_FOR_INTERVAL, TRUSTED, basis_of
 
@@ -36,6 +37,17 @@ OVER_LIMIT = "over its limit"
 PLAN_UNKNOWN = "plan not known"
 PLANS_IN_A_CELL = "plans differ within a cell"
 PLANS_ACROSS_CELLS = "plans differ between cells"
+# What the page's script says too; the cells stand last, as it names few of them.
+NO_TIME_IN = "no time in {cells}"
+OVER_LIMIT_IN = "over its limit in {timeouts} of {n} runs in {cells}"
+PLAN_UNKNOWN_IN = "its plan is not known in {cells}"
+PLANS_IN = "{n} plans in {cells}"
+PLANS_ACROSS = "{n} plans across the cells: {cells}"
+NONE_KEPT = "no query finished in every cell with one and the same plan"
+WITHOUT_TIME = "query {query} has no time"
+NO_TIME_HERE = "no query has a time here"
+UNTRUSTED = "the cell has no trusted run, unlike the others"
+UNLIKE = "query {query}: {causes}"
 
 # The median of normal values scatters by at most this much more than their mean (its limit for many values).
 _MEDIAN_SCATTER = math.sqrt(math.pi / 2)
@@ -174,7 +186,7 @@ def scores(runs: Iterable[QueryRun], selected: Sequence[str]) -> Scores:
         queries=queries,
         kept=kept,
         dropped=dropped,
-        left_out={name: "no query has a time here" for name in names if name not in present},
+        left_out={name: NO_TIME_HERE for name in names if name not in present},
         causes={query: tuple(dict(reasons)) for query, reasons in found.items()},
         only_suspect=tuple(cell.name for cell in cells if cell.basis != TRUSTED),
     )
@@ -239,20 +251,21 @@ def _drop_reasons(query: str, cells: Sequence[_Cell]) -> tuple[tuple[str, str], 
         timeouts = sum(run.limit_s is not None for run in runs)
         known = {run.plan for run in runs if run.plan is not None}
         if not any(run.time_s is not None or run.limit_s is not None for run in runs):
-            reasons.append((NO_TIME, f"no time in {cell.name}"))
+            reasons.append((NO_TIME, filled(NO_TIME_IN, cells=cell.name)))
             continue
         if timeouts:
-            reasons.append((OVER_LIMIT, f"over its limit in {timeouts} of {len(runs)} runs in {cell.name}"))
+            words = filled(OVER_LIMIT_IN, timeouts=timeouts, n=len(runs), cells=cell.name)
+            reasons.append((OVER_LIMIT, words))
         if any(run.time_s is not None and run.plan is None for run in runs):
-            reasons.append((PLAN_UNKNOWN, f"its plan is not known in {cell.name}"))
+            reasons.append((PLAN_UNKNOWN, filled(PLAN_UNKNOWN_IN, cells=cell.name)))
         if len(known) > 1:
-            reasons.append((PLANS_IN_A_CELL, f"{len(known)} plans in {cell.name}"))
+            reasons.append((PLANS_IN_A_CELL, filled(PLANS_IN, n=len(known), cells=cell.name)))
         for plan in known:
             cells_by_plan[plan].append(cell.name)
     if len(cells_by_plan) > 1:
         groups = sorted(cells_by_plan.values(), key=len, reverse=True)
         named = " | ".join(", ".join(group) for group in groups)
-        reasons.append((PLANS_ACROSS_CELLS, f"{len(groups)} plans across the cells: {named}"))
+        reasons.append((PLANS_ACROSS_CELLS, filled(PLANS_ACROSS, n=len(groups), cells=named)))
     return tuple(reasons)
 
 
@@ -262,7 +275,9 @@ def _unlike(cell: _Cell, kept: Sequence[str], trusted: Sequence[_Cell]) -> tuple
         return ()
     # All trusted cells agree on a query that was kept: one stands for them.
     found = {query: dict(_drop_reasons(query, (trusted[0], cell))) for query in kept}
-    return tuple(f"query {query}: {', '.join(causes)}" for query, causes in found.items() if causes)
+    return tuple(
+        filled(UNLIKE, query=query, causes=", ".join(causes)) for query, causes in found.items() if causes
+    )
 
 
 @dataclass(frozen=True)
@@ -299,7 +314,7 @@ def _cell_scores(
     unlike: tuple[str, ...],
 ) -> CellScores:
     times = cell.times()
-    none = Score(None, reasons=("the cell has no trusted run, unlike the others", *unlike))
+    none = Score(None, reasons=(UNTRUSTED, *unlike))
     return CellScores(
         cell=cell.name,
         basis=cell.basis,
@@ -314,11 +329,11 @@ def _cell_scores(
 
 def _score(cell: _Cell, queries: Sequence[str], best: Mapping[str, _Time], figure: _Figure) -> Score:
     if not queries:
-        return Score(None, reasons=("no query finished in every cell with one and the same plan",))
+        return Score(None, reasons=(NONE_KEPT,))
     all_times = cell.times()
     missing = [query for query in queries if query not in all_times]
     if missing:
-        return Score(None, reasons=tuple(f"query {query} has no time" for query in missing))
+        return Score(None, reasons=tuple(filled(WITHOUT_TIME, query=query) for query in missing))
     times = {query: all_times[query] for query in queries}
     chosen = {query: best[query] for query in queries}
     value = figure.of(times, chosen)

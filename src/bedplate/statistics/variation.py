@@ -50,6 +50,7 @@ class Share:
 class Variation:
     """The shares on a complete part of `cells` cells; `left_out` are levels that are not in it.
 
+    Where the factor `only` varies there are no shares: it would have the whole, whatever it does.
     `held` are factors that only some cells have, which were held at their usual level. `scatter` is the median over
     cells of the coefficient of variation between repetitions, after what a repetition does to all cells.
     """
@@ -59,6 +60,7 @@ class Variation:
     left_out: tuple[tuple[str, Scalar], ...]
     held: tuple[str, ...]
     scatter: float
+    only: str | None = None
 
 
 def variation(
@@ -93,10 +95,11 @@ def variation(
     by_place = {tuple(key[at] for at in places): combined[key] for key in kept}
     logs = np.array([by_place[key] for key in product(*varying.values())])
     logs = np.moveaxis(logs, -1, 0).reshape(-1, *(len(levels) for levels in varying.values()))
-    shares = _shares(logs, tuple(varying), confidence)
-    if not shares:
+    only = next(iter(varying)) if len(varying) == 1 else None
+    shares = () if only else _shares(logs, tuple(varying), confidence)
+    if not shares and only is None:
         return None
-    return Variation(len(by_place), shares, (*gone, *left_out), held, _scatter(complete.logs))
+    return Variation(len(by_place), shares, (*gone, *left_out), held, _scatter(complete.logs), only)
 
 
 def _held(design: Design, chosen: Sequence[str], nest: str | None) -> tuple[list[int], tuple[str, ...]]:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.visit import FORMAT_VERSION
-from bedplate.study.records import Checksums, FileChecksum
+from bedplate.model.visit import FORMAT_VERSION, KNOWN_FORMATS
+from bedplate.study.records import Checksums, FileChecksum, StudyFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from bedplate.study.layout import StudyLayout
 
 Record = TypeVar("Record")
 CHECKSUMS_FILE = "checksums.json"
@@ -36,6 +38,40 @@ def write_checksums(directory: Path) -> None:
     codec.write(directory / CHECKSUMS_FILE, Checksums(FORMAT_VERSION, files))
 
 
+def top_checksums(files: Mapping[str, bytes]) -> dict[str, FileChecksum]:
+    """Of the files at the top of a study, by their path below it."""
+    return {
+        name: FileChecksum(len(data), hashlib.sha256(data).hexdigest())
+        for name, data in sorted(files.items())
+    }
+
+
+def changed_top_files(layout: StudyLayout, facts: StudyFacts) -> tuple[str, ...]:
+    """Which files of a study itself are not what they were when it was made or extended; none of earlier versions."""
+    changed = tuple(_changed_top_files(layout.directory, facts.checksums))
+    if not changed:
+        return ()
+    # Within an extension some are new already and some are not; one may have ended since `facts` was read.
+    if layout.extension.is_dir():
+        return ()
+    return tuple(_changed_top_files(layout.directory, codec.read(StudyFacts, layout.facts).checksums))
+
+
+def _changed_top_files(directory: Path, checksums: Mapping[str, FileChecksum]) -> Iterator[str]:
+    for name, expected in checksums.items():
+        path = directory / name
+        if path.is_absolute() != directory.is_absolute() or ".." in path.parts:
+            yield f"study.json has a checksum of {name!r:.200}, which is no file of the study"
+            continue
+        try:
+            found = hashlib.sha256(codec.read_bytes(path)).hexdigest()
+        except StudyError as error:
+            yield from error.reasons
+            continue
+        if found != expected.sha256:
+            yield f"{path} was changed after the study was made or extended: its checksum is another"
+
+
 class VisitFiles:
     """The files of a finished visit, held against its checksums; a visit of an earlier version has none.
 
@@ -52,7 +88,7 @@ class VisitFiles:
         self.has_checksums = CHECKSUMS_FILE in self._sizes
         if self.has_checksums:
             found = codec.read(Checksums, directory / CHECKSUMS_FILE)
-            if found.format_version != FORMAT_VERSION:
+            if found.format_version not in KNOWN_FORMATS:
                 raise StudyError(f"{directory / CHECKSUMS_FILE} is of format {found.format_version}")
             self._files = found.files
             self._compare()

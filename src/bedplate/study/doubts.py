@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.reason import distinct
 from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def as_read(run: RunFigures, visit: VisitRecord) -> RunFigures:
     """The run with its visit's doubts: a completed run is suspect then, whatever its own rules say."""
     if not visit.doubts or run.outcome is not Outcome.COMPLETED:
         return run
-    reasons = tuple(dict.fromkeys((*visit.doubts, *run.validity_reasons)))
+    reasons = distinct((*visit.doubts, *run.validity_reasons))
     return replace(run, validity=Validity.SUSPECT, validity_reasons=reasons)
 
 

@@ -8,29 +8,39 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Timing, VisitRecord
-from bedplate.study.checksums import VisitFiles
+from bedplate.study.checksums import VisitFiles, changed_top_files
 from bedplate.study.doubts import is_doubted
 from bedplate.study.layout import UNFINISHED, StudyLayout
+from bedplate.study.modes import METRICS, in_other_modes
 from bedplate.study.records import HistoryEntry, StudyFacts
 from bedplate.study.schedule import read_schedule
-from bedplate.study.stored import SetAside, by_path, read_record, visit_directories, visits_by_place
+from bedplate.study.stored import (
+    SetAside,
+    by_path,
+    read_record,
+    read_visit,
+    visit_directories,
+    visits_by_place,
+)
 from bedplate.study.version import require_known_format
 from bedplate.study.writer import writer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.model.plan import ScheduledVisit
-    from bedplate.study.stored import Place
+    from bedplate.study.stored import Due, Place
 
 # Recorded and not reported; every other phase is.
 _WARMUP = "warmup"
+# The phase of the figures of a whole run.
+_WHOLE = "measure"
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedVisit:
     """A visit that failed in its last attempt, and where to look."""
 
     visit: str
@@ -48,7 +58,8 @@ class Progress:
     study uses its time. `steps` are means per visit, the longest first, without the runs themselves.
     `emulated`: some visit had emulated processors. `suspect` counts runs of the visits' last
     attempts that are suspect or of unknown validity. `damaged` counts
-    visits whose last attempt is among the `set_aside`; `remarks` name changed files that no figure is made from.
+    visits whose last attempt is among the `set_aside`; `remarks` name changed files that no figure is made from, `changed`
+    those of the study itself.
     """
 
     title: str
@@ -64,12 +75,22 @@ class Progress:
     seconds_left: float | None
     emulated: bool
     steps: tuple[Timing, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedVisit, ...]
     history: tuple[HistoryEntry, ...]
     suspect: int = 0
     damaged: int = 0
     set_aside: tuple[SetAside, ...] = ()
     remarks: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run as far as its validity needs it; `values` are those that tell its mode, none where it did not complete."""
+
+    name: str
+    doubted: bool
+    values: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -79,7 +100,7 @@ class _Done:
     path: Path
     record: VisitRecord
     measured_s: float
-    suspect: int
+    runs: tuple[_Run, ...]
     remarks: tuple[str, ...]
 
 
@@ -96,12 +117,12 @@ def read_progress(directory: Path) -> Progress:
         place, attempt = by_path(path)
         done = None
         try:
-            done = _done(VisitFiles(path), scheduled)
+            done = _done(path, scheduled)
         except StudyError as error:
             aside.append(SetAside(path, place, attempt, error.reasons))
         if place in scheduled and attempt > last.get(place, (0, None))[0]:
             last[place] = (attempt, done)
-    in_order = sorted(last, key=lambda place: scheduled[place].index)
+    in_order = sorted(last, key=lambda place: scheduled[place].visit.index)
     finished = [done for place in in_order if (done := last[place][1]) is not None]
     records = [done.record for done in finished]
     measured_s = sum(done.measured_s for done in finished)
@@ -124,15 +145,20 @@ def read_progress(directory: Path) -> Progress:
         steps=_mean_steps(records),
         failures=tuple(_failure(done) for done in finished if done.record.outcome is not Outcome.COMPLETED),
         history=facts.history,
-        suspect=sum(done.suspect for done in finished if not done.record.key.canary),
+        suspect=_doubted(finished),
         damaged=len(last) - len(finished),
         set_aside=tuple(aside),
         remarks=tuple(remark for done in finished for remark in done.remarks),
+        changed=changed_top_files(layout, facts),
     )
 
 
-def _done(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> _Done:
+def _done(path: Path, scheduled: Mapping[Place, Due]) -> _Done:
+    files = VisitFiles(path)
     record = read_record(files, scheduled)
+    if not files.has_checksums:
+        # Nothing else says that its records are what bedplate wrote.
+        read_visit(path, scheduled)
     phases = [
         phase
         for name in record.runs
@@ -141,21 +167,41 @@ def _done(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> _Done
         if phase.name != _WARMUP
     ]
     return _Done(
-        path=files.directory,
+        path=path,
         record=record,
         measured_s=sum(phase.end_monotonic_s - phase.start_monotonic_s for phase in phases),
-        suspect=sum(_is_doubted(files, name, record) for name in files.names("run.json")),
+        runs=tuple(_run(files, name, record) for name in files.names("run.json")),
         remarks=files.remarks,
     )
 
 
-def _is_doubted(files: VisitFiles, name: str, record: VisitRecord) -> bool:
-    """Read without its hundred figures: `status` may be asked every minute."""
+def _run(files: VisitFiles, name: str, record: VisitRecord) -> _Run:
+    """Read without making records of its hundred figures: `status` may be asked every minute."""
     source = str(files.directory / name)
     run = codec.parse(files.text(name), source=source)
-    if not isinstance(run, dict):
+    if not isinstance(run, dict) or not isinstance(run.get("figures", []), list):
         raise StudyError(f"{source}: expected an object (RunFigures), found {run!r:.200}")
-    return is_doubted(run.get("outcome"), run.get("validity"), record)
+    outcome = run.get("outcome")
+    values = {
+        each["metric"]: each["value"]
+        for each in run.get("figures", [])
+        if isinstance(each, dict)
+        and each.get("metric") in METRICS
+        and (each.get("phase"), each.get("item")) == (_WHOLE, "")
+        and isinstance(each.get("value"), int | float)
+    }
+    return _Run(
+        name=str(run.get("run")),
+        doubted=is_doubted(outcome, run.get("validity"), record),
+        values=values if outcome == Outcome.COMPLETED else {},
+    )
+
+
+def _doubted(finished: Sequence[_Done]) -> int:
+    """How many runs are doubted, by themselves or beside their repetitions."""
+    runs = [(done.record.key, run) for done in finished if not done.record.key.canary for run in done.runs]
+    others = in_other_modes([((key.cell, key.dataset, run.name), run.values) for key, run in runs])
+    return sum(run.doubted or place in others for place, (_, run) in enumerate(runs))
 
 
 def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
@@ -168,12 +214,12 @@ def _mean_steps(records: list[VisitRecord]) -> tuple[Timing, ...]:
     return tuple(sorted(means, key=lambda timing: -timing.seconds))
 
 
-def _failure(done: _Done) -> Failure:
+def _failure(done: _Done) -> FailedVisit:
     record = done.record
     what = "canary" if record.key.canary else record.cell.variant
-    return Failure(
+    return FailedVisit(
         visit=f"{what}, repetition {record.key.repetition}, attempt {record.key.attempt}",
         step=record.failed_step or "unknown step",
-        reasons=record.reasons,
+        reasons=sentences(record.reasons),
         logs=str(done.path / "logs"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.plan import Pruned, ScheduledVisit
@@ -11,61 +11,83 @@ from bedplate.model.plan import Pruned, ScheduledVisit
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """`when` is ISO 8601, UTC; `what` a sentence: created, extended, gone on with under a new kernel."""
+    """What was done to a study, and when."""
 
     when: str
+    """ISO 8601, UTC"""
     what: str
-
-
-@dataclass(frozen=True)
-class StudyFacts:
-    """`study.json`. `kernel_release` is that of the last start; a declared factor may change it.
-
-    `executor` is the one that the study was begun with, and stays with, where its plan says `auto`.
-    So is `defaults`, the version of the table of defaults that its plan is read with.
-    """
-
-    format_version: int
-    title: str
-    created: str
-    bedplate: str
-    plan_digest: str
-    machine_identity: str
-    kernel_release: str
-    history: tuple[HistoryEntry, ...]
-    executor: str = "local"
-    defaults: int = 1
-
-
-@dataclass(frozen=True)
-class StudySchedule:
-    """`schedule.json`: what there is to visit, and in which order.
-
-    `runs` are by dataset. A canary's stand apart in `canary_runs`: a plan may load the same dataset.
-    """
-
-    format_version: int
-    seed: int
-    repetitions: int
-    cells: Mapping[str, Cell]
-    datasets: Mapping[str, Dataset]
-    runs: Mapping[str, tuple[RunSpec, ...]]
-    pruned: tuple[Pruned, ...]
-    visits: tuple[ScheduledVisit, ...]
-    canary_runs: tuple[RunSpec, ...] = ()
+    """a sentence: created, extended, gone on with under a new kernel"""
 
 
 @dataclass(frozen=True)
 class FileChecksum:
-    """What a file was when its visit had ended."""
+    """What a file was when its visit had ended, or when the study was made or extended."""
 
     size_bytes: int
+    """its size when the visit had ended"""
     sha256: str
+    """SHA-256 of its content, in hexadecimal"""
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """`study.json`: what a study is, and what was done to it."""
+
+    format_version: int
+    """2; 1 in older ones"""
+    title: str
+    """the plan's title"""
+    created: str
+    """ISO 8601, UTC"""
+    bedplate: str
+    """version that made the study"""
+    plan_digest: str
+    """digest of everything in the plan that decides a result"""
+    machine_identity: str
+    """digest of what must not change within a study"""
+    kernel_release: str
+    """kernel of the last start; a declared factor may change it"""
+    history: tuple[HistoryEntry, ...]
+    """what was done to the study, oldest first"""
+    executor: str = "local"
+    """who runs the visits: `local`, `qemu`, `slurm`; where the plan says `auto`, the one that the study was begun with"""
+    defaults: int = 1
+    """version of the table of defaults that the plan is read with: 1, where it is missing, gives pgbench two
+    threads; 2 one for each client"""
+    checksums: Mapping[str, FileChecksum] = field(default_factory=dict)
+    """the other files at the top (`plan.toml`, `plan/`, `machine.json`, `schedule.json`), by their path, as they
+    were when the study was made or last extended; empty in older studies"""
+
+
+@dataclass(frozen=True)
+class StudySchedule:
+    """`schedule.json`: what there is to visit, and in which order."""
+
+    format_version: int
+    """2; 1 in older ones"""
+    seed: int
+    """what the order was drawn from"""
+    repetitions: int
+    """passes over all cells"""
+    cells: Mapping[str, Cell]
+    """cell id to cell"""
+    datasets: Mapping[str, Dataset]
+    """dataset id to dataset"""
+    runs: Mapping[str, tuple[RunSpec, ...]]
+    """dataset id to its runs, in order"""
+    pruned: tuple[Pruned, ...]
+    """cells that cannot exist here"""
+    visits: tuple[ScheduledVisit, ...]
+    """all visits in their order"""
+    canary_runs: tuple[RunSpec, ...] = ()
+    """the runs of a canary visit, which may share its dataset with a cell"""
 
 
 @dataclass(frozen=True)
 class Checksums:
-    """`checksums.json`: every other file of a visit, by its path below the visit's directory."""
+    """`checksums.json` of a visit."""
 
     format_version: int
+    """2; 1 in older ones"""
     files: Mapping[str, FileChecksum]
+    """every file of the visit but this one, by its path below the visit's directory"""

@@ -18,11 +18,11 @@ from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION
 from bedplate.model.visit import FORMAT_VERSION, Outcome
-from bedplate.study.checksums import write_checksums
+from bedplate.study.checksums import top_checksums, write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
-from bedplate.study.stored import read_visit, scheduled_place
+from bedplate.study.stored import read_visit, visits_by_place
 from bedplate.study.version import require_known_format
 from bedplate.study.writer import take_lock
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
+    from bedplate.study.stored import Due, Place
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,12 @@ class StudyStore:
         except OSError as error:
             raise StudyError(f"{directory} cannot be made: {error.strerror}") from error
         store = cls(directory)
+        try:
+            # Another start may have made one here before it let go of the lock.
+            refuse_unless_new(directory)
+        except StudyError:
+            store.close()
+            raise
         layout = store.layout
         now = _now()
         codec.write(layout.machine, machine)
@@ -99,6 +106,12 @@ class StudyStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         layout.plan.write_text(plan_text, encoding="utf-8")
+        written = (
+            layout.machine,
+            layout.schedule,
+            layout.plan,
+            *(layout.plan_files / name for name in plan_files),
+        )
         layout.visits.mkdir(exist_ok=True)
         # Last, as a directory with a study.json is a study.
         codec.write(
@@ -114,6 +127,9 @@ class StudyStore:
                 history=(HistoryEntry(now, "created"),),
                 executor=executor,
                 defaults=DEFAULTS_VERSION,
+                checksums=top_checksums(
+                    {str(path.relative_to(directory)): path.read_bytes() for path in written}
+                ),
             ),
         )
         _sync(directory)
@@ -143,26 +159,31 @@ class StudyStore:
 
     def unsuccessful(self, schedule: Schedule) -> int:
         """How many visits there are whose last attempt did not complete, or is damaged."""
+        known = visits_by_place(self.schedule)
         return sum(
-            bool(self.layout.attempts_at(visit)) and not self._is_done(visit, retry_failed=True)
+            bool(self.layout.attempts_at(visit)) and not self._is_completed(visit, known)
             for visit in schedule.visits
         )
 
     def due(self, schedule: Schedule, *, retry_failed: bool = False) -> tuple[ScheduledVisit, ...]:
         """Visits that have no finished attempt, in order; with `retry_failed` also those that failed or are damaged."""
-        return tuple(
-            visit for visit in schedule.visits if not self._is_done(visit, retry_failed=retry_failed)
-        )
+        if not retry_failed:
+            return tuple(visit for visit in schedule.visits if not self.layout.attempts_at(visit))
+        known = visits_by_place(self.schedule)
+        return tuple(visit for visit in schedule.visits if not self._is_completed(visit, known))
 
     @contextlib.contextmanager
     def attempt(self, visit: ScheduledVisit) -> Iterator[Attempt]:
         """A place for the next attempt at a visit; what is not finished inside is removed."""
         number = max(self.layout.attempts_at(visit), default=0) + 1
-        final = self.layout.attempt(visit, number)
+        # A stranger's file of that name is no attempt, and stays.
+        while os.path.lexists(final := self.layout.attempt(visit, number)):
+            number += 1
         directory = final.with_name(f"{final.name}{UNFINISHED}")
         # The visit of a start that was killed may have gone on for a moment after the sweep.
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
+        self._raise_format()
         try:
             yield Attempt(number, directory, final)
         finally:
@@ -186,14 +207,22 @@ class StudyStore:
         """Put a larger plan in place of the frozen one; the caller has made sure that it only adds."""
         facts = self.facts
         layout = self.layout
-        history = (*facts.history, HistoryEntry(_now(), what))
         files = {
             **{layout.plan_files / name: text for name, text in plan_files.items()},
             layout.plan: plan_text,
             layout.schedule: codec.dumps(schedule_record(expansion, schedule)) + "\n",
-            layout.facts: codec.dumps(replace(facts, plan_digest=plan.digest, history=history)) + "\n",
         }
-        self._stage_extension(files)
+        own = top_checksums(
+            {str(path.relative_to(layout.directory)): text.encode() for path, text in files.items()}
+        )
+        extended = replace(
+            facts,
+            format_version=FORMAT_VERSION,
+            plan_digest=plan.digest,
+            history=(*facts.history, HistoryEntry(_now(), what)),
+            checksums={**facts.checksums, **own},
+        )
+        self._stage_extension({**files, layout.facts: codec.dumps(extended) + "\n"})
         self._roll_extension_forward()
 
     def note_kernel(self, release: str) -> None:
@@ -216,17 +245,21 @@ class StudyStore:
     ) -> None:
         self.close()
 
-    def _is_done(self, visit: ScheduledVisit, *, retry_failed: bool) -> bool:
+    def _is_completed(self, visit: ScheduledVisit, known: Mapping[Place, Due]) -> bool:
         attempts = self.layout.attempts_at(visit)
         if not attempts:
             return False
-        if not retry_failed:
-            return True
         try:
-            last = read_visit(attempts[max(attempts)], {scheduled_place(visit): visit})
+            last = read_visit(attempts[max(attempts)], known)
         except StudyError:
             return False
         return last.record.outcome is Outcome.COMPLETED
+
+    def _raise_format(self) -> None:
+        """Say in the study's own file that it holds something of this version: a former one must not read it."""
+        facts = self.facts
+        if facts.format_version != FORMAT_VERSION:
+            self._write_facts(replace(facts, format_version=FORMAT_VERSION))
 
     def _write_facts(self, facts: StudyFacts) -> None:
         codec.write(self.layout.facts, facts)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.figure import RunFigures, Scale, as_defined_now
+from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import Machine
-from bedplate.model.metrics import METRICS
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
-from bedplate.model.visit import FORMAT_VERSION, RunRecord, VisitRecord
-from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles
+from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
+from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles, changed_top_files
 from bedplate.study.doubts import as_read
+from bedplate.study.impossible import impossible, impossible_visit
 from bedplate.study.layout import CANARY, StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts, StudySchedule
@@ -40,8 +40,6 @@ _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
 VISIT_FILE = "visit.json"
 # Beside run.json; they are small, and tables of power cuts and plans of queries are made from them.
 _READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
-# Of a scale on which something can be negative: a trend falls.
-_SIGNED = Scale.SHARE
 # Named at once beside figures; `bedplate status` names all.
 _NAMED = 3
 
@@ -50,11 +48,19 @@ Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
+class Due:
+    """A visit that a schedule has, and the runs that it may have made."""
+
+    visit: ScheduledVisit
+    runs: tuple[RunSpec, ...]
+
+
+@dataclass(frozen=True)
 class StoredVisit:
     """A finished visit, its directory, and the figures of its runs in their order, with their validity as read.
 
     `begun` are the names of the folders of all runs that began, those without figures too. `remarks` name what
-    was changed in its directory and changes no figure.
+    was changed in its directory and changes no figure. `cut_records` are those of the runs of power cuts, by folder.
     """
 
     record: VisitRecord
@@ -63,6 +69,7 @@ class StoredVisit:
     run_directories: tuple[Path, ...]
     begun: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    cut_records: Mapping[Path, RunRecord] = field(default_factory=dict)
 
     def has_begun(self, run: RunSpec) -> bool:
         """Whether the visit came to this run, whatever became of it."""
@@ -84,7 +91,8 @@ class Study:
     """A whole study as it stands on disk; `visits` are in the order of the schedule, then of attempts.
 
     `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet. Where the last
-    attempt at a visit is `set_aside`, its earlier ones are too: none of them is what the visit came to.
+    attempt at a visit is `set_aside`, its earlier ones are too: none of them is what the visit came to. `changed` names
+    files of the study itself that are not what they were.
     """
 
     directory: Path
@@ -95,6 +103,7 @@ class Study:
     visits: tuple[StoredVisit, ...]
     nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
+    changed: tuple[str, ...] = ()
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -102,6 +111,7 @@ class Study:
         aside = [reason for each in self.set_aside for reason in each.reasons]
         remarks = [remark for visit in self.visits for remark in visit.remarks]
         return (
+            *_mark("files of the study itself are not what they were", list(self.changed)),
             *_mark(f"{_visits(len(self.set_aside))} on the disk and not used", aside),
             *_mark("files that no figure is made from are not what they were", remarks),
         )
@@ -125,7 +135,7 @@ def read_study(path: Path) -> Study:
         except StudyError as error:
             aside.append(SetAside(directory, *by_path(directory), error.reasons))
     visits, earlier = _without_earlier_attempts(visits, aside)
-    visits.sort(key=lambda visit: (scheduled[place_of(visit.record)].index, visit.record.key.attempt))
+    visits.sort(key=lambda visit: (scheduled[place_of(visit.record)].visit.index, visit.record.key.attempt))
     return Study(
         directory=path,
         facts=facts,
@@ -135,6 +145,7 @@ def read_study(path: Path) -> Study:
         visits=tuple(visits),
         nodes=read_nodes(layout),
         set_aside=(*aside, *earlier),
+        changed=changed_top_files(layout, facts),
     )
 
 
@@ -148,27 +159,32 @@ def visit_directories(visits: Path) -> Iterator[Path]:
         raise StudyError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def read_visit(directory: Path, scheduled: Mapping[Place, ScheduledVisit]) -> StoredVisit:
+def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
     """A finished visit with its figures; StudyError with the reasons why it must not be used."""
     files = VisitFiles(directory)
     record = read_record(files, scheduled)
     begun = tuple(path.name for path in _folders(directory / "runs"))
     made = [name for name in begun if files.has(f"runs/{name}/run.json")]
     runs = tuple(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json")) for name in made)
-    wrong: list[str] = []
     # Read again where they are shown; whether they are what they were is asked here, once.
     for name in begun:
         for file in (file for file in _READ_TOO if files.has(f"runs/{name}/{file}")):
             files.text(f"runs/{name}/{file}")
-        if files.has(f"runs/{name}/{POINTS_FILE}") and files.has(f"runs/{name}/record.json"):
-            wrong += (
-                f"{directory / 'runs' / name / 'record.json'}: {words}"
-                for words in wrong_levels(files.record(RunRecord, f"runs/{name}/record.json").spec.levels)
-            )
+    cut_records = {
+        directory / "runs" / name: files.record(RunRecord, f"runs/{name}/{RECORD_FILE}")
+        for name in begun
+        if files.has(f"runs/{name}/{POINTS_FILE}") and files.has(f"runs/{name}/{RECORD_FILE}")
+    }
+    wrong = [
+        f"{folder / RECORD_FILE}: {words}"
+        for folder, found in cut_records.items()
+        for words in wrong_levels(found.spec.levels)
+    ]
+    due = scheduled[place_of(record)].runs
     wrong += [
         f"{directory / 'runs' / name / 'run.json'}: {words}"
         for name, run in zip(made, runs, strict=True)
-        for words in _wrong(run)
+        for words in impossible(run, due)
     ]
     wrong += [
         f"{directory / 'runs'} has the run {name!r:.200} {count} times, in {', '.join(made)}"
@@ -184,10 +200,11 @@ def read_visit(directory: Path, scheduled: Mapping[Place, ScheduledVisit]) -> St
         run_directories=tuple(directory / "runs" / name for name in made),
         begun=begun,
         remarks=files.remarks,
+        cut_records=cut_records,
     )
 
 
-def read_record(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) -> VisitRecord:
+def read_record(files: VisitFiles, scheduled: Mapping[Place, Due]) -> VisitRecord:
     """The record of a finished visit; StudyError with the reasons why it must not be used.
 
     Only names and sizes of its other files are looked at.
@@ -198,8 +215,9 @@ def read_record(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) ->
     if files.damage:
         raise StudyError(*files.damage)
     record = files.record(VisitRecord, VISIT_FILE)
-    if record.format_version != FORMAT_VERSION:
-        raise StudyError(f"{files.directory} is of format {record.format_version}, not {FORMAT_VERSION}")
+    wrong = tuple(f"{path}: {words}" for words in impossible_visit(record))
+    if wrong:
+        raise StudyError(*wrong)
     if record.sealed and not files.has_checksums:
         raise StudyError(
             f"{files.directory / CHECKSUMS_FILE} is missing; it was there when its visit had ended"
@@ -208,9 +226,16 @@ def read_record(files: VisitFiles, scheduled: Mapping[Place, ScheduledVisit]) ->
     return record
 
 
-def visits_by_place(schedule: StudySchedule) -> dict[Place, ScheduledVisit]:
+def visits_by_place(schedule: StudySchedule) -> dict[Place, Due]:
     """The visits of a schedule by where their attempts are on the disk."""
-    return {scheduled_place(visit): visit for visit in schedule.visits}
+    return {
+        # Earlier versions kept the canary's run among those of its dataset.
+        scheduled_place(visit): Due(
+            visit,
+            (*(schedule.canary_runs if visit.canary else ()), *schedule.runs.get(visit.dataset_id, ())),
+        )
+        for visit in schedule.visits
+    }
 
 
 def scheduled_place(visit: ScheduledVisit) -> Place:
@@ -230,22 +255,7 @@ def by_path(directory: Path) -> tuple[Place, int]:
     return (directory.parent.parent.name, directory.parent.name, int(repetition)), int(attempt)
 
 
-def _wrong(run: RunFigures) -> Iterator[str]:
-    """What no run can have come to, whoever wrote it down."""
-    for figure in run.figures:
-        known = METRICS.get(figure.metric)
-        if known is None:
-            continue
-        if figure.unit != known.unit:
-            yield f"{figure.metric} is in {figure.unit!r:.40}, and it is measured in {known.unit!r}"
-        for value in (figure.value, figure.limit):
-            if value is not None and value < 0 and known.scale is not _SIGNED:
-                yield f"{figure.metric} is {value:g}, and it cannot be negative"
-    if run.duration_s is not None and run.duration_s < 0:
-        yield f"it took {run.duration_s:g} seconds"
-
-
-def _require_place(record: VisitRecord, path: Path, scheduled: Mapping[Place, ScheduledVisit]) -> None:
+def _require_place(record: VisitRecord, path: Path, scheduled: Mapping[Place, Due]) -> None:
     """That the record is that of the visit whose directory it is in, and the schedule has such a visit."""
     place, attempt = by_path(path.parent)
     if (place_of(record), record.key.attempt) != (place, attempt):
@@ -254,7 +264,7 @@ def _require_place(record: VisitRecord, path: Path, scheduled: Mapping[Place, Sc
             f"{path} is the record of another visit: of {said!r:.300}, attempt {record.key.attempt}"
         )
     known = scheduled.get(place)
-    if known is None or known.cell_id != record.key.cell:
+    if known is None or known.visit.cell_id != record.key.cell:
         raise StudyError(f"{path} is the record of a visit that schedule.json does not have")
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
-from bedplate.study.checksums import VisitFiles
+from bedplate.model import codec
+from bedplate.study.checksums import VisitFiles, changed_top_files
 from bedplate.study.layout import StudyLayout
+from bedplate.study.records import StudyFacts
 from bedplate.study.schedule import read_schedule
 from bedplate.study.stored import read_visit, visit_directories, visits_by_place
 from bedplate.study.version import require_known_format
@@ -33,7 +35,7 @@ def verify_study(directory: Path) -> Verified:
     require_known_format(layout)
     scheduled = visits_by_place(read_schedule(layout))
     sealed = unsealed = files = size_bytes = 0
-    problems: dict[str, None] = {}
+    problems: dict[str, None] = dict.fromkeys(changed_top_files(layout, codec.read(StudyFacts, layout.facts)))
     for path in visit_directories(layout.visits):
         try:
             found = VisitFiles(path)

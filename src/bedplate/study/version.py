@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.visit import FORMAT_VERSION
+from bedplate.model.visit import KNOWN_FORMATS
 
 if TYPE_CHECKING:
     from bedplate.study.layout import StudyLayout
 
+KNOWN_WORDS = " or ".join(map(str, KNOWN_FORMATS))
+
 
 def require_known_format(layout: StudyLayout) -> None:
-    """StudyError if there is no study, it cannot be read, or it is of another format than ours."""
+    """StudyError if there is no study, it cannot be read, or it is of a format that is not known."""
     if not os.path.lexists(layout.facts):
         raise StudyError(f"{layout.directory} is not a study: it has no study.json")
     facts = codec.parse(codec.read_text(layout.facts), source=str(layout.facts))
     found = facts.get("format_version") if isinstance(facts, dict) else None
-    if found != FORMAT_VERSION:
+    if found not in KNOWN_FORMATS:
         raise StudyError(
-            f"{layout.directory} is of format {found!r:.40}, this bedplate knows {FORMAT_VERSION}; "
+            f"{layout.directory} is of format {found!r:.40}, this bedplate knows {KNOWN_WORDS}; "
             "use the bedplate that made it"
         )

@@ -1,1 +1,7 @@
-"""One visit, from preflight to clean-up: the order of the steps, and undoing them."""
+"""One visit, from preflight to clean-up.
+
+Here: the order of the steps, what they take and give back, what is found and recorded.
+Not here: what is loaded and run (`workloads`), and what is made of the records (`figures`).
+May import: `filesystem`, `engines`, `probe`, `host`, `model`; the standard library.
+Must not import: `workloads`, `figures`, `plan`, `study`, `executors`; any library.
+"""

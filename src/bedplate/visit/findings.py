@@ -7,9 +7,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, DeviceRefused, MachineUnfit, RequirementMissing, VisitFailed
+from bedplate.errors import (
+    BedplateError,
+    CommandFailed,
+    DeviceRefused,
+    MachineUnfit,
+    RequirementMissing,
+    VisitFailed,
+)
 from bedplate.model.levels import Levels
-from bedplate.model.visit import CheckOutcome, Comparison, Durability, FlushCount, Timing
+from bedplate.model.reason import Reason, because, reasons_of
+from bedplate.model.visit import CheckOutcome, Durability, FlushCount, ReadBack, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +32,7 @@ class Findings:
     `tool_versions` are those of `versions` that decide a figure: of the libraries and tools that did the work.
     """
 
-    comparisons: list[Comparison] = field(default_factory=list)
+    comparisons: list[ReadBack] = field(default_factory=list)
     effective_digest: str | None = None
     flush_counts: tuple[FlushCount, ...] = ()
     durability: Durability | None = None
@@ -36,7 +44,7 @@ class Findings:
     filesystem_check: str | None = None
     filesystem_check_outcome: CheckOutcome | None = None
     runs: list[str] = field(default_factory=list)
-    run_problems: list[str] = field(default_factory=list)
+    run_problems: list[Reason] = field(default_factory=list)
 
 
 class Steps:
@@ -51,7 +59,7 @@ class Steps:
     def step(self, name: str, *, of_machine: bool = False) -> Iterator[None]:
         """One step of the life; a BedplateError inside becomes VisitFailed with its name.
 
-        `of_machine`: what the step lacks, every visit would lack, so it becomes MachineUnfit.
+        `of_machine`: what the step lacks, or what a tool or the kernel refuses it, every visit would lack: MachineUnfit.
         """
         self.current = name
         self._emit({"event": "step", "step": name})
@@ -61,11 +69,14 @@ class Steps:
         except (VisitFailed, MachineUnfit):
             raise
         except BedplateError as error:
-            if of_machine and isinstance(error, RequirementMissing | DeviceRefused):
-                raise MachineUnfit(*error.reasons) from error
-            raise VisitFailed(name, *error.reasons) from error
+            if of_machine and isinstance(error, RequirementMissing | DeviceRefused | CommandFailed):
+                raise MachineUnfit(*reasons_of(error)) from error
+            raise VisitFailed(name, *reasons_of(error)) from error
         except OSError as error:
             what = f"{error.filename}: " if error.filename else ""
-            raise VisitFailed(name, f"{what}{error.strerror or error}") from error
+            reason = because("system-call-failed", f"{what}{error.strerror or error}", errno=error.errno)
+            if of_machine:
+                raise MachineUnfit(reason) from error
+            raise VisitFailed(name, reason) from error
         finally:
             self.timings.append(Timing(name, time.monotonic() - started))

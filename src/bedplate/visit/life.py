@@ -21,16 +21,18 @@ from bedplate.host.command import Commands
 from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Ledger
 from bedplate.host.room import full_places
+from bedplate.model.reason import reasons_of
 from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
 from bedplate.visit.findings import Findings, Steps
 from bedplate.visit.preflight import unmet_by_the_cell, unmet_needs
-from bedplate.visit.stand import Stand
-from bedplate.workload.registry import workload_for
+from bedplate.visit.setup import VisitSetup
+from bedplate.visit.workload import workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bedplate.model.levels import Scalar
+    from bedplate.model.reason import Reason
 
 
 def live(
@@ -52,12 +54,12 @@ def live(
     started_wall_s, started = time.time(), time.monotonic()
     kernel_log, io_before = KernelLog(), BlockTree().io_counts()
     failed_step: str | None = None
-    reasons: list[str] = []
+    reasons: tuple[Reason, ...] = ()
     try:
         _live(request, directory, commands=commands, steps=steps, findings=findings, emit=emit)
     except VisitFailed as error:
         _demand_room(directory, Path(request.state_directory), error)
-        failed_step, reasons = error.step, list(error.reasons)
+        failed_step, reasons = error.step, reasons_of(error)
     messages = kernel_log.messages()
     kernel_log.close()
     _write_logs(directory, commands, messages)
@@ -130,24 +132,24 @@ def _live(
     state = Path(request.state_directory)
     owner = f"{os.getpid()}-{request.key.cell[-8:]}-{request.key.repetition}.{request.key.attempt}"
     ledger = Ledger.open(state, owner)
-    stand = Stand(
-        request,
-        directory,
-        commands=commands,
-        ledger=ledger,
-        steps=steps,
-        findings=findings,
-        emit=emit,
-    )
     problems: tuple[str, ...] = ()
     try:
+        setup = VisitSetup(
+            request,
+            directory,
+            commands=commands,
+            ledger=ledger,
+            steps=steps,
+            findings=findings,
+            emit=emit,
+        )
         try:
-            stand.measure()
+            setup.measure()
         finally:
             # Also on a signal: give back in order, then whatever the ledger still lists. It tries again
             # what could not be given back here, and has the last word on why.
-            with contextlib.suppress(BedplateError):
-                stand.leave()
+            with contextlib.suppress(BedplateError, OSError):
+                setup.leave()
     finally:
         problems = ledger.release(commands)
         ledger.close()

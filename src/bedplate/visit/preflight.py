@@ -6,14 +6,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.errors import RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.account import server_account
 from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
-from bedplate.workload.registry import workload_for
+from bedplate.visit.workload import workload_for
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -31,6 +33,10 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
             "a visit formats and mounts, which needs root; start bedplate with sudo, as root, "
             'or in a guest (executor = "qemu")'
         )
+    try:
+        server_account()
+    except RequirementMissing as error:
+        reasons += error.reasons
     filesystem = filesystem_for(request.cell.filesystem.type)
     needs = (*filesystem.needs, *workload_for(request.dataset.workload).needs)
     reasons += [found.sentence for found in look(needs) if not found.found]

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.engine.postgresql.cluster import Cluster, effective_settings, read_back
+from bedplate.engines.postgresql.cluster import Cluster, effective_settings, read_back
 from bedplate.errors import VisitFailed
 from bedplate.host.cgroup import drop_page_cache
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bedplate.host.cgroup import Group
     from bedplate.host.command import Account, Commands
     from bedplate.host.ledger import Ledger
-    from bedplate.model.visit import Comparison, EngineBuild, VisitRequest
+    from bedplate.model.visit import EngineBuild, ReadBack, VisitRequest
     from bedplate.visit.findings import Findings, Steps
 
 
@@ -85,7 +85,7 @@ def start_server(
     return StartedServer(cluster, settings)
 
 
-def verify_server(comparisons: Sequence[Comparison]) -> None:
+def verify_server(comparisons: Sequence[ReadBack]) -> None:
     """VisitFailed with a reason for each setting that is not in force."""
     wrong = [item for item in comparisons if item.matches is False]
     if wrong:

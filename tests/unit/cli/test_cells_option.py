@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.cli.app import call
 from bedplate.errors import PlanError

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests.known_study import KNOWN, Place, known_study
+from tests.support.studies.known_study import KNOWN, Place, known_study
+from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- for every test here
+from tests.support.tools.command_line import call_here
 
-from bedplate.report.claim_file import CHECKS, Check, Claim, ClaimFile, parse_claims
+from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile, parse_claims
 
 ROOT = Path(__file__).parents[3]
 CLAIM = """
@@ -41,21 +40,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return known_study(tmp_path_factory.mktemp("claims") / "study", tps, KNOWN)
 
 
-def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bedplate", "claims", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "80"},
-    )
-
-
 def test_own_claims_are_judged(study: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(CLAIM)
-    done = call(study, "--claims", tmp_path / "mine.toml", "--json")
+    done = call_here("claims", study, "--claims", tmp_path / "mine.toml", "--json")
     assert (0, "") == (done.returncode, done.stderr)
     document = json.loads(done.stdout)
     assert [["Mine", "holds"]] == [
@@ -64,7 +51,7 @@ def test_own_claims_are_judged(study: Path, tmp_path: Path) -> None:
 
 
 def test_the_shipped_claims_are_judged_without_a_file(study: Path) -> None:
-    done = call(study)
+    done = call_here("claims", study, COLUMNS="80")
     assert (0, "") == (done.returncode, done.stderr)
     for words in ("T. Vondra, 2011", "H. Chu, 2012", "bonnie++", "not measured", "30 claims"):
         assert words in done.stdout
@@ -72,7 +59,7 @@ def test_the_shipped_claims_are_judged_without_a_file(study: Path) -> None:
 
 def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(CLAIM.replace("at_most", "at_moist"))
-    done = call(study, "--claims", tmp_path / "wrong.toml", "--claims", tmp_path / "none.toml")
+    done = call_here("claims", study, "--claims", tmp_path / "wrong.toml", "--claims", tmp_path / "none.toml")
     assert 2 == done.returncode
     assert "did you mean at_most?" in done.stderr
     assert "none.toml: cannot be read" in done.stderr
@@ -80,7 +67,7 @@ def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, 
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
-    assert 2 == call(tmp_path).returncode
+    assert 2 == call_here("claims", tmp_path).returncode
 
 
 def _documented() -> dict[str, set[str]]:

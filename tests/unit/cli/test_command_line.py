@@ -8,17 +8,18 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TypeAlias
 
 import pytest
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.tools.command_line import SOURCES, call_apart, call_here
 
+from bedplate.host.patience import wait_until
 from bedplate.model.visit import FORMAT_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PLAN = """
 title = "t"
@@ -57,34 +58,49 @@ COMMANDS = (
 )
 # Each costs up to some tenths of a second, and none is needed to read a command's arguments.
 HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "plotly", "jinja2", "psycopg"})
-# Runs the command line, and ends it with this code where it first asks for one module.
+# Calls commands in forks of one process: a start costs more than most of them. What those of a fork have loaded
+# is looked at where one first asks for the module `door`, which ends it, or else at their end.
 DOOR_REACHED = 99
-UNTIL_DOOR = f"""
-import os, runpy, sys
-door = sys.argv.pop(1)
-class Door:
-    def find_spec(name, path=None, target=None):
-        if name == door:
-            print(*sys.modules, file=sys.stderr, flush=True)
-            os._exit({DOOR_REACHED})
-sys.meta_path.insert(0, Door)
-runpy.run_module("bedplate", run_name="__main__", alter_sys=True)
+LOOKED_AT = """
+import json, os, runpy, sys
+import bedplate.cli.app
+
+def live(door, commands, found):
+    def leave(status):
+        found.write_text(json.dumps([status, [*sys.modules]]))
+        os._exit(status)
+    class Door:
+        def find_spec(name, path=None, target=None):
+            if name == door:
+                leave(99)
+    sys.meta_path.insert(0, Door)
+    status = 0
+    for words in commands:
+        sys.argv[1:] = words
+        try:
+            runpy.run_module("bedplate", run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            status = status or end.code or 0
+    leave(status)
+
+from pathlib import Path
+for number, (door, commands) in enumerate(json.load(sys.stdin)):
+    if os.fork() == 0:
+        live(door, commands, Path(sys.argv[1], str(number)))
+    os.wait()
 """
 
 
-def call(
-    *words: str | Path, python: tuple[str, ...] = (), **changes: Any
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *python, "-m", "bedplate", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), "COLUMNS": "200"},
-        **changes,
-    )
+@dataclass(frozen=True)
+class Loaded:
+    """The exit status of a command, and the modules that it had loaded."""
+
+    status: int
+    modules: frozenset[str]
+
+    @property
+    def heavy(self) -> set[str]:
+        return {name.partition(".")[0] for name in self.modules} & HEAVY
 
 
 @pytest.fixture
@@ -95,7 +111,7 @@ def plan(tmp_path: Path) -> Path:
 
 
 def test_help_names_every_command_and_every_exit_code() -> None:
-    done = call("--help")
+    done = call_here("--help", COLUMNS="200")
     assert 0 == done.returncode
     words = " ".join(done.stdout.split())
     for command in COMMANDS:
@@ -106,12 +122,13 @@ def test_help_names_every_command_and_every_exit_code() -> None:
 
 
 def test_help_is_what_a_bare_call_prints() -> None:
-    assert call("--help").stdout.split() == (call().stdout or call().stderr).split()
+    bare = call_here(COLUMNS="200")
+    assert call_here("--help", COLUMNS="200").stdout.split() == (bare.stdout or bare.stderr).split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_and_every_option_of_it(command: str) -> None:
-    done = call(command, "--help")
+    done = call_here(command, "--help", COLUMNS="200")
     assert 0 == done.returncode
     _, *sections = re.split(r"^(?:Positional arguments|Options):$", done.stdout, flags=re.MULTILINE)
     # A long option has its explanation on the line below.
@@ -122,111 +139,144 @@ def test_every_command_explains_itself_and_every_option_of_it(command: str) -> N
         assert re.search(r"\s{2,}\S", line), f"{command}: {line.strip()} is not explained"
 
 
-def heavy_ones(modules: Iterable[str]) -> set[str]:
-    return {name.partition(".")[0] for name in modules} & HEAVY
-
-
-def heavy_before(door: str, *words: str | Path) -> set[str]:
-    """What a command has loaded when it first asks for the module `door`."""
-    done = subprocess.run(
-        [sys.executable, "-c", UNTIL_DOOR, door, *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
-    )
-    assert DOOR_REACHED == done.returncode, done.stderr
-    loaded = done.stderr.split()
-    assert "bedplate.cli.app" in loaded
-    return heavy_ones(loaded)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--help",),
-        *((command, "--help") for command in COMMANDS),
-        *((command, "--nonsense") for command in COMMANDS),
-        ("setup", "/nowhere.toml"),
-        ("plan", "/nowhere.toml"),
-        ("run", "/nowhere.toml", "--study", "x"),
-        ("extend", "/nowhere"),
-        ("extend", "/nowhere", "--repetitions", "3"),
-        ("extend", "/nowhere", "--plan", "/nowhere.toml"),
-        ("status", "/nowhere"),
-        ("show", "/nowhere"),
-        ("compare", "/nowhere"),
-        ("compare", "/nowhere", "--baseline", "type=ext4", "--contender", "type=xfs"),
-        ("effects", "/nowhere"),
-        ("advise", "/nowhere"),
-        ("report", "/nowhere"),
-        ("export", "/nowhere", "-o", "x"),
-    ],
-    ids=" ".join,
+Words: TypeAlias = tuple[str, ...]
+Looked: TypeAlias = Callable[..., Loaded]
+# To their end: they load nothing heavy at all.
+LIGHT: tuple[Words, ...] = (
+    (),
+    ("--help",),
+    *((command, "--help") for command in COMMANDS),
+    *((command, "--nonsense") for command in COMMANDS),
+    ("setup", "/nowhere.toml"),
+    ("plan", "/nowhere.toml"),
+    ("run", "/nowhere.toml", "--study", "x"),
+    ("extend", "/nowhere"),
+    ("extend", "/nowhere", "--repetitions", "3"),
+    ("extend", "/nowhere", "--plan", "/nowhere.toml"),
+    ("status", "/nowhere"),
+    ("show", "/nowhere"),
+    ("compare", "/nowhere"),
+    ("compare", "/nowhere", "--baseline", "type=ext4", "--contender", "type=xfs"),
+    ("effects", "/nowhere"),
+    ("advise", "/nowhere"),
+    ("report", "/nowhere"),
+    ("export", "/nowhere", "-o", "x"),
 )
-def test_help_and_a_wrong_call_load_nothing_heavy(tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = call(*words, python=("-X", "importtime"), cwd=tmp_path)
-    assert done.returncode in {0, 2}
-    loaded = {
-        line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time")
-    }
-    assert "bedplate.cli.app" in loaded
-    assert set() == heavy_ones(loaded)
-
-
+STATUS = (("status", "WHOLE"), ("status", "WHOLE", "--json"))
 # Up to the module with which the command's own work begins: reading a plan stands on pydantic (`extend`
 # reads the study first), the tables on rich, the page on jinja2, an export on polars. `status` and `release` need none of them to the end.
-@pytest.mark.parametrize(
-    ("door", "words"),
-    [
-        ("bedplate.executor.preparation", ("quickstart",)),
-        ("bedplate.plan.load", ("setup",)),
-        ("bedplate.plan.load", ("setup", "PLAN", "--yes", "--tarball", "x")),
-        ("bedplate.plan.load", ("doctor", "--json")),
-        ("bedplate.plan.load", ("plan", "PLAN", "--json")),
-        ("bedplate.plan.load", ("run", "PLAN", "--study", "x", "--erase", "y", "--retry-failed")),
-        ("bedplate.study.records", ("extend", "STUDY", "--repetitions", "3")),
-        ("bedplate.study.progress", ("status", "STUDY", "--json")),
-        ("bedplate.report.tables", ("show", "STUDY", "STUDY", "--metric", "tps")),
-        ("bedplate.report.condition", ("compare", "STUDY", "--baseline", "type=a", "--contender", "type=b")),
-        ("bedplate.report.effects_tables", ("effects", "STUDY", "--metric", "tps")),
-        ("bedplate.report.advice_tables", ("advise", "STUDY", "--cache", "protected")),
-        ("bedplate.report.build", ("report", "STUDY", "-o", "x.html")),
-        ("bedplate.report.export", ("export", "STUDY", "-o", "x")),
-        ("bedplate.host.ledger", ("release",)),
-    ],
+DOORS: tuple[tuple[str, Words], ...] = (
+    ("bedplate.campaign.preparation", ("quickstart",)),
+    ("bedplate.plan.load", ("setup",)),
+    ("bedplate.plan.load", ("setup", "PLAN", "--yes", "--tarball", "x")),
+    ("bedplate.plan.load", ("doctor", "--json")),
+    ("bedplate.plan.load", ("plan", "PLAN", "--json")),
+    ("bedplate.plan.load", ("run", "PLAN", "--study", "x", "--erase", "y", "--retry-failed")),
+    ("bedplate.study.records", ("extend", "STUDY", "--repetitions", "3")),
+    ("bedplate.study.progress", ("status", "STUDY", "--json")),
+    ("bedplate.terminal.tables", ("show", "STUDY", "STUDY", "--metric", "tps")),
+    (
+        "bedplate.analysis.comparison.condition",
+        ("compare", "STUDY", "--baseline", "type=a", "--contender", "type=b"),
+    ),
+    ("bedplate.analysis.effects.factor_effects", ("effects", "STUDY", "--metric", "tps")),
+    ("bedplate.analysis.advice.advised", ("advise", "STUDY", "--cache", "protected")),
+    ("bedplate.page.build", ("report", "STUDY", "-o", "x.html")),
+    ("bedplate.export.tables", ("export", "STUDY", "-o", "x")),
+    ("bedplate.host.ledger", ("release",)),
 )
-def test_a_command_loads_nothing_heavy_before_its_work(plan: Path, door: str, words: tuple[str, ...]) -> None:
-    if words == ("release",) and os.geteuid() != 0:
-        pytest.skip("release asks for root first")
-    study = plan.parent / "study"
+HEAVY_DOOR = ("bedplate.campaign.trial", ("plan", "PLAN"))
+# Tables of speeds: neither courses nor shares of cuts, for which polars and the solver are.
+TABLES: tuple[Words, ...] = (
+    ("show", "WHOLE"),
+    ("compare", "WHOLE", "--baseline", "type=ext4", "--contender", "type=xfs"),
+    ("effects", "WHOLE"),
+    ("advise", "WHOLE"),
+    ("claims", "WHOLE"),
+)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Looked:
+    """What calls of those above have loaded, at their door or at their end."""
+    place = tmp_path_factory.mktemp("loaded")
+    (place / "plan.toml").write_text(PLAN)
+    study = place / "study"
     study.mkdir()
     (study / "study.json").write_text(json.dumps({"format_version": FORMAT_VERSION}))
     (study / "plan.toml").write_text(PLAN)
-    given = {"PLAN": plan, "STUDY": study}
-    assert set() == heavy_before(door, *(given.get(word, word) for word in words))
+    recipe = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=3, course_s=2)
+    whole = write_study(place / "whole", recipe)
+    given = {"PLAN": str(place / "plan.toml"), "STUDY": str(study), "WHOLE": str(whole)}
+    calls: list[tuple[str | None, tuple[Words, ...]]] = [
+        *((door, (words,)) for door, words in (*DOORS, HEAVY_DOOR)),
+        *((None, (words,)) for words in (*LIGHT, *STATUS)),
+        (None, TABLES),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", LOOKED_AT, str(place)],
+        input=json.dumps(
+            [
+                (door, [[given.get(word, word) for word in words] for words in commands])
+                for door, commands in calls
+            ]
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=tmp_path_factory.mktemp("empty"),
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    assert 0 == done.returncode, done.stderr
+
+    def of(door: str | None, *commands: Words) -> Loaded:
+        found = place / str(calls.index((door, commands)))
+        assert found.exists(), done.stderr
+        status, modules = json.loads(found.read_text())
+        assert "bedplate.cli.app" in modules
+        return Loaded(status, frozenset(modules))
+
+    return of
 
 
-@pytest.mark.parametrize("how", [(), ("--json",)], ids=" ".join)
-def test_status_of_a_study_loads_nothing_heavy_to_its_end(tmp_path: Path, how: tuple[str, ...]) -> None:
-    recipe = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=1, course_s=2)
-    study = write_study(tmp_path / "study", recipe)
-    done = call("status", study, *how, python=("-X", "importtime"))
-    assert 0 == done.returncode
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "bedplate.study.progress" in loaded
-    assert set() == heavy_ones(loaded)
+@pytest.mark.parametrize("words", LIGHT, ids=" ".join)
+def test_help_and_a_wrong_call_load_nothing_heavy(loaded: Looked, words: Words) -> None:
+    found = loaded(None, words)
+    assert found.status in {0, 2}
+    assert set() == found.heavy
 
 
-def test_what_a_command_loads_before_a_door_is_seen(plan: Path) -> None:
-    assert {"pydantic"} == heavy_before("bedplate.executor.trial", "plan", plan)
+@pytest.mark.parametrize(("door", "words"), DOORS)
+def test_a_command_loads_nothing_heavy_before_its_work(loaded: Looked, door: str, words: Words) -> None:
+    if words == ("release",) and os.geteuid() != 0:
+        pytest.skip("release asks for root first")
+    found = loaded(door, words)
+    assert (DOOR_REACHED, set()) == (found.status, found.heavy)
+
+
+@pytest.mark.parametrize("words", STATUS, ids=" ".join)
+def test_status_of_a_study_loads_nothing_heavy_to_its_end(loaded: Looked, words: Words) -> None:
+    found = loaded(None, words)
+    assert 0 == found.status
+    assert "bedplate.study.progress" in found.modules
+    assert set() == found.heavy
+
+
+def test_tables_of_speeds_load_neither_polars_nor_a_solver(loaded: Looked) -> None:
+    found = loaded(None, *TABLES)
+    assert 0 == found.status
+    assert "bedplate.analysis.overview" in found.modules
+    assert set() == {"polars", "scipy.optimize", "plotly"} & found.modules
+
+
+def test_what_a_command_loads_before_a_door_is_seen(loaded: Looked) -> None:
+    found = loaded(*HEAVY_DOOR)
+    assert (DOOR_REACHED, {"pydantic"}) == (found.status, found.heavy)
 
 
 def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> None:
-    done = call("plan", plan, "--json", cwd=plan.parent)
+    done = call_here("plan", plan, "--json", cwd=plan.parent)
     found = json.loads(done.stdout)
     assert ["filesystem.block_size_bytes"] == [
         name for name in found["cells"][0]["levels"] if name.endswith("block_size_bytes")
@@ -239,7 +289,7 @@ def test_plan_as_json_has_cells_and_pruned_and_touches_nothing(plan: Path) -> No
 
 def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None:
     plan.write_text(PLAN.replace('"ext4"', '"ext5"').replace("scale = 5", "scale = 0"))
-    done = call("plan", plan)
+    done = call_here("plan", plan)
     assert 2 == done.returncode
     assert "" == done.stdout
     lines = done.stderr.splitlines()
@@ -267,10 +317,8 @@ def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None
         (("fly",), 2, "fly"),
     ],
 )
-def test_a_wrong_call_says_what_is_wrong(
-    tmp_path: Path, words: tuple[str, ...], status: int, expected: str
-) -> None:
-    done = call(*words, cwd=tmp_path)
+def test_a_wrong_call_says_what_is_wrong(tmp_path: Path, words: Words, status: int, expected: str) -> None:
+    done = call_here(*words, cwd=tmp_path)
     assert (status, "") == (done.returncode, done.stdout)
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
@@ -279,18 +327,18 @@ def test_a_wrong_call_says_what_is_wrong(
 
 def test_a_device_must_be_named_twice_and_an_image_not_at_all(plan: Path) -> None:
     study = plan.parent / "study"
-    done = call("run", plan, "--study", study, "--erase", "/dev/disk/by-id/x")
+    done = call_apart("run", plan, "--study", study, "--erase", "/dev/disk/by-id/x")
     assert (2, True) == (done.returncode, "uses an image file and erases no device" in done.stderr)
     plan.write_text(PLAN.replace('image_size = "1 GB"', 'device = "/dev/disk/by-id/x"'))
     for erased in ((), ("--erase", "/dev/disk/by-id/y")):
-        done = call("run", plan, "--study", study, *erased)
+        done = call_apart("run", plan, "--study", study, *erased)
         assert (2, True) == (done.returncode, "--erase /dev/disk/by-id/x" in done.stderr)
     assert not study.exists()
 
 
 def test_a_plan_without_a_cell_to_run_says_why(plan: Path) -> None:
     plan.write_text(PLAN.replace('block_size = { vary = ["4 kB", "8 kB"] }', "block_size = 512"))
-    done = call("run", plan, "--study", plan.parent / "study")
+    done = call_apart("run", plan, "--study", plan.parent / "study")
     assert 2 == done.returncode
     assert "no cell of this plan can run here" in done.stderr
 
@@ -307,12 +355,18 @@ def test_a_reader_that_leaves_early_is_no_error(plan: Path, unbuffered: str) -> 
         check=False,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(__file__).parents[3] / "src"),
+            "PYTHONPATH": str(SOURCES),
             "PYTHONUNBUFFERED": unbuffered,
         },
     )
     os.close(theirs)
     assert (0, b"") == (done.returncode, done.stderr)
+
+
+def _wait_until_asleep(process: subprocess.Popen[str]) -> None:
+    """Python sees a signal when its own code goes on: one that comes just before a system call waits for its end."""
+    state = Path("/proc") / str(process.pid) / "stat"
+    assert wait_until(lambda: "S" == state.read_text().rpartition(")")[2].split()[0], deadline_s=30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -324,14 +378,19 @@ def test_an_end_from_outside_is_an_interrupt(tmp_path: Path, number: signal.Sign
         [sys.executable, "-m", "bedplate", "plan", str(endless)],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
         # Under nohup, or in the background of a shell, the tests themselves run with it ignored.
         preexec_fn=partial(signal.signal, number, signal.SIG_DFL),  # noqa: PLW1509 -- no threads here
     )
-    # Opening the other end waits until the command has come to reading it.
+    # Opening the other end waits until the command has come to opening it.
     writer = os.open(endless, os.O_WRONLY)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=30)
-    os.close(writer)
+    try:
+        _wait_until_asleep(process)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+    finally:
+        os.close(writer)
+        process.kill()
+        process.wait()
     assert 130 == process.returncode
     assert "interrupted; what was finished is kept" in said

@@ -1,4 +1,7 @@
-"""`compare` and `effects` as commands: exit codes that bisecting understands, documents, wrong calls."""
+"""`compare` and `effects` as commands: exit codes that bisecting understands, documents, wrong calls.
+
+Git asks real processes for their exit codes; everything else is called here.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.known_study import KNOWN, Place, known_study
+from tests.support.studies.known_study import KNOWN, Place, known_study
+from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- for every test here
+from tests.support.tools.command_line import Done, call_here
 
 from bedplate.cli.comparing import NothingTold, bisectable
 
@@ -31,20 +36,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return known_study(tmp_path_factory.mktemp("compare") / "study", tps, KNOWN)
 
 
-def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bedplate", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src"), "COLUMNS": "80"},
-    )
-
-
-def compare(study: Path, baseline: str, contender: str, *more: str) -> subprocess.CompletedProcess[str]:
-    return call("compare", study, "--baseline", baseline, "--contender", contender, *more)
+def compare(study: Path, baseline: str, contender: str, *more: str) -> Done:
+    return call_here("compare", study, "--baseline", baseline, "--contender", contender, *more, COLUMNS="80")
 
 
 @pytest.mark.parametrize(
@@ -156,11 +149,11 @@ def test_a_filter_that_selects_nothing_is_a_wrong_call(study: Path) -> None:
 
 
 def test_effects_are_told_and_refused(study: Path) -> None:
-    done = call("effects", study)
+    done = call_here("effects", study)
     assert (0, "") == (done.returncode, done.stderr)
     assert "share of the" in done.stdout
-    assert json.loads(call("effects", study, "--json").stdout)["effects"]
-    assert 2 == call("effects", study, "--metric", "fast_transaction_share").returncode
+    assert json.loads(call_here("effects", study, "--json").stdout)["effects"]
+    assert 2 == call_here("effects", study, "--metric", "fast_transaction_share").returncode
 
 
 def test_git_bisect_finds_the_commit_that_made_it_slow(study: Path, tmp_path: Path) -> None:

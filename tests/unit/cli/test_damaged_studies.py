@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 from pathlib import Path
 
 import pytest
-from tests.damaged_study import OBEYED, damage
-from tests.study_readers import READERS, require_harmless, said_by_reader, sealed_study
+from tests.support.studies.damaged_study import OBEYED, damage
+from tests.support.studies.study_readers import READERS, require_harmless, said_by_reader, sealed_study
 
-from bedplate.executor.terminal import neutral
+from bedplate.campaign.planning import kept_plan
+from bedplate.campaign.terminal_edge import neutral
+from bedplate.errors import StudyError
 
 # The torture has thousands.
 SEEDS = range(72)
+_MEMORY_BYTES_MAX = 4 << 30
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +58,22 @@ def test_a_directory_whose_name_is_no_text_is_read(whole: Path, tmp_path: Path) 
 def test_what_a_terminal_obeys_is_shown() -> None:
     assert "␛]0;pwned␇␛[2J\ufffd31m␍␈␡\ufffd\ufffd\ufffd" == neutral(OBEYED)
     assert "Zeile\n\tä 你好 א" == neutral("Zeile\n\tä 你好 א")
+
+
+@pytest.mark.parametrize("name", ["points.jsonl", "plan.toml"])
+def test_a_file_without_end_is_not_read(whole: Path, tmp_path: Path, name: str) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(whole, study)
+    for path in study.rglob(name):
+        path.unlink()
+        path.symlink_to("/dev/zero")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES_MAX, limits[1]))
+    try:
+        for words in (("power-cut", "points", "{study}"), ("status", "{study}")):
+            require_harmless(words, study)
+        if name == "plan.toml":
+            with pytest.raises(StudyError, match="no plain file"):
+                kept_plan(study)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.tools.command_line import Done, call_apart, call_here
 
 from bedplate.cli import doctor
 from bedplate.host import requirement
 
-SOURCES = Path(__file__).parents[3]
 PLAN = """
 title = "one cell"
 [scratch_device]
@@ -40,27 +37,13 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def call(plan: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(SOURCES / "src"),
-        "COLUMNS": "200",
-        "BEDPLATE_CACHE": str(plan.parent / "cache"),
-    }
-    return subprocess.run(
-        [sys.executable, "-m", "bedplate", *map(str, words)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=environment,
-        cwd=plan.parent,
-    )
+def show(plan: Path, *words: str) -> Done:
+    cache = str(plan.parent / "cache")
+    return call_here("plan", plan, *words, cwd=plan.parent, COLUMNS="200", BEDPLATE_CACHE=cache)
 
 
 def document(plan: Path, *words: str) -> dict[str, Any]:
-    done = call(plan, "plan", plan, "--json", *words)
+    done = show(plan, "--json", *words)
     assert 0 == done.returncode, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -85,33 +68,33 @@ def test_the_plan_says_who_would_run_it_and_why(plan: Path) -> None:
 
 
 def test_the_terminal_says_the_same(plan: Path) -> None:
-    shown = call(plan, "plan", plan, "--executor", "qemu").stdout
+    shown = show(plan, "--executor", "qemu").stdout
     assert "executor         qemu: the plan says so" in shown
     assert "journal device   /dev/disk/by-id/second, WHICH WILL BE ERASED" in shown
     assert "  boot 1\n" in shown
     assert "reckoned for emulated processors" in shown
-    assert "boot" not in call(plan, "plan", plan).stdout
+    assert "boot" not in show(plan).stdout
 
 
 def test_an_executor_that_does_not_exist_is_refused(plan: Path) -> None:
-    done = call(plan, "plan", plan, "--executor", "docker")
+    done = show(plan, "--executor", "docker")
     assert 2 == done.returncode
     assert "docker" in done.stderr
 
 
 def test_every_device_that_is_erased_must_be_named(plan: Path) -> None:
     study = plan.parent / "study"
-    done = call(plan, "run", plan, "--study", study)
+    done = call_apart("run", plan, "--study", study)
     assert 2 == done.returncode
     assert "this plan erases /dev/disk/by-id/second; say that you mean it" in done.stderr
-    done = call(plan, "run", plan, "--study", study, "--erase", "/dev/disk/by-id/third")
+    done = call_apart("run", plan, "--study", study, "--erase", "/dev/disk/by-id/third")
     assert "--erase /dev/disk/by-id/third: this plan uses /dev/disk/by-id/second alone" in done.stderr
     assert not study.exists()
 
 
 def test_a_path_that_is_no_kernel_is_an_error_of_the_plan(plan: Path) -> None:
     plan.write_text(f'{PLAN}[machine]\nkernel = "{plan.parent}/nothing"\n')
-    done = call(plan, "plan", plan, "--executor", "qemu")
+    done = show(plan, "--executor", "qemu")
     assert 2 == done.returncode
     assert f"{plan.parent}/nothing" in done.stderr
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from bedplate.campaign import trial
 from bedplate.cli import doctor
 from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel, label
-from bedplate.executor import trial
 from bedplate.host.facts import read_machine
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
@@ -90,10 +90,10 @@ def test_doctor_says_it_in_text_and_in_json(
     monkeypatch.setattr(doctor, "ask_kernel", lambda _: refused)
     printed: list[Any] = []
     monkeypatch.setattr("bedplate.cli.printing.print_json", printed.append)
-    monkeypatch.setattr("bedplate.executor.preparation.requirements_of", lambda _: ())
+    monkeypatch.setattr("bedplate.campaign.preparation.requirements_of", lambda _: ())
     monkeypatch.setattr(
         doctor,
-        "prospect",
+        "planned_study",
         lambda _: SimpleNamespace(machine=read_machine(), expansion=SimpleNamespace(cells=())),
     )
     assert 0 == doctor.doctor(as_json=False)

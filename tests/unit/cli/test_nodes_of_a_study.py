@@ -9,14 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.synthetic_study import MACHINE
+from tests.support.studies.synthetic_study import MACHINE
 
-from bedplate.cli import fleet
+from bedplate.campaign.display import LineDisplay
 from bedplate.cli.fleet import print_nodes
-from bedplate.cli.running import Leave
 from bedplate.errors import StudyError
-from bedplate.executor.slurm.layout import FleetLayout
-from bedplate.executor.slurm.progress import NodeProgress
+from bedplate.executors.slurm.executor import ClusterNodes
+from bedplate.executors.slurm.layout import FleetLayout
+from bedplate.executors.slurm.progress import NodeProgress
 from bedplate.model import codec
 from bedplate.model.fleet import Fleet, NodeFacts, fleet_identity
 
@@ -39,15 +39,15 @@ class Study:
         self.layout.facts_of("n1").parent.mkdir(parents=True)
         for node, facts in NODES.items():
             codec.write(self.layout.facts_of(node), facts)
-        monkeypatch.setattr(fleet, "look_at_nodes", self._look)
+        monkeypatch.setattr(ClusterNodes, "look", self._look)
 
-    def _look(self, *_given: object) -> Mapping[str, NodeFacts]:
+    def _look(self, *_given: object, **_named: object) -> Mapping[str, NodeFacts]:
         self.looks += 1
         return self.found
 
     def go_on(self) -> None:
-        prospect: Any = SimpleNamespace(plan=SimpleNamespace(fleet=Fleet(("n1", "n2"))))
-        fleet.require_same_nodes(prospect, self.store, Leave())
+        plan: Any = SimpleNamespace(fleet=Fleet(("n1", "n2")))
+        ClusterNodes().require_same(plan, self.store, LineDisplay(), erase_foreign=False)
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.model.visit import EngineBuild
-from bedplate.workload.power_cut.bench import JOB_FILE, ReplayJob, Subject
-from bedplate.workload.power_cut.image import Built
-from bedplate.workload.power_cut.window import Window
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.workloads.power_cut.run.image import Built
+from bedplate.workloads.power_cut.run.window import CrashState
 
 POINT = CutPoint(0, 100, Profile.SUBSET_4K, Placement.WEIGHTED, 17)
 
@@ -120,7 +120,7 @@ def lines_by_hand(levels: FilesystemLevels, subject: Subject, *, journal: bool =
         window_bytes=1 << 23,
         measured_from=7,
     )
-    window = Window((0,), (None,), 0, 0, 0, ())
+    window = CrashState((0,), (None,), 0, 0, 0, ())
     images = (Path("/kept here/disk"), *((Path("/kept here/journal"),) if journal else ()))
     return list(by_hand(job, Built(window, images), Account("nobody", 65534, 65534)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.synthetic_power_cuts import power_cut_study
+from tests.support.studies.synthetic_power_cuts import power_cut_study
 
 from bedplate.cli.app import program
 from bedplate.cli.power_cut import find_run, runs_of

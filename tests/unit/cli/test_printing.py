@@ -7,11 +7,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import MACHINE, Recipe, write_changed_study
 
+from bedplate.campaign.planning import planned_study
+from bedplate.campaign.trial import usual_levels
+from bedplate.cli import doctor
+from bedplate.cli.kernel_answers import KernelAnswers
 from bedplate.cli.plans import show_plan
 from bedplate.cli.printing import say
 from bedplate.cli.status import status
+from bedplate.host.requirement import Requirement
+from bedplate.study.progress import read_progress
 
 PLANS = Path(__file__).parents[3] / "plans"
 NUMBER = re.compile(r"\d[\d.,]*\d")
@@ -52,6 +58,8 @@ def test_a_word_that_is_wider_than_the_terminal_stays_whole(
 def test_a_plan_is_shown_without_a_broken_number(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    found = planned_study(PLANS / f"{name}.toml")
+    monkeypatch.setattr("bedplate.cli.plans.planned_study", lambda *_, **__: found)
     monkeypatch.setenv("COLUMNS", "400")
     show_plan(PLANS / f"{name}.toml", as_json=False)
     wide = Counter(NUMBER.findall(capsys.readouterr().out))
@@ -64,7 +72,10 @@ def test_a_plan_is_shown_without_a_broken_number(
 def test_status_is_shown_without_a_broken_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = write_study(tmp_path / "study", Recipe(course_s=2, failed=((1, 1),)))
+    recipe = Recipe(course_s=2, failed=((1, 1),))
+    study = write_changed_study(tmp_path / "study", recipe, lambda run, *_: run)
+    found = read_progress(study)
+    monkeypatch.setattr("bedplate.cli.status.read_progress", lambda _: found)
     monkeypatch.setenv("COLUMNS", "400")
     status(study, as_json=False)
     wide = Counter(NUMBER.findall(capsys.readouterr().out))
@@ -72,3 +83,32 @@ def test_status_is_shown_without_a_broken_number(
         monkeypatch.setenv("COLUMNS", str(width))
         status(study, as_json=False)
         assert not wide - Counter(NUMBER.findall(capsys.readouterr().out))
+
+
+def test_doctor_is_shown_without_a_broken_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guests = "QEMU; kernels in the cache: 6.1.0-37-amd64, 6.12.48+deb13-amd64 (with ZFS), 7.2.0-1-amd64"
+    monkeypatch.setattr(doctor, "_guests_line", lambda: guests)
+    asked = usual_levels(MACHINE)
+    refusal = (
+        "mount: wrong fs type, bad option, block size of 65,536 bytes on a kernel with pages of 4,096 bytes"
+    )
+    answers = KernelAnswers(asked, dict.fromkeys(asked[::2], (refusal,)))
+    needs = (
+        Requirement("mkfs.xfs", "xfsprogs", "makes XFS of 512 to 65,536 bytes a block", found=True),
+        Requirement("qemu-system-x86_64", "qemu-system-x86", "guests of 1,024 MiB", found=False),
+    )
+
+    def said(width: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        doctor._print(
+            MACHINE, needs, {"ext3": "ext4", "zfs": None}, answers, ("apt-get", "install", "xfsprogs")
+        )
+        return capsys.readouterr().out
+
+    wide = Counter(NUMBER.findall(said(400)))
+    assert {"65,536", "4,096", "6.12.48"} <= set(wide)
+    for width in (*range(20, 40), *WIDTHS):
+        text = said(width)
+        assert not wide - Counter(NUMBER.findall(text)), (width, text)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.tools.command_line import Done, call_here
 
-from bedplate.cli import consent
+from bedplate.cli.asking import agreed
 from bedplate.cli.release import release_cache
-
-SOURCES = Path(__file__).parents[3] / "src"
 
 
 @pytest.fixture
@@ -28,16 +26,8 @@ def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def call(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bedplate", "release", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(SOURCES), "BEDPLATE_CACHE": str(cache)},
-    )
+def call(cache: Path, *words: str) -> Done:
+    return call_here("release", *words, BEDPLATE_CACHE=str(cache))
 
 
 def test_without_a_terminal_it_only_tells(old: Path) -> None:
@@ -90,7 +80,7 @@ def test_an_input_that_ends_is_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", ends)
-    assert not consent.agreed("Remove it?")
+    assert not agreed("Remove it?")
 
 
 def test_what_is_in_use_is_shown_and_stays(old: Path) -> None:
@@ -109,7 +99,7 @@ def test_what_is_in_use_is_shown_and_stays(old: Path) -> None:
 def test_a_folder_that_cannot_be_removed_is_an_error(
     old: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("bedplate.executor.spare.remove", lambda spare: f"{spare.path}: Permission denied")
+    monkeypatch.setattr("bedplate.campaign.spare.remove", lambda spare: f"{spare.path}: Permission denied")
     assert 1 == release_cache(yes=True)
     said = capsys.readouterr()
     assert f"error: {old}: Permission denied" in said.err

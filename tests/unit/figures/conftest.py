@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engine.native import COMPILER, ensure_driver
+from bedplate.engines.native import COMPILER, ensure_driver
 from bedplate.host.command import Commands
 
 if TYPE_CHECKING:

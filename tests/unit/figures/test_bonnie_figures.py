@@ -7,13 +7,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.raw_sequential_run import BONNIE, RawSequential
+from tests.support.runs.raw_sequential_run import BONNIE, RawSequential
 
-from bedplate.figures.bonnie_output import STAGES
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures, Status
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, Validity
 from bedplate.units import GIB, MIB
+from bedplate.workloads.bonnie.output import STAGES
 
 
 def rows(found: RunFigures) -> dict[tuple[str, str], Figure]:
@@ -58,7 +59,7 @@ def test_without_the_groups_counter_cpu_per_gib_is_absent(tmp_path: Path) -> Non
     found = by["put_block", "cpu_s_per_gib"]
     assert (None, "the counter server.cpu_s is not there on this machine or engine") == (
         found.value,
-        found.reason,
+        str(found.reason),
     )
 
 
@@ -94,7 +95,7 @@ def test_a_run_that_measured_a_cache_or_nothing_is_not_valid(
 ) -> None:
     found = replace(RawSequential(), **changes).figures(tmp_path)  # type: ignore[arg-type]
     assert found.validity is not Validity.VALID
-    assert any(expected in reason for reason in found.validity_reasons), found.validity_reasons
+    assert any(expected in reason.sentence for reason in found.validity_reasons), found.validity_reasons
 
 
 def test_a_share_just_above_the_limit_is_believed(tmp_path: Path) -> None:
@@ -119,5 +120,5 @@ def test_a_run_that_failed_has_no_figures_and_keeps_its_course(tmp_path: Path) -
 
 def test_a_run_that_never_began_has_neither(tmp_path: Path) -> None:
     found = RawSequential(seconds={}, outcome=Outcome.FAILED, spec=BONNIE).figures(tmp_path)
-    assert ("nothing was measured",) == found.validity_reasons[:1]
+    assert ("nothing was measured",) == sentences(found.validity_reasons[:1])
     assert [] == list(tmp_path.glob(f"runs/*/{COURSE_FILE}"))

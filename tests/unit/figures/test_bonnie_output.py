@@ -7,11 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.bonnie_output import STAGES, BonnieResult, StageFigures, parse_result
+from bedplate.model.reason import Reason
 from bedplate.units import GIB, MIB
+from bedplate.workloads.bonnie.output import STAGES, BonnieResult, StageFigures, parse_result
 
-SHORT = "not measurable: the stage took less than 0.5 s, and bonnie++ gives no rate for it"
-NOT_RUN = "the stage was not asked for"
+SHORT = Reason(
+    "stage-too-short", "not measurable: the stage took less than 0.5 s, and bonnie++ gives no rate for it"
+)
+NOT_RUN = Reason("not-asked-for", "the stage was not asked for")
 
 
 def golden(repository: Path, name: str) -> str:
@@ -86,7 +89,7 @@ def test_the_cpu_of_several_seekers_is_refused_and_that_of_one_is_kept(repositor
     several = result(repository, "limited").stage("seeks")
     assert (58521.0, None) == (several.rate, several.cpu_percent)
     # On two processors nothing takes 209 % of one with the device between: five times about 42 %.
-    assert several.cpu_reason == "bonnie++ counts its CPU once for each of 5 seekers, and says 209 %"
+    assert str(several.cpu_reason) == "bonnie++ counts its CPU once for each of 5 seekers, and says 209 %"
     one = result(repository, "limited-one-seeker").stage("seeks")
     assert (45674.0, 31.0) == (one.rate, one.cpu_percent)
     assert one.cpu_s_per_gib is None
@@ -116,7 +119,7 @@ def test_a_rate_of_zero_is_less_than_one() -> None:
     found = parse_result(line(f26="0")).stage("seq_create")
     assert found.rate is None
     assert found.rate_reason is not None
-    assert "less than one in a second" in found.rate_reason
+    assert "less than one in a second" in found.rate_reason.sentence
 
 
 def test_only_seeks_have_a_decimal() -> None:

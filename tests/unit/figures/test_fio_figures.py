@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.raw_sequential_run import GOLDEN, RANDREAD, TEST_FSYNC, WAL, RawSequential, fio_run
+from tests.support.runs.raw_sequential_run import GOLDEN, RANDREAD, TEST_FSYNC, WAL, RawSequential, fio_run
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.figure import Figure, RunFigures, Status
@@ -76,7 +76,7 @@ def test_a_job_that_reads_and_writes_has_latencies_of_each(tmp_path: Path) -> No
 
     by = rows(make_figures(tmp_path, output.parents[1]))
     mean = by["measure", "", "latency_ms_mean"]
-    assert (Status.ABSENT, "reads and writes have latencies of their own") == (mean.status, mean.reason)
+    assert (Status.ABSENT, "reads and writes have latencies of their own") == (mean.status, str(mean.reason))
     each = [by[FIO_JOB, item, "operations_per_s"].value for item in ("read", "write")]
     assert [46636.121293, 46636.121293] == each
     assert pytest.approx(2 * 46636.121293) == by["measure", "", "operations_per_s"].value
@@ -87,7 +87,8 @@ def test_reads_that_the_cache_answered_are_suspect(tmp_path: Path) -> None:
     found = run.figures(tmp_path)
     assert (Validity.SUSPECT, 1) == (found.validity, len(found.validity_reasons))
     assert (
-        "the cache answered: the job read 1.07 GiB, and the device gave 80 MiB" in found.validity_reasons[0]
+        "the cache answered: the job read 1.07 GiB, and the device gave 80 MiB"
+        in found.validity_reasons[0].sentence
     )
 
 
@@ -102,7 +103,7 @@ def test_writes_that_the_cache_took_are_suspect_unless_they_went_around_it(
     if not direct:
         assert (
             "the cache took the writes: the job wrote 16 MiB, of which the device had 4 MiB"
-            in found.validity_reasons[0]
+            in found.validity_reasons[0].sentence
         )
 
 
@@ -128,7 +129,7 @@ def test_with_a_ramp_time_the_machines_cpu_is_not_divided_by_less_bytes(tmp_path
     found = rows(fio_run(spec, "fio/randread.json").figures(tmp_path))["measure", "", "machine_cpu_s_per_gib"]
     assert (None, "the counters hold the ramp time too, and fio's bytes do not") == (
         found.value,
-        found.reason,
+        str(found.reason),
     )
 
 
@@ -142,7 +143,7 @@ def test_output_that_is_no_json_leaves_the_counters_and_is_unknown(tmp_path: Pat
 def test_pg_test_fsync_has_a_rate_for_each_method(tmp_path: Path) -> None:
     run = RawSequential(
         spec=TEST_FSYNC,
-        golden={f"{PG_TEST_FSYNC}.out": "test_fsync/pg18-ext4.txt"},
+        golden={f"{PG_TEST_FSYNC}.out": "pg_test_fsync/pg18-ext4.txt"},
         seconds={FIO_JOB: 32.0, "sync": 0.1},
         facts={},
     )
@@ -154,5 +155,5 @@ def test_pg_test_fsync_has_a_rate_for_each_method(tmp_path: Path) -> None:
     missing = by["one write", "fsync_writethrough", "operations_per_s"]
     assert (Status.ABSENT, "PostgreSQL has no such method on this platform") == (
         missing.status,
-        missing.reason,
+        str(missing.reason),
     )

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.fio_output import FioJobResult, FioResult, parse_log, parse_result
 from bedplate.units import MIB
+from bedplate.workloads.fio.output import FioJobResult, FioResult, parse_log, parse_result
 
 FOLDER = "tests/golden/fio"
 WHOLE = (

@@ -19,7 +19,7 @@ from bedplate.figures.latency import (
     share_below,
     summary,
 )
-from bedplate.figures.latency_log import LatencyLog, Series, read_latency_log
+from bedplate.figures.latency_log import LatencyKind, LatencyLog, read_latency_log
 
 START = 1_762_132_851
 OUTCOMES = ("skipped", "failed", "serialization", "deadlock")
@@ -92,10 +92,10 @@ def test_counts_what_a_plain_reference_counts(
         if isinstance(time, str):
             outcomes[time] += 1
             continue
-        expected[second, script, Series.LATENCY].append(time)
+        expected[second, script, LatencyKind.LATENCY].append(time)
         if lag:
-            expected[second, script, Series.LATENCY_WITHOUT_LAG].append(time - lag_us)
-            expected[second, script, Series.SCHEDULE_LAG].append(lag_us)
+            expected[second, script, LatencyKind.LATENCY_WITHOUT_LAG].append(time - lag_us)
+            expected[second, script, LatencyKind.SCHEDULE_LAG].append(lag_us)
     words = (("--schedule-lag",) if lag else ()) + (("--retries",) if retries else ())
     words += ("--chunk-bytes", str(chunk_bytes), "--threads", str(threads))
     with tempfile.TemporaryDirectory() as folder:
@@ -264,7 +264,7 @@ def test_a_lag_beyond_the_latency_is_malformed(log_reader: Path, tmp_path: Path)
     log = read_once(log_reader, tmp_path, text, words=("--schedule-lag",))
     assert log.trailer is not None
     assert (log.trailer.transactions, log.trailer.malformed_lines) == (1, 1)
-    without = summary(log, series=Series.LATENCY_WITHOUT_LAG)
+    without = summary(log, series=LatencyKind.LATENCY_WITHOUT_LAG)
     assert without is not None
     assert without.latency_us_max == 0
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.synthetic_lmdb import GOLDEN, RawLmdb, document, spec_of, write_visit
+from tests.support.studies.synthetic_lmdb import GOLDEN, RawLmdb, document, spec_of, write_visit
 
-from bedplate.figures.lmdb_output import parse_document
-from bedplate.figures.lmdb_validity import COLD_READ_SHARE_MIN, must_read_bytes
 from bedplate.figures.run import make_figures
 from bedplate.model.course import COURSE_COLUMNS
 from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.lmdb import TESTS
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, Validity
+from bedplate.workloads.microbenchmark.output import parse_document
+from bedplate.workloads.microbenchmark.validity import COLD_READ_SHARE_MIN, must_read_bytes
 
 WRITE, COLD, WARM = (RawLmdb(spec_of(name)) for name in ("write", "read-cold", "read-warm"))
 
@@ -74,7 +75,7 @@ def test_a_percentile_that_needs_more_than_were_timed_is_absent(tmp_path: Path) 
     batch = {metric: row for (_, test, metric), row in found.items() if test == "fillseqbatch"}
     assert batch["lmdb_latency_us_p50"].status is Status.MEASURED
     assert batch["lmdb_latency_us_p99"].status is Status.ABSENT
-    assert batch["lmdb_latency_us_p99"].reason == "3 were timed, and this percentile needs 100"
+    assert str(batch["lmdb_latency_us_p99"].reason) == "3 were timed, and this percentile needs 100"
     assert batch["lmdb_latency_us_max"].value is not None
     single = {metric: row for (_, test, metric), row in found.items() if test == "fillseq"}
     percentiles = [single[f"lmdb_latency_us_{name}"].value for name in ("p50", "p95", "p99", "p99_9", "max")]
@@ -110,8 +111,8 @@ def test_a_cold_test_must_have_read_from_the_device(tmp_path: Path, share: float
     found = made(tmp_path, replace(COLD, device_share=share))
     assert validity is found.validity
     if validity is Validity.SUSPECT:
-        assert "a cache answered in a cold pass: readrandom read" in found.validity_reasons[0]
-        assert "readreverse" in found.validity_reasons[0]
+        assert "a cache answered in a cold pass: readrandom read" in found.validity_reasons[0].sentence
+        assert "readreverse" in found.validity_reasons[0].sentence
     # A warm one may have been answered by whatever.
     assert Validity.VALID is made(tmp_path / "warm", replace(WARM, device_share=0.0)).validity
 
@@ -119,7 +120,7 @@ def test_a_cold_test_must_have_read_from_the_device(tmp_path: Path, share: float
 def test_a_pass_that_was_not_made_cold_is_none(tmp_path: Path) -> None:
     found = made(tmp_path, replace(COLD, facts={"made_cold": False}))
     assert Validity.SUSPECT is found.validity
-    assert "mounted anew" in found.validity_reasons[0]
+    assert "mounted anew" in found.validity_reasons[0].sentence
 
 
 def test_what_a_test_must_read_is_no_more_than_its_entries_and_of_a_large_one_a_page() -> None:
@@ -139,12 +140,12 @@ def test_a_test_that_the_sync_mode_does_not_have_is_absent_with_the_reason(tmp_p
     assert Validity.VALID is found.validity
     row = rows(found)[TESTS, "fillrandsync", "lmdb_operations_per_s"]
     assert (Status.ABSENT, None) == (row.status, row.value)
-    assert row.reason == "it commits synchronously, and sync = by-test does not"
+    assert str(row.reason) == "it commits synchronously, and sync = by-test does not"
     assert (TESTS, "fillrandsync", "device_flushes") not in rows(found)
     # The sum of the others would be less than that of a cell which has them all.
     total = rows(found)["measure", "", "lmdb_tests_s"]
     assert (Status.ABSENT, None) == (total.status, total.value)
-    assert total.reason == (
+    assert str(total.reason) == (
         "fillrandsync was left out: sync = by-test; fillseqsync was left out: sync = by-test"
     )
 
@@ -167,7 +168,7 @@ def test_what_fewer_tests_did_is_no_figure_of_the_run(tmp_path: Path) -> None:
         "dirty_mib_max",
     ):
         assert complete[metric].value is not None
-        assert "fillrandsync was left out: sync = by-test" == whole(fewer)[metric].reason
+        assert "fillrandsync was left out: sync = by-test" == str(whole(fewer)[metric].reason)
     # A test that all cells have keeps its own.
     assert value(fewer, "device_flushes", "fillseq") > 0
 
@@ -176,7 +177,7 @@ def test_what_fewer_tests_did_is_no_figure_of_the_run(tmp_path: Path) -> None:
 def test_a_document_that_cannot_be_read_leaves_the_others(tmp_path: Path, text: str | None) -> None:
     found = made(tmp_path, replace(WRITE, documents={"fillseq": text}))
     assert Validity.UNKNOWN is found.validity
-    assert any("fillseq" in reason for reason in found.validity_reasons)
+    assert any("fillseq" in reason.sentence for reason in found.validity_reasons)
     assert rows(found)[TESTS, "fillseq", "lmdb_operations_per_s"].status is Status.ABSENT
     assert value(found, "lmdb_operations_per_s", "fillrandom") > 0
 
@@ -188,8 +189,11 @@ def test_a_test_that_is_not_in_the_record_is_missed(tmp_path: Path) -> None:
     record["items"] = [item for item in record["items"] if item["item"] != "overwrite"]
     (run / "record.json").write_text(json.dumps(record))
     found = make_figures(visit, run)
-    assert (Validity.SUSPECT, ("overwrite is not in the record",)) == (found.validity, found.validity_reasons)
-    assert rows(found)["measure", "", "lmdb_tests_s"].reason == "overwrite is not in the record"
+    assert (Validity.SUSPECT, ("overwrite is not in the record",)) == (
+        found.validity,
+        sentences(found.validity_reasons),
+    )
+    assert str(rows(found)["measure", "", "lmdb_tests_s"].reason) == "overwrite is not in the record"
 
 
 def test_a_run_that_failed_has_its_course_and_no_figures(tmp_path: Path) -> None:

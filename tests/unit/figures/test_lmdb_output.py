@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.lmdb_output import (
+from bedplate.workloads.microbenchmark.output import (
     LmdbDocument,
     LmdbLatency,
     LmdbProgress,

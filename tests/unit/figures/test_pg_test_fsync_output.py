@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.test_fsync_output import PARTS, PgTestFsyncResult, SyncMethod, parse_result
+from bedplate.model.reason import Reason
+from bedplate.workloads.fio.pg_test_fsync_output import PARTS, PgTestFsyncResult, SyncMethod, parse_result
 
-FOLDER = "tests/golden/test_fsync"
+FOLDER = "tests/golden/pg_test_fsync"
 WHOLE = ("pg15-ext4", "pg18-ext4", "pg18-tmpfs", "pg18-ramfs")
 
 
@@ -53,7 +54,7 @@ def test_names_lose_the_spaces_that_align_them(repository: Path) -> None:
 
 def test_a_method_that_is_not_available_is_absent_with_its_reason(repository: Path) -> None:
     writethrough = result(repository, "pg18-ext4").method("fsync_writethrough")
-    reason = "PostgreSQL has no such method on this platform"
+    reason = Reason("method-missing", "PostgreSQL has no such method on this platform")
     assert SyncMethod("one write", "fsync_writethrough", None, reason) == writethrough
     assert writethrough.latency_us_mean is None
 
@@ -61,7 +62,7 @@ def test_a_method_that_is_not_available_is_absent_with_its_reason(repository: Pa
 def test_a_file_system_without_direct_io_is_another_reason(repository: Path) -> None:
     found = result(repository, "pg18-ramfs")
     absent = [method for method in found.methods if method.ops_per_s is None]
-    direct = [method for method in absent if method.reason and "direct I/O" in method.reason]
+    direct = [method for method in absent if method.reason and "direct I/O" in method.reason.sentence]
     assert (11, 9) == (len(absent), len(direct))
     assert {"open_datasync", "open_sync"} == {
         m.method for m in direct if m.part in {"one write", "two writes"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.judged_cuts import CELL, DECLARED, VOLATILE, changed, good, judged, made, shown
-from tests.synthetic_power_cuts import (
+from tests.support.studies.judged_cuts import CELL, DECLARED, VOLATILE, changed, good, judged, made, shown
+from tests.support.studies.synthetic_power_cuts import (
     RECORDING,
     UNFLUSHED,
     controls,
@@ -35,11 +35,12 @@ from bedplate.model.power_cut import (
 from bedplate.model.power_cut_verdict import (
     CUTS_FOR_MORE,
     FINDINGS,
-    Tally,
+    CutCounts,
     classes_of,
     cut_words,
     measured,
 )
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, Outcome, Validity
 from bedplate.statistics.proportions import proportion
 
@@ -60,17 +61,14 @@ def test_a_cell_that_loses_nothing_is_durable_and_its_run_valid(tmp_path: Path) 
     assert by_name["recorded_commits_per_s", ""].value == 2000
     assert by_name["recorded_flushes_per_commit", ""].value == 0.75
     assert by_name["recovery_s_max", ""].value == pytest.approx(0.02 + 0.2 + 0.039)
-    assert measured(verdict, DECLARED) == Durability(
-        DURABLE,
-        DURABLE,
-        "measured",
-        (
-            "volatile cache, 4 KiB sectors: 0 of 20 bad",
-            "volatile cache, 512-byte sectors: 0 of 10 bad",
-            "protected cache: 0 of 10 bad",
-        ),
-        volatile_cache_512=DURABLE,
-    )
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    assert Durability(DURABLE, DURABLE, "measured", volatile_cache_512=DURABLE) == replace(found, reasons=())
+    assert (
+        "volatile cache, 4 KiB sectors: 0 of 20 bad",
+        "volatile cache, 512-byte sectors: 0 of 10 bad",
+        "protected cache: 0 of 10 bad",
+    ) == sentences(found.reasons)
 
 
 def test_barriers_off_is_unsafe_but_for_a_protected_cache(tmp_path: Path) -> None:
@@ -87,7 +85,7 @@ def test_barriers_off_is_unsafe_but_for_a_protected_cache(tmp_path: Path) -> Non
     assert verdict.loss.transactions_max == 5 + 38
     found = measured(verdict, raw.durability)
     assert found is not None
-    assert not any("declared" in reason for reason in found.reasons)
+    assert not any("declared" in reason.sentence for reason in found.reasons)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +106,7 @@ def test_a_single_torn_page_is_unsafe_and_said_against_what_was_declared(
     assert verdict.cuts(VOLATILE_4K).drawn.worst == words
     found = measured(verdict, DECLARED)
     assert found is not None
-    assert found.reasons[:2] == (
+    assert sentences(found.reasons[:2]) == (
         f"volatile cache, 4 KiB sectors: 1 of 20 bad: 1 {words}",
         "volatile cache, 4 KiB sectors: declared durable, measured unsafe",
     )
@@ -122,7 +120,7 @@ def test_fsck_is_work_and_no_loss(tmp_path: Path) -> None:
     assert {item.value for item in figures.figures if item.metric == "recovery_fsck_s"} == {0.1}
     found = measured(verdict, DECLARED)
     assert found is not None
-    assert "40 of 40 cuts needed fsck" in found.reasons
+    assert "40 of 40 cuts needed fsck" in sentences(found.reasons)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +155,16 @@ def test_asynchronous_commits_are_bounded_loss_on_both_sides(tmp_path: Path) -> 
 
 
 def test_what_fails_with_one_cache_fails_with_each_that_asks_more() -> None:
-    tallies = {PROTECTED: Tally({"loss": 1}), VOLATILE_4K: Tally({"ok": 9}), VOLATILE_512: Tally({"ok": 9})}
+    tallies = {
+        PROTECTED: CutCounts({"loss": 1}),
+        VOLATILE_4K: CutCounts({"ok": 9}),
+        VOLATILE_512: CutCounts({"ok": 9}),
+    }
     assert {PROTECTED: UNSAFE, VOLATILE_4K: UNSAFE, VOLATILE_512: UNSAFE} == classes_of(tallies)
-    torn = {**tallies, PROTECTED: Tally({"ok": 1}), VOLATILE_512: Tally({"file system lost": 1})}
+    torn = {**tallies, PROTECTED: CutCounts({"ok": 1}), VOLATILE_512: CutCounts({"file system lost": 1})}
     assert {PROTECTED: DURABLE, VOLATILE_4K: DURABLE, VOLATILE_512: UNSAFE} == classes_of(torn)
     assert {PROTECTED: None, VOLATILE_4K: DURABLE, VOLATILE_512: None} == classes_of(
-        {VOLATILE_4K: Tally({"ok": 9})}
+        {VOLATILE_4K: CutCounts({"ok": 9})}
     )
 
 
@@ -177,9 +179,9 @@ def test_what_fails_with_one_cache_fails_with_each_that_asks_more() -> None:
 def test_a_worse_cut_never_makes_a_better_class(
     counts: dict[str, dict[str, int]], at: str, more: str
 ) -> None:
-    before = classes_of({cache: Tally(found) for cache, found in counts.items()})
+    before = classes_of({cache: CutCounts(found) for cache, found in counts.items()})
     counts[at] = {**counts[at], more: counts[at].get(more, 0) + 1}
-    after = classes_of({cache: Tally(found) for cache, found in counts.items()})
+    after = classes_of({cache: CutCounts(found) for cache, found in counts.items()})
     for cache in CACHES:
         first, second = before[cache], after[cache]
         assert first is None or (second is not None and CLASSES.index(second) >= CLASSES.index(first))
@@ -188,7 +190,7 @@ def test_a_worse_cut_never_makes_a_better_class(
 @settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(FINDINGS), st.integers(0, 9)), max_size=4))
 def test_tallies_add_up(tallies: list[dict[str, int]]) -> None:
-    together = Tally.together(map(Tally, tallies))
+    together = CutCounts.together(map(CutCounts, tallies))
     assert together.cuts == sum(sum(each.values()) for each in tallies)
     assert together.cuts >= together.bad >= together.broken >= 0
     assert all(together.findings.values())
@@ -228,7 +230,7 @@ def test_an_experiment_that_does_not_hold_makes_no_class(
 ) -> None:
     figures, verdict = made(tmp_path, good(**changes))
     assert verdict is not None
-    assert any(words in reason for reason in verdict.refused), verdict.refused
+    assert any(words in reason.sentence for reason in verdict.refused), verdict.refused
     assert (None, None) == (shown(verdict, VOLATILE_4K), shown(verdict, PROTECTED))
     assert measured(verdict, DECLARED) is None
     assert (Validity.SUSPECT, verdict.refused) == (figures.validity, figures.validity_reasons)
@@ -259,7 +261,7 @@ def test_a_run_that_failed_has_no_verdict_and_no_figures(tmp_path: Path) -> None
     figures, verdict = made(tmp_path, good(outcome=Outcome.FAILED))
     assert (Validity.UNKNOWN, ()) == (figures.validity, figures.figures)
     assert verdict is not None
-    assert verdict.refused[0] == "the run did not complete"
+    assert verdict.refused[0].sentence == "the run did not complete"
 
 
 def test_damaged_files_are_reasons_and_not_errors(tmp_path: Path) -> None:
@@ -268,10 +270,10 @@ def test_damaged_files_are_reasons_and_not_errors(tmp_path: Path) -> None:
     (run / POINTS_FILE).write_text(text[:-40] + '\n{"point": 3}\n')
     figures = make_figures(tmp_path / "visit", run)
     assert figures.validity is not Validity.VALID
-    assert any("is not JSON: a point is missing" in reason for reason in figures.validity_reasons)
+    assert any("is not JSON: a point is missing" in reason.sentence for reason in figures.validity_reasons)
     (run / RECORDING_FILE).unlink()
     (run / "run.json").unlink()
-    assert make_figures(tmp_path / "visit", run).validity_reasons[0] == "nothing was measured"
+    assert make_figures(tmp_path / "visit", run).validity_reasons[0].sentence == "nothing was measured"
 
 
 def test_a_point_that_stands_twice_counts_once(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_journal_in_memory_that_was_kept_is_another_cell_s_verdict(tmp_path: P
     assert lost.of_the_cell
     found = measured(lost, raw.durability)
     assert found is not None
-    assert "gone after each cut" in found.reasons[-1]
+    assert "gone after each cut" in found.reasons[-1].sentence
 
 
 def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> None:
@@ -306,7 +308,7 @@ def test_a_side_that_no_cut_asked_keeps_what_was_declared(tmp_path: Path) -> Non
     found = measured(verdict, Durability("unsafe", "durable", "declared"))
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "durable")
-    assert found.reasons[:2] == (
+    assert sentences(found.reasons[:2]) == (
         "volatile cache, 4 KiB sectors: not cut, so unsafe is as declared",
         "volatile cache, 512-byte sectors: not cut, so unsafe is as declared",
     )
@@ -340,13 +342,13 @@ def test_few_cuts_promise_no_more_than_was_declared_and_one_bad_cut_less(tmp_pat
     found = measured(few, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == ("unsafe", "unknown")
-    assert any("20 cuts are too few to promise more (72 may)" in reason for reason in found.reasons)
-    many = Tally({"ok": CUTS_FOR_MORE})
+    assert any("20 cuts are too few to promise more (72 may)" in reason.sentence for reason in found.reasons)
+    many = CutCounts({"ok": CUTS_FOR_MORE})
     enough = changed(changed(few, VOLATILE_4K, drawn=many), PROTECTED, drawn=many)
     found = measured(enough, declared)
     assert found is not None
     assert (found.volatile_cache, found.protected_cache) == (DURABLE, DURABLE)
-    assert "volatile cache, 4 KiB sectors: declared unsafe, measured durable" in found.reasons
+    assert "volatile cache, 4 KiB sectors: declared unsafe, measured durable" in sentences(found.reasons)
     # Ten cuts with small sectors are too few for them; what a cache with large ones shows is nothing of theirs.
     assert found.volatile_cache_512 == UNSAFE
 
@@ -357,13 +359,13 @@ def test_cuts_at_which_nothing_was_at_risk_promise_nothing(tmp_path: Path) -> No
     points = tuple(replace(each, volatile_writes=0) if each.point.number % 8 < 4 else each for each in kinds)
     verdict = judged(tmp_path, good(points=points, durability=declared))
     assert [10, 5, 0] == [verdict.cuts(cache).idle for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)]
-    enough = changed(verdict, VOLATILE_4K, drawn=Tally({"ok": CUTS_FOR_MORE + 10}))
+    enough = changed(verdict, VOLATILE_4K, drawn=CutCounts({"ok": CUTS_FOR_MORE + 10}))
     for idle, stands in ((10, DURABLE), (11, UNSAFE)):
         found = measured(changed(enough, VOLATILE_4K, idle=idle), declared)
         assert found is not None
         assert found.volatile_cache == stands
         words = f"nothing waited for a flush at {idle + 5} of the 92 cuts with a volatile cache"
-        assert words in found.reasons
+        assert words in sentences(found.reasons)
 
 
 def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(tmp_path: Path) -> None:
@@ -371,7 +373,7 @@ def test_what_the_engine_s_settings_allow_stays_allowed_though_no_cut_lost_any(t
     verdict = changed(
         judged(tmp_path, good(recording=replace(RECORDING, bound_transactions=1), durability=declared)),
         VOLATILE_4K,
-        drawn=Tally({"ok": 500}),
+        drawn=CutCounts({"ok": 500}),
     )
     found = measured(verdict, declared)
     assert found is not None

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.judged_cuts import CELL, DECLARED, changed, good, judged, made
-from tests.synthetic_power_cuts import (
+from tests.support.studies.judged_cuts import CELL, DECLARED, changed, good, judged, made
+from tests.support.studies.planted_reasons import planted
+from tests.support.studies.synthetic_power_cuts import (
     POINTS,
     RECORDING,
     SPEC,
@@ -28,12 +29,15 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.power_cut_verdict import (
     CUTS_FOR_MORE,
-    Tally,
+    CutCounts,
     measured,
 )
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, sentences
 from bedplate.model.visit import Durability, FlushCount
 
-TORN_DECLARED = Durability("unsafe", "unknown", "declared", ("full_page_writes = off: a page …",))
+TORN_DECLARED = Durability(
+    "unsafe", "unknown", "declared", planted("full_page_writes = off: a page …", code=FULL_PAGE_WRITES_OFF)
+)
 
 
 def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promise_more(
@@ -42,7 +46,7 @@ def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promis
     verdict = judged(tmp_path, good(durability=TORN_DECLARED))
     many = verdict
     for cache in CACHES:
-        many = changed(many, cache, drawn=Tally({"ok": 500}))
+        many = changed(many, cache, drawn=CutCounts({"ok": 500}))
     assert many.cuts(VOLATILE_4K).tearing == 0
     for tearing, stands in ((0, UNSAFE), (CUTS_FOR_MORE - 1, UNSAFE), (CUTS_FOR_MORE, DURABLE)):
         found = measured(changed(many, VOLATILE_4K, tearing=tearing), TORN_DECLARED)
@@ -50,13 +54,13 @@ def test_without_full_page_writes_only_weighted_cuts_that_tear_a_page_may_promis
         # No cut in order tears anything, so that a protected cache is as little known as before.
         assert (found.volatile_cache, found.protected_cache) == (stands, "unknown")
         words = f"unsafe as declared, as {tearing} weighted cuts that tear a page are too few to promise more"
-        assert any(words in reason for reason in found.reasons) is (stands == UNSAFE)
+        assert any(words in reason.sentence for reason in found.reasons) is (stands == UNSAFE)
     # To promise less, any cut is enough; and where the setting is on, any counts.
-    bad = changed(many, PROTECTED, drawn=Tally({"loss": 1}), shown=UNSAFE)
+    bad = changed(many, PROTECTED, drawn=CutCounts({"loss": 1}), shown=UNSAFE)
     found = measured(bad, TORN_DECLARED)
     assert found is not None
     assert found.protected_cache == UNSAFE
-    other = measured(many, Durability("unsafe", "unknown", "declared", ("64 flushes in 0 syncs",)))
+    other = measured(many, Durability("unsafe", "unknown", "declared", planted("64 flushes in 0 syncs")))
     assert other is not None
     assert (other.volatile_cache, other.protected_cache) == (DURABLE, DURABLE)
 
@@ -99,7 +103,7 @@ def test_without_a_cut_in_order_there_is_no_verdict_where_a_protected_cache_was_
     points = (*(each for each in points_of({}) if each.point.profile is not Profile.ORDERED), *controls())
     spec = replace(SPEC, levels=Levels({**SPEC.levels, "points": 30}))
     refused = judged(tmp_path / "durable", good(points=points, spec=spec))
-    assert any("no cut was made in order" in reason for reason in refused.refused)
+    assert any("no cut was made in order" in reason.sentence for reason in refused.refused)
     other = good(points=points, spec=spec, durability=Durability("unsafe", "unknown", "declared"))
     assert judged(tmp_path / "unknown", other).refused == ()
 
@@ -132,7 +136,7 @@ def test_flushes_between_none_and_one_per_sync_are_judged_too(
     refused = judged(
         tmp_path, good(flush_counts=counts, recording=replace(RECORDING, flushes=flushes))
     ).refused
-    assert (refused == ()) if words is None else (words in refused[0]), refused
+    assert (refused == ()) if words is None else (words in refused[0].sentence), refused
 
 
 @pytest.mark.parametrize("name", ["fsync", "synchronous_commit", None])
@@ -143,7 +147,7 @@ def test_controls_of_what_never_waits_are_said_to_prove_less(tmp_path: Path, nam
     assert verdict.refused == ()
     found = measured(verdict, DECLARED)
     assert found is not None
-    assert any("prove less here" in reason for reason in found.reasons) is (name is not None)
+    assert any("prove less here" in reason.sentence for reason in found.reasons) is (name is not None)
 
 
 def sought(number: int, outcome: PointOutcome, profile: Profile) -> PointRecord:
@@ -169,8 +173,8 @@ def test_a_torn_directory_block_is_unsafe_with_small_sectors_alone_and_no_share(
     assert verdict is not None
     assert verdict.refused == ()
     small = verdict.cuts(VOLATILE_512)
-    assert (small.drawn, small.sought) == (Tally({"ok": 10}), Tally({"file system lost": 6}))
-    assert (verdict.cuts(VOLATILE_4K).sought, verdict.drawn.cuts) == (Tally({"ok": 6}), 40)
+    assert (small.drawn, small.sought) == (CutCounts({"ok": 10}), CutCounts({"file system lost": 6}))
+    assert (verdict.cuts(VOLATILE_4K).sought, verdict.drawn.cuts) == (CutCounts({"ok": 6}), 40)
     found = measured(verdict, DECLARED)
     assert found is not None
     assert (DURABLE, UNSAFE, DURABLE) == tuple(
@@ -178,7 +182,7 @@ def test_a_torn_directory_block_is_unsafe_with_small_sectors_alone_and_no_share(
     )
     assert (
         "volatile cache, 512-byte sectors: 0 of 10 bad; where metadata waits 6 of 6 bad: 6 file system lost"
-        in found.reasons
+        in sentences(found.reasons)
     )
     # Their number says nothing of how often, and stands in no share.
     by_name = {(item.metric, item.phase, item.item): item.value for item in figures.figures}
@@ -192,7 +196,7 @@ def test_a_sought_cut_that_is_missing_refuses_the_verdict(tmp_path: Path) -> Non
     recording = replace(RECORDING, sought=13)
     points = (*points_of({}), *sought_of({}), *controls())
     (reason,) = judged(tmp_path, good(points=points, recording=recording)).refused
-    assert "40 of 40 cuts and 12 of 13 where metadata waits were judged" in reason
+    assert "40 of 40 cuts and 12 of 13 where metadata waits were judged" in reason.sentence
 
 
 def test_a_sought_cut_is_none_of_those_that_may_promise_more(tmp_path: Path) -> None:

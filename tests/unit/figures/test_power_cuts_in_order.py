@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.synthetic_power_cuts import RECIPE, RawCuts, controls, points_of, write_cut_visit
-from tests.synthetic_study import cells_of
+from tests.support.studies.planted_reasons import planted
+from tests.support.studies.synthetic_power_cuts import RECIPE, RawCuts, controls, points_of, write_cut_visit
+from tests.support.studies.synthetic_study import cells_of
 
 from bedplate.figures.power_cut_points import read_cuts
 from bedplate.figures.power_cut_verdict import verdict_of
@@ -14,14 +15,15 @@ from bedplate.model import codec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNSAFE
 from bedplate.model.power_cut import PointOutcome, Profile
-from bedplate.model.power_cut_verdict import Verdict, measured
+from bedplate.model.power_cut_verdict import PowerCutVerdict, measured
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, RunRecord, VisitRecord
 
 CELL = cells_of(RECIPE)[0]
-DECLARED = Durability("durable", "durable", "declared", ("flushes",))
+DECLARED = Durability("durable", "durable", "declared", planted("flushes"))
 
 
-def judged(path: Path, raw: RawCuts) -> Verdict:
+def judged(path: Path, raw: RawCuts) -> PowerCutVerdict:
     run = write_cut_visit(path / "visit", raw)
     visit = codec.read(VisitRecord, path / "visit" / "visit.json")
     verdict = verdict_of(visit, codec.read(RunRecord, run / "record.json"), read_cuts(run))
@@ -53,15 +55,18 @@ def test_what_the_repair_drops_is_told_and_not_taken_for_a_broken_experiment(tmp
     assert (UNSAFE, UNSAFE) == (verdict.cuts(VOLATILE_4K).shown, verdict.cuts(PROTECTED).shown)
     found = measured(verdict, DECLARED)
     assert found is not None
-    assert "protected cache: declared durable, measured unsafe" in found.reasons
+    assert "protected cache: declared durable, measured unsafe" in sentences(found.reasons)
     assert any(
-        f"after {len(cuts)} of {len(cuts)} cuts the repair could not replay" in each for each in found.reasons
+        f"after {len(cuts)} of {len(cuts)} cuts the repair could not replay" in each.sentence
+        for each in found.reasons
     )
     # Where the journal is gone itself, there was nothing to replay.
     gone = replace(verdict, journal_lost=True)
-    assert not any("could not replay" in each for each in (measured(gone, DECLARED) or found).reasons)
+    assert not any(
+        "could not replay" in each.sentence for each in (measured(gone, DECLARED) or found).reasons
+    )
     # One whose journal was replayed, and that is bad in order all the same, is the experiment's fault as before.
     one = next(each for each in cuts if each.point.profile is Profile.ORDERED)
     mixed = (*(each for each in unreplayed if each.point.number != one.point.number), one)
     refused = judged(tmp_path / "mixed", good(points=(*mixed, *controls()))).refused
-    assert any("1 of 1 cuts in order were bad" in reason for reason in refused), refused
+    assert any("1 of 1 cuts in order were bad" in reason.sentence for reason in refused), refused

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.raw_tpch_run import (
+from tests.support.runs.raw_tpch_run import (
     BETWEEN_S,
     DATABASE_BYTES,
     MONOTONIC,
@@ -22,18 +22,19 @@ from tests.raw_tpch_run import (
     timed_items,
     write_raw_tpch,
 )
-from tests.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.figures.run import make_figures
-from bedplate.figures.tpch_parts import missing_parts, power_figures, throughput_figures
 from bedplate.model import codec
 from bedplate.model.cell import Dataset
 from bedplate.model.course import COURSE_COLUMNS
 from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
+from bedplate.model.reason import sentences
 from bedplate.model.tpch import LOAD, LOAD_PHASES, POWER, QUERY_NUMBERS, THROUGHPUT
 from bedplate.model.tpch_figures import power, throughput
 from bedplate.model.visit import Outcome, Phase, TimedItem, Validity
+from bedplate.workloads.tpch.parts import missing_parts, power_figures, throughput_figures
 
 ALL_S = {query: query_seconds(query) for query in QUERY_NUMBERS}
 
@@ -60,7 +61,7 @@ def reason(figures: RunFigures, metric: str) -> str:
     figure = rows(figures.figures)["measure", "", metric]
     assert (Status.ABSENT, None) == (figure.status, figure.value)
     assert figure.reason is not None
-    return figure.reason
+    return figure.reason.sentence
 
 
 def test_a_load_has_its_phases_its_tables_and_its_sums(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_throughput_is_absent_where_a_stream_was_stopped(tmp_path: Path) -> None
 def test_a_run_that_failed_has_its_course_and_no_figures(tmp_path: Path) -> None:
     directory, run = write_raw_tpch(tmp_path, RawTpch(outcome=Outcome.FAILED))
     found = make_figures(directory, run)
-    assert (Outcome.FAILED, ("query 5: its answer differs",)) == (found.outcome, found.reasons)
+    assert (Outcome.FAILED, ("query 5: its answer differs",)) == (found.outcome, sentences(found.reasons))
     assert (Validity.UNKNOWN, ()) == (found.validity, found.figures)
     assert found.duration_s is not None
     assert (run / "course.parquet").exists()
@@ -163,7 +164,7 @@ def test_a_run_that_never_began_says_so(tmp_path: Path) -> None:
     directory, run = write_raw_tpch(tmp_path, raw)
     found = make_figures(directory, run)
     assert (Outcome.NOT_RUN, (), None) == (found.outcome, found.figures, found.duration_s)
-    assert ("nothing was measured",) == found.validity_reasons
+    assert ("nothing was measured",) == sentences(found.validity_reasons)
     assert not (run / "course.parquet").exists()
 
 
@@ -198,7 +199,7 @@ def test_a_stepped_wall_clock_moves_no_phase_and_is_told(tmp_path: Path) -> None
     found = made(stepped, RawTpch(wall_step_s=-3600.0))
     made(steady, RawTpch())
     assert Validity.SUSPECT is found.validity
-    assert "stepped by -3600.000 s" in found.validity_reasons[0]
+    assert "stepped by -3600.000 s" in found.validity_reasons[0].sentence
     courses = [
         pl.read_parquet(next(path.glob("runs/*/course.parquet"))).select("second", "phase")
         for path in (steady, stepped)
@@ -273,7 +274,7 @@ def test_a_rule_speaks_with_its_numbers(tmp_path: Path, name: str) -> None:
     raw, words = SUSPECT[name]
     found = made(tmp_path, raw)
     assert (Validity.SUSPECT, 1) == (found.validity, len(found.validity_reasons)), found.validity_reasons
-    assert words in found.validity_reasons[0]
+    assert words in found.validity_reasons[0].sentence
 
 
 @pytest.mark.parametrize("name", FINE)
@@ -295,7 +296,7 @@ def test_a_missing_course_or_log_leaves_the_run_unknown(tmp_path: Path) -> None:
     (directory / "logs/server.log").unlink()
     found = make_figures(directory, run)
     assert found.validity is Validity.UNKNOWN
-    assert "checkpoints are not known" in found.validity_reasons[-1]
+    assert "checkpoints are not known" in found.validity_reasons[-1].sentence
     assert value(found, "query_s", "queries", "14") == 8.0
 
 
@@ -336,7 +337,7 @@ def test_a_journal_device_counts_for_what_was_written(tmp_path: Path) -> None:
 def test_a_kind_that_is_not_known_is_told(tmp_path: Path) -> None:
     found = made(tmp_path, RawTpch(kind="refresh", seconds={"x": 5.0}, items=()))
     assert found.validity is Validity.SUSPECT
-    assert "the kind of the run is 'refresh'" in found.validity_reasons[0]
+    assert "the kind of the run is 'refresh'" in found.validity_reasons[0].sentence
 
 
 @settings(deadline=None)

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.figures.evidence import PgbenchEvidence
-from bedplate.figures.pgbench_validity import PGBENCH_RULES
 from bedplate.figures.rule import judge
 from bedplate.figures.server_log import Complaint
 from bedplate.figures.steadiness import TwoSpeeds
 from bedplate.model.figure import Window
+from bedplate.model.reason import sentences
 from bedplate.model.visit import Validity
+from bedplate.workloads.pgbench.validity import PGBENCH_RULES
 
 SOUND = PgbenchEvidence(
     read_only=False,
@@ -67,7 +68,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         replace(SOUND, client_threads=64, client_cpu_s=2000.0),
         "used 83% of its 4 threads",
     ),
-    "still climbing": (replace(SOUND, tps_trend=0.11), "climbed by 11% over the window"),
+    "still climbing": (replace(SOUND, tps_trend=0.11), "climbed over the window, by 11% of its mean"),
     "two speeds": (
         replace(READ_ONLY, two_speeds=TwoSpeeds(70_000.0, 110_000.0, 12), device_reads_per_s=0.0),
         "tps was 70000 until 12 s and 110000 from then on",
@@ -153,7 +154,7 @@ def test_a_rule_speaks_with_its_numbers(name: str) -> None:
     evidence, words = SUSPECT[name]
     validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (Validity.SUSPECT, 1) == (validity, len(reasons)), reasons
-    assert words in reasons[0]
+    assert words in reasons[0].sentence
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -161,7 +162,7 @@ def test_missing_evidence_leaves_a_run_unknown(name: str) -> None:
     evidence, words = UNKNOWN[name]
     validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (Validity.UNKNOWN, 1) == (validity, len(reasons)), reasons
-    assert words in reasons[0]
+    assert words in reasons[0].sentence
 
 
 @pytest.mark.parametrize("name", FINE)
@@ -177,6 +178,12 @@ def test_every_rule_can_speak() -> None:
         if rule.judge(evidence)
     }
     assert {rule.name for rule in PGBENCH_RULES} == spoken
+
+
+def test_a_reason_has_the_code_of_its_rule_and_its_values() -> None:
+    _, (reason,) = judge(replace(SOUND, steal_share=0.5), PGBENCH_RULES)
+    assert ("throttled-machine", {"limit": 0.05, "share": 0.5}) == (reason.code, dict(reason.values))
+    assert len(PGBENCH_RULES) == len({rule.code for rule in PGBENCH_RULES})
 
 
 def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
@@ -200,7 +207,7 @@ def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
 def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence) -> None:
     validity, reasons = judge(evidence, PGBENCH_RULES)
     assert (validity is Validity.VALID) == (not reasons)
-    assert all(reasons)
+    assert all(sentences(reasons))
 
 
 @pytest.mark.parametrize(

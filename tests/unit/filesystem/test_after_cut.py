@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.scripted_commands import ScriptedCommands, completed
+from tests.support.tools.filesystem_site import site_on
+from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
 from bedplate.filesystem.after_cut import image_levels, repair, repairs_of, stands_beside_twins
 from bedplate.filesystem.registry import FILESYSTEMS
@@ -40,7 +41,7 @@ def test_an_image_is_told_from_its_twin_and_finds_its_journal() -> None:
 def test_e2fsck_is_told_of_the_journal_and_a_corrected_file_system_may_be_mounted() -> None:
     commands = ScriptedCommands(answers={"e2fsck": lambda argv, _: completed(argv, "FIXED.", status=1)})
     levels = FilesystemLevels("ext4", journal="external")
-    found = repair(levels, 0, "/dev/loop1", commands=commands, journal_path="/dev/loop2")
+    found = repair(site_on(levels, "/dev/loop1", commands, journal="/dev/loop2"), 0)
     assert commands.record == [("e2fsck", "-f", "-y", "-j", "/dev/loop2", "/dev/loop1")]
     assert found.done
     assert "FIXED." in found.text
@@ -48,14 +49,14 @@ def test_e2fsck_is_told_of_the_journal_and_a_corrected_file_system_may_be_mounte
 
 def test_errors_that_are_left_are_no_repair() -> None:
     commands = ScriptedCommands(answers={"e2fsck": lambda argv, _: completed(argv, status=4)})
-    assert not repair(FilesystemLevels("ext2"), 0, "/dev/loop1", commands=commands, journal_path=None).done
+    assert not repair(site_on(FilesystemLevels("ext2"), "/dev/loop1", commands), 0).done
     assert commands.record == [("e2fsck", "-f", "-y", "/dev/loop1")]
 
 
 def test_xfs_loses_its_log_only_as_the_last_resort() -> None:
     commands = ScriptedCommands(answers={"xfs_repair": lambda argv, _: completed(argv)})
     for attempt in range(repairs_of("xfs")):
-        repair(FilesystemLevels("xfs"), attempt, "/dev/loop1", commands=commands, journal_path=None)
+        repair(site_on(FilesystemLevels("xfs"), "/dev/loop1", commands), attempt)
     assert [("-L" in argv) for argv in commands.record] == [False, True]
 
 
@@ -64,7 +65,7 @@ def test_a_torn_superblock_of_btrfs_is_taken_from_a_copy_before_anything_else(
     status: int, *, is_done: bool
 ) -> None:
     commands = ScriptedCommands(answers={"btrfs": lambda argv, _: completed(argv, status=status)})
-    found = repair(FilesystemLevels("btrfs"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    found = repair(site_on(FilesystemLevels("btrfs"), "/dev/loop1", commands), 0)
     assert commands.record == [("btrfs", "rescue", "super-recover", "-y", "/dev/loop1")]
     assert is_done == found.done
 
@@ -76,7 +77,7 @@ def test_a_log_that_could_not_be_replayed_is_told_though_the_status_says_nothing
     # Both of the image of one cut: Debian's jfsutils 1.1.15-5, and the same version as its authors published it.
     output = (GOLDEN / f"fsck.jfs-{said}.txt").read_text(encoding="utf-8")
     commands = ScriptedCommands(answers={"fsck.jfs": lambda argv, _: completed(argv, output)})
-    found = repair(FilesystemLevels("jfs"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    found = repair(site_on(FilesystemLevels("jfs"), "/dev/loop1", commands), 0)
     assert (True, expected) == (found.done, found.replay_failed)
 
 
@@ -89,7 +90,7 @@ def test_jfs_is_told_where_its_log_is_once_it_is_repaired(status: int, *, attach
         }
     )
     levels = FilesystemLevels("jfs", journal="external")
-    repair(levels, 0, "/dev/loop1", commands=commands, journal_path="/dev/loop2")
+    repair(site_on(levels, "/dev/loop1", commands, journal="/dev/loop2"), 0)
     assert commands.record[0] == ("fsck.jfs", "-f", "-p", "-j", "/dev/loop2", "/dev/loop1")
     told = ("jfs_tune", "-J", "device=/dev/loop2", "/dev/loop1")
     assert commands.record[1:] == ([told] if attached else [])
@@ -98,7 +99,7 @@ def test_jfs_is_told_where_its_log_is_once_it_is_repaired(status: int, *, attach
 def test_what_is_no_replay_cannot_fail_at_it() -> None:
     said = "logredo failed"
     commands = ScriptedCommands(answers={"e2fsck": lambda argv, _: completed(argv, said, status=4)})
-    found = repair(FilesystemLevels("ext4"), 0, "/dev/loop1", commands=commands, journal_path=None)
+    found = repair(site_on(FilesystemLevels("ext4"), "/dev/loop1", commands), 0)
     assert not found.replay_failed
 
 

@@ -7,25 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.errors import PlanError, VerifyFailed
-from bedplate.filesystem import btrfs, ext, f2fs, jfs, nilfs2, ntfs3, reiserfs, xfs
+from bedplate.filesystem import btrfs, ext
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse
 from bedplate.filesystem.comparison import compared, effective_facts, fact, not_verifiable, verify
+from bedplate.filesystem.f2fs import F2fs
+from bedplate.filesystem.jfs import Jfs
+from bedplate.filesystem.nilfs2 import Nilfs2
+from bedplate.filesystem.ntfs3 import Ntfs3
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
+from bedplate.filesystem.reiserfs import Reiserfs
+from bedplate.filesystem.xfs import Xfs
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.model.visit import Comparison
+    from bedplate.model.visit import ReadBack
 
 
 def _ext4(repository: Path, name: str) -> set[str]:
     return set((repository / "tests/golden/filesystem" / name).read_text().split())
 
 
-def _one(rules: OptionRules, word: str, shown: set[str]) -> Comparison:
+def _one(rules: OptionRules, word: str, shown: set[str]) -> ReadBack:
     (comparison,) = rules.compare((word,), shown, "here")
     return comparison
 
@@ -62,13 +68,13 @@ def _one(rules: OptionRules, word: str, shown: set[str]) -> Comparison:
 )
 def test_words_of_ext4_against_its_real_list(repository: Path, word: str, matches: bool | None) -> None:
     shown = _ext4(repository, "ext4-options.txt") | {"rw", "relatime"}
-    assert matches is _one(ext._COMPLETE, word, shown).matches
+    assert matches is _one(ext.COMPLETE, word, shown).matches
 
 
 def test_a_mismatch_says_what_is_in_force_instead(repository: Path) -> None:
     shown = _ext4(repository, "ext4-options-nobarrier-journal.txt")
     effective = {
-        word: _one(ext._COMPLETE, word, shown).effective
+        word: _one(ext.COMPLETE, word, shown).effective
         for word in ("barrier=1", "commit=5", "data=ordered", "delalloc", "nobh")
     }
     assert effective == {
@@ -81,7 +87,7 @@ def test_a_mismatch_says_what_is_in_force_instead(repository: Path) -> None:
 
 
 def test_an_option_that_ext2_silently_ignores_is_caught(repository: Path) -> None:
-    ignored = _one(ext._COMPLETE, "nobh", _ext4(repository, "ext2-options-nobh.txt"))
+    ignored = _one(ext.COMPLETE, "nobh", _ext4(repository, "ext2-options-nobh.txt"))
     with pytest.raises(VerifyFailed, match=r"nobh.*was ignored"):
         verify([ignored])
 
@@ -126,7 +132,7 @@ def test_words_of_the_vfs(word: str, shown: set[str], matches: bool) -> None:
     ],
 )
 def test_words_of_xfs(word: str, shown: set[str], matches: bool) -> None:
-    assert matches is _one(xfs._RULES, word, shown).matches
+    assert matches is _one(Xfs.rules, word, shown).matches
 
 
 @pytest.mark.parametrize(
@@ -155,7 +161,7 @@ def test_words_of_xfs(word: str, shown: set[str], matches: bool) -> None:
     ],
 )
 def test_words_of_btrfs(word: str, shown: set[str], matches: bool | None) -> None:
-    assert matches is _one(btrfs._rules(2), word, shown).matches
+    assert matches is _one(btrfs.option_rules(2), word, shown).matches
 
 
 @given(st.text(min_size=1), st.sets(st.text(min_size=1), max_size=5))
@@ -183,8 +189,8 @@ def test_effective_facts_tell_configurations_apart_and_nothing_else() -> None:
         fact("filesystem.absent", None, "x"),
     ]
     asked = [compared("filesystem.barrier", True, True, "x"), *plain[1:]]
-    ignored = [*plain, _one(ext._COMPLETE, "nobh", {"rw"})]
-    unseen = [*plain, _one(ext._COMPLETE, "journal_ioprio=3", {"rw"})]
+    ignored = [*plain, _one(ext.COMPLETE, "nobh", {"rw"})]
+    unseen = [*plain, _one(ext.COMPLETE, "journal_ioprio=3", {"rw"})]
     expected = {"filesystem.barrier": True}
     assert [expected] * 3 == [effective_facts(item) for item in (plain, asked, ignored)]
     assert expected != effective_facts(unseen)
@@ -192,7 +198,7 @@ def test_effective_facts_tell_configurations_apart_and_nothing_else() -> None:
 
 def test_the_plans_lists_do_not_undo_bedplates_own() -> None:
     own = (Argument("-E", "nodiscard,lazy_itable_init=0"), Argument("-O", "^has_journal"))
-    asked = parse_arguments(("-E stride=16", "-O", "^64bit", "-I512"), valued=ext._VALUED)
+    asked = parse_arguments(("-E stride=16", "-O", "^64bit", "-I512"), valued=ext.Ext.valued)
     words = joined(own, asked, lists=("-E", "-O"))
     assert (
         *("-E", "nodiscard,lazy_itable_init=0,stride=16"),
@@ -286,23 +292,23 @@ def test_a_device_for_a_journal_that_is_not_external_is_refused() -> None:
 @pytest.mark.parametrize(
     ("rules", "word", "shown", "matches"),
     [
-        (reiserfs._RULES, "barrier=flush", {"rw"}, True),
-        (reiserfs._RULES, "barrier=flush", {"barrier=none"}, False),
-        (reiserfs._RULES, "data=ordered", {"data=journal"}, False),
-        (reiserfs._RULES, "notail", {"notail"}, True),
-        (reiserfs._RULES, "notail", {"rw"}, False),
-        (reiserfs._RULES, "conv", {"rw"}, None),
-        (nilfs2._RULES, "order=strict", {"rw"}, False),
-        (nilfs2._RULES, "order=relaxed", {"rw"}, True),
-        (f2fs._RULES, "nodiscard", {"discard"}, False),
-        (f2fs._RULES, "fsync_mode=strict", {"fsync_mode=posix"}, False),
-        (f2fs._RULES, "barrier", {"barrier"}, True),
-        (f2fs._RULES, "barrier", {"nobarrier"}, False),
-        (jfs._RULES, "errors=continue", {"rw"}, False),
-        (jfs._RULES, "errors=remount-ro", {"rw"}, True),
-        (jfs._RULES, "nodiscard", {"discard=4096"}, False),
-        (ntfs3._RULES, "prealloc", {"rw"}, False),
-        (ntfs3._RULES, "noprealloc", {"rw"}, True),
+        (Reiserfs.rules, "barrier=flush", {"rw"}, True),
+        (Reiserfs.rules, "barrier=flush", {"barrier=none"}, False),
+        (Reiserfs.rules, "data=ordered", {"data=journal"}, False),
+        (Reiserfs.rules, "notail", {"notail"}, True),
+        (Reiserfs.rules, "notail", {"rw"}, False),
+        (Reiserfs.rules, "conv", {"rw"}, None),
+        (Nilfs2.rules, "order=strict", {"rw"}, False),
+        (Nilfs2.rules, "order=relaxed", {"rw"}, True),
+        (F2fs.rules, "nodiscard", {"discard"}, False),
+        (F2fs.rules, "fsync_mode=strict", {"fsync_mode=posix"}, False),
+        (F2fs.rules, "barrier", {"barrier"}, True),
+        (F2fs.rules, "barrier", {"nobarrier"}, False),
+        (Jfs.rules, "errors=continue", {"rw"}, False),
+        (Jfs.rules, "errors=remount-ro", {"rw"}, True),
+        (Jfs.rules, "nodiscard", {"discard=4096"}, False),
+        (Ntfs3.rules, "prealloc", {"rw"}, False),
+        (Ntfs3.rules, "noprealloc", {"rw"}, True),
     ],
 )
 def test_words_that_the_rarer_types_show(

@@ -3,10 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem import bcachefs, btrfs, ext, f2fs, jfs, journal, nilfs2, ntfsprogs, reiserfs, xfs
-from bedplate.filesystem.arguments import parse_arguments, warnings_in
+from bedplate.filesystem.arguments import warnings_in
+from bedplate.filesystem.comparison import MKFS_OPTION
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
 from bedplate.host.device import AttachedDevice
@@ -14,12 +16,26 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from bedplate.model.levels import Scalar
 
 
 @pytest.fixture
 def golden(repository: Path) -> Path:
     return repository / "tests/golden/filesystem"
+
+
+def _facts(type_: str, superblock: Mapping[str, str]) -> Mapping[str, Scalar | None]:
+    found = filesystem_for(type_).superblock_comparisons(FilesystemLevels(type_), superblock)
+    return {item.name: item.effective for item in found}
+
+
+def _matches(type_: str, mkfs_options: tuple[str, ...], superblock: Mapping[str, str]) -> list[bool | None]:
+    levels = FilesystemLevels(type_, mkfs_options=mkfs_options)
+    found = filesystem_for(type_).superblock_comparisons(levels, superblock)
+    return [item.matches for item in found if item.name.startswith(MKFS_OPTION)]
 
 
 def test_dumpe2fs_shows_block_size_journal_and_features(golden: Path) -> None:
@@ -30,7 +46,7 @@ def test_dumpe2fs_shows_block_size_journal_and_features(golden: Path) -> None:
         found["Filesystem volume name"],
     ) == ("1024", "256", "bedplate")
     assert ext.journal_of(found) == "internal"
-    facts = {item.name: item.effective for item in ext._facts(found)}
+    facts = _facts("ext4", found)
     assert facts["filesystem.superblock.journal_bytes"] == 8 * MIB
     assert "metadata_csum" in str(facts["filesystem.superblock.features"])
     # Absent is not zero: this one has no stride.
@@ -40,7 +56,7 @@ def test_dumpe2fs_shows_block_size_journal_and_features(golden: Path) -> None:
 def test_dumpe2fs_without_a_journal_has_no_journal_size(golden: Path) -> None:
     found = ext.parse_superblock((golden / "dumpe2fs-ext4-without-journal.txt").read_text())
     assert ext.journal_of(found) == "none"
-    facts = {item.name: item.effective for item in ext._facts(found)}
+    facts = _facts("ext4", found)
     assert facts["filesystem.superblock.journal_bytes"] is None
 
 
@@ -83,7 +99,7 @@ def test_xfs_info_is_read_by_section(golden: Path) -> None:
 
 
 def test_sizes_of_xfs_are_in_bytes_whatever_unit_the_tool_counts(golden: Path) -> None:
-    found = xfs._derived(xfs.parse_geometry((golden / "xfs_info-stripe.txt").read_text()))
+    found = xfs.sizes_in(xfs.parse_geometry((golden / "xfs_info-stripe.txt").read_text()))
     assert (
         found["log.blocks_bytes"],
         found["data.sunit_bytes"],
@@ -100,7 +116,7 @@ def test_an_external_log_is_not_called_internal(golden: Path) -> None:
 def test_dump_super_is_read_with_the_names_of_its_flags(golden: Path) -> None:
     found = btrfs.parse_superblock((golden / "dump-super.txt").read_text())
     assert (found["sectorsize"], found["nodesize"], found["label"]) == ("4096", "16384", "bedplate")
-    assert btrfs._checksum(found) == "crc32c"
+    assert _facts("btrfs", found)["filesystem.superblock.checksum"] == "crc32c"
     assert "NO_HOLES" in found["incompat_flags.names"].split()
     assert "FREE_SPACE_TREE" in found["compat_ro_flags.names"].split()
 
@@ -123,7 +139,7 @@ def test_an_external_log_of_jfs_belongs_to_the_file_system_with_its_uuid(golden:
     assert "7:2" == jfs.log_device_of(outside, log)
     assert jfs.log_device_of(inside, log) is None
     assert jfs.log_device_of(outside, {**log, "Log device UUID": "another"}) is None
-    facts = {item.name: item.effective for item in jfs._facts(inside)}
+    facts = _facts("jfs", inside)
     assert ("bedplate", 512) == (
         facts["filesystem.label"],
         facts["filesystem.superblock.physical_block_bytes"],
@@ -140,8 +156,7 @@ def test_debugreiserfs_shows_blocks_hash_and_the_journals_device(golden: Path) -
         outside[key] for key in ("Blocksize", "Device", "Size", "Hash function used to sort names")
     )
     assert "7:2" == journal.decoded_number(int(outside["Device"], 16))
-    asked = parse_arguments(("-h tea", "-s 4096", "--format=3.5"), valued=reiserfs._VALUED)
-    assert [True, True, False] == [item.matches for item in reiserfs._compare_mkfs(asked, outside)]
+    assert [True, True, False] == _matches("reiserfs", ("-h tea", "-s 4096", "--format=3.5"), outside)
 
 
 def test_nilfs_tune_shows_block_size_reserve_and_state(golden: Path) -> None:
@@ -149,8 +164,7 @@ def test_nilfs_tune_shows_block_size_reserve_and_state(golden: Path) -> None:
     assert ("2048", "valid", "bedplate") == tuple(
         found[key] for key in ("Block size", "Filesystem state", "Filesystem volume name")
     )
-    asked = parse_arguments(("-m 7", "-B 1024", "-O block_count"), valued=nilfs2._VALUED)
-    assert [True, False, False] == [item.matches for item in nilfs2._compare_mkfs(asked, found)]
+    assert [True, False, False] == _matches("nilfs2", ("-m 7", "-B 1024", "-O block_count"), found)
 
 
 def test_a_superblock_of_nilfs2_counts_only_if_its_checksum_is_right(golden: Path) -> None:
@@ -168,19 +182,18 @@ def test_of_two_superblocks_the_newer_decides(golden: Path, tmp_path: Path) -> N
     raw = bytes.fromhex((golden / "nilfs2-superblock.hex").read_text().replace("\n", ""))
     device = tmp_path / "device"
     device.write_bytes(bytes(1024) + raw + bytes(64 * 1024 - 2048))
-    checked = filesystem_for("nilfs2").check(FilesystemLevels("nilfs2"), str(device), commands=Commands())
+    site = site_on(FilesystemLevels("nilfs2"), str(device), Commands())
+    checked = filesystem_for("nilfs2").check(site)
     assert checked.clean
     assert "checkpoint 1" in checked.text
     device.write_bytes(bytes(64 * 1024))
-    assert not (
-        filesystem_for("nilfs2").check(FilesystemLevels("nilfs2"), str(device), commands=Commands()).clean
-    )
+    assert not filesystem_for("nilfs2").check(site).clean
 
 
 def test_ntfsinfo_shows_the_cluster_and_not_the_blocks_of_an_index(golden: Path) -> None:
     found = ntfsprogs.parse_volume((golden / "ntfsinfo.txt").read_text())
     levels = FilesystemLevels("ntfs3", 1024, mkfs_options=("-s 512", "-C"))
-    compared = {item.name: item for item in ntfsprogs.volume_comparisons(levels, found)}
+    compared = {item.name: item for item in filesystem_for("ntfs3").superblock_comparisons(levels, found)}
     assert compared["filesystem.superblock.block_size_bytes"].matches is True
     assert compared["filesystem.mkfs_options.-s"].matches is True
     assert compared["filesystem.mkfs_options.-C"].matches is None
@@ -193,9 +206,8 @@ def test_ntfsinfo_shows_the_cluster_and_not_the_blocks_of_an_index(golden: Path)
 def test_dump_f2fs_shows_the_superblock_in_decimal(golden: Path) -> None:
     found = f2fs.parse_superblock((golden / "dump.f2fs.txt").read_text())
     assert ("bedplate", "131072", "") == (found["label"], found["block_count"], found["features"])
-    assert (4096, 512) == (f2fs._power(found, "log_blocksize"), f2fs._power(found, "log_sectorsize"))
-    asked = parse_arguments(("-s 1", "-z 2", "-O extra_attr", "-o 5"), valued=f2fs._VALUED)
-    assert [True, False, False, None] == [item.matches for item in f2fs._compare_mkfs(asked, found)]
+    assert (4096, 512) == (f2fs.power(found["log_blocksize"]), f2fs.power(found["log_sectorsize"]))
+    assert [True, False, False, None] == _matches("f2fs", ("-s 1", "-z 2", "-O extra_attr", "-o 5"), found)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.scripted_commands import ScriptedCommands, completed
+from tests.support.tools.filesystem_site import site_on
+from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
 from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.filesystem import zfs
-from bedplate.filesystem.arguments import parse_arguments
 from bedplate.filesystem.zfs import Zfs, parse_properties, parse_version
 from bedplate.host import zpool
 from bedplate.host.command import Completed
@@ -125,7 +125,8 @@ def test_properties_that_are_none_are_not_guessed(text: str) -> None:
 def test_asked_properties_against_real_ones(golden: Path, word: str, matches: bool) -> None:
     dataset = parse_properties((golden / "zfs-get.txt").read_text())
     pool = parse_properties((golden / "zpool-get.txt").read_text())
-    (found,) = zfs._compare_mkfs(parse_arguments((word,), valued=zfs._VALUED), dataset, pool)
+    shown = {**zfs.named("dataset", dataset), **zfs.named("pool", pool)}
+    found, *_ = Zfs().superblock_comparisons(FilesystemLevels("zfs", mkfs_options=(word,)), shown)
     assert found.matches is matches
 
 
@@ -199,7 +200,7 @@ def test_a_pool_is_made_of_what_was_asked_and_left_to_nobody(
         journal="external",
         features=Levels(compression="lz4", logbias="throughput", sync="always"),
     )
-    Zfs().mkfs(levels, "/dev/vda", commands=commands, journal_path="/dev/vdb")
+    Zfs().mkfs(site_on(levels, "/dev/vda", commands, journal="/dev/vdb"))
     assert said(commands, "create") == (
         *("zpool", "create", "-f", "-t", "bedplate-vda"),
         *("-o", "cachefile=none", "-o", "ashift=12", "-O", "mountpoint=legacy", "-O", "recordsize=8192"),
@@ -210,14 +211,14 @@ def test_a_pool_is_made_of_what_was_asked_and_left_to_nobody(
 
 
 def test_an_asked_sector_size_stands_alone(machine: Machine, commands: ScriptedCommands) -> None:
-    Zfs().mkfs(FilesystemLevels("zfs", mkfs_options=("-o ashift=9",)), "/dev/vda", commands=commands)
+    Zfs().mkfs(site_on(FilesystemLevels("zfs", mkfs_options=("-o ashift=9",)), "/dev/vda", commands))
     assert [word for word in said(commands, "create") if word.startswith("ashift")] == ["ashift=9"]
     assert not machine.pools
 
 
 def test_what_a_killed_visit_left_is_destroyed_first(machine: Machine, commands: ScriptedCommands) -> None:
     machine.pools |= {"bedplate-vda", "tank"}
-    Zfs().mkfs(FilesystemLevels("zfs"), "/dev/vda", commands=commands)
+    Zfs().mkfs(site_on(FilesystemLevels("zfs"), "/dev/vda", commands))
     assert said(commands, "destroy")[-1] == "bedplate-vda"
     assert machine.pools == {"tank"}
 
@@ -226,7 +227,7 @@ def test_a_refused_pool_leaves_no_partition(machine: Machine, commands: Scripted
     machine.refuse = "create"
     levels = FilesystemLevels("zfs", journal="external")
     with pytest.raises(CommandFailed):
-        Zfs().mkfs(levels, "/dev/vda", commands=commands, journal_path="/dev/vdb")
+        Zfs().mkfs(site_on(levels, "/dev/vda", commands, journal="/dev/vdb"))
     assert (machine.pools, machine.partitions) == (set(), set())
 
 
@@ -237,12 +238,12 @@ def test_a_check_that_fails_leaves_no_pool_and_no_partition(
     machine.refuse = refuse
     levels = FilesystemLevels("zfs", journal="external")
     with pytest.raises(CommandFailed):
-        Zfs().check(levels, "/dev/vda", commands=commands, journal_path="/dev/vdb")
+        Zfs().check(site_on(levels, "/dev/vda", commands, journal="/dev/vdb"))
     assert (machine.pools, machine.partitions) == (set(), set())
 
 
 def test_a_check_scrubs_and_leaves_nothing_imported(machine: Machine, commands: ScriptedCommands) -> None:
-    found = Zfs().check(FilesystemLevels("zfs"), "/dev/vda", commands=commands)
+    found = Zfs().check(site_on(FilesystemLevels("zfs"), "/dev/vda", commands))
     assert found.clean
     assert said(commands, "import") == (
         *(
@@ -263,9 +264,9 @@ def test_a_check_scrubs_and_leaves_nothing_imported(machine: Machine, commands: 
 
 def test_unsafe_levels_are_refused_before_anything_is_touched(commands: ScriptedCommands) -> None:
     with pytest.raises(PlanError, match="as a key"):
-        Zfs().mkfs(FilesystemLevels("zfs", mkfs_options=("-O sync=disabled",)), "/dev/vda", commands=commands)
+        Zfs().mkfs(site_on(FilesystemLevels("zfs", mkfs_options=("-O sync=disabled",)), "/dev/vda", commands))
     with pytest.raises(PlanError, match="journal device"):
-        Zfs().mkfs(FilesystemLevels("zfs", journal="external"), "/dev/vda", commands=commands)
+        Zfs().mkfs(site_on(FilesystemLevels("zfs", journal="external"), "/dev/vda", commands))
     assert commands.record == []
 
 
@@ -274,7 +275,7 @@ def test_without_the_module_the_way_out_is_named(
 ) -> None:
     monkeypatch.setattr(zfs, "MODULE", tmp_path / "none")
     with pytest.raises(RequirementMissing, match="bedplate setup --zfs"):
-        Zfs().mkfs(FilesystemLevels("zfs"), "/dev/vda", commands=commands)
+        Zfs().mkfs(site_on(FilesystemLevels("zfs"), "/dev/vda", commands))
 
 
 def test_no_tool_is_started_where_zfs_is_not_loaded(tmp_path: Path) -> None:

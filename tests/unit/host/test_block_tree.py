@@ -241,6 +241,8 @@ def test_sectors_are_those_of_the_disk_under_a_file_whatever_the_loop_device_say
     backing.mkdir()
     (backing / "backing_file").write_text(f"{tmp_path / 'sys'}\n")
     assert (4096, 4096) == (machine.tree.sectors_under("sda"), machine.tree.sectors_under("loop3"))
+    assert 4096 == machine.tree.sectors_at(tmp_path / "sys")
+    assert machine.tree.sectors_at(Path("/nowhere/disk.img")) is None
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,19 @@ def test_it_is_raised_once() -> None:
         pass
 
 
+def test_it_comes_at_the_end_of_a_block_that_failed_too() -> None:
+    def fails() -> None:
+        with interruption.held():
+            interruption.arrive(Stop())
+            raise FileNotFoundError
+
+    with pytest.raises(Stop) as caught:
+        fails()
+    assert isinstance(caught.value.__context__, FileNotFoundError)
+    with interruption.held():
+        pass
+
+
 def test_a_command_that_a_signal_meets_while_it_starts_is_not_left_running(tmp_path: Path) -> None:
     # The child interrupts its parent before anything else, which is inside or just after Popen.
     mark = tmp_path / "still running"

@@ -232,7 +232,7 @@ def test_replay_of_any_prefix_is_the_state_after_its_whole_lines(
             expected[kind, name] = Holding(kind, name, detail)
         else:
             expected.pop((kind, name), None)
-    assert expected == ledger_module._replay(text)
+    assert expected == ledger_module.replay(text)
 
 
 def test_what_two_dead_ledgers_hold_is_judged_after_both(
@@ -283,3 +283,65 @@ def test_a_state_directory_without_room_is_named_and_takes_nothing(
             Ledger.open(tmp_path, "b")
     ledger.close()
     assert [] == [path for path in tmp_path.iterdir() if path.name != ".locks"]
+
+
+def test_a_line_of_which_only_a_part_fits_is_not_written_and_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, write = Ledger.open(tmp_path, "a"), os.write
+    before, after = Holding("image", "/before"), Holding("image", "/after")
+    ledger.note(before)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "bedplate.host.ledger.os.write", lambda file, data: write(file, data[: len(data) // 2])
+        )
+        with pytest.raises(MachineUnfit, match="No space left"):
+            ledger.note(Holding("loop", "/torn"))
+        with pytest.raises(MachineUnfit, match="No space left"):
+            Ledger.open(tmp_path, "b")
+        # Nothing says that it was given back, so that it is looked for once more.
+        ledger.settled(before)
+    ledger.note(after)
+    text = (tmp_path / "a/ledger.jsonl").read_bytes()
+    assert {item.key: item for item in (before, after)} == ledger_module.replay(text)
+    ledger.settled(after)
+    ledger.close()
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line", ["5", "null", '"note"', "{}", "[1]", '["note", "image"]', "[" * 20_000, "\0"]
+)
+def test_a_damaged_line_is_passed_over(tmp_path: Path, line: str) -> None:
+    image = tmp_path / "x.img"
+    image.touch()
+    directory = _dead(tmp_path / "state", "a", [])
+    noted = json.dumps(["note", "image", str(image), ""])
+    with (directory / "ledger.jsonl").open("a") as file:
+        file.write(f"{line}\n{noted}\n")
+    report = release_orphans(tmp_path / "state", NoCommands())
+    assert ((f"{image} deleted",), ()) == (report.released, report.problems)
+    assert not directory.exists()
+
+
+def test_what_a_kill_leaves_of_a_ledger_that_was_given_back_is_no_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.wait()
+
+    def killed(directory: Path) -> tuple[str, ...]:
+        (directory / "ledger.jsonl").unlink()
+        raise KeyboardInterrupt
+
+    ledger = Ledger.open(tmp_path, "a")
+    (ledger.directory / "mount").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(undo, "remove_tree", killed)
+        patched.setattr("bedplate.host.ledger.os.getpid", lambda: child.pid)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.close()
+    (left,) = tmp_path.iterdir()
+    assert f".a.{child.pid}" == left.name
+    release_orphans(tmp_path, NoCommands())
+    assert [] == list(tmp_path.iterdir())

@@ -8,7 +8,6 @@ import pwd
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,14 +36,12 @@ def _tree(base: Path, **files: str) -> Path:
     return base
 
 
-def test_this_machine_is_read_fast_and_without_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_machine_is_read_without_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object, **__: object) -> None:
         raise AssertionError("started a program")
 
     monkeypatch.setattr(subprocess, "Popen", nothing)
-    started = time.perf_counter()
     machine = read_machine()
-    assert time.perf_counter() - started < 0.2
     assert machine.memory_bytes > 2**27
     assert machine.cpu_count >= 1
     assert {} == machine.tools

@@ -108,8 +108,8 @@ def test_a_tmpfs_that_is_larger_than_the_memory_is_not_believed(
     monkeypatch.setattr(recorder, "_MEMORY", memory)
     monkeypatch.setattr(recorder, "type_below", lambda _: "ramfs")
     sizes = RecorderSizes(64 * MIB, 64 * MIB)
-    (reason,) = recorder._room_reasons(tmp_path, sizes)
+    (reason,) = recorder.room_reasons(tmp_path, sizes)
     assert "100 MiB of memory available; a log of 64 MiB and what the disks hold need 128 MiB" in reason
-    assert () == recorder._room_reasons(tmp_path, RecorderSizes(64 * MIB, 50 * MIB))
+    assert () == recorder.room_reasons(tmp_path, RecorderSizes(64 * MIB, 50 * MIB))
     memory.write_text("MemTotal:       16384 kB\n")
-    assert () == recorder._room_reasons(tmp_path, sizes)
+    assert () == recorder.room_reasons(tmp_path, sizes)

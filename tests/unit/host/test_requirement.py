@@ -71,8 +71,11 @@ def test_demand_names_packages_where_the_distribution_is_unknown() -> None:
         demand([URING, XFS], os_release="ID=arch")
 
 
-def test_demand_is_content_when_everything_is_there() -> None:
+def test_what_is_there_is_not_demanded() -> None:
     demand([MAKE], os_release="")
+    with pytest.raises(RequirementMissing) as raised:
+        demand([MAKE, XFS], os_release=DEBIAN)
+    assert [] == [reason for reason in raised.value.reasons if MAKE.sentence in reason]
 
 
 def test_look_keeps_order_and_accepts_an_alternative_name() -> None:

@@ -37,3 +37,12 @@ def test_a_disk_without_room_or_without_inodes_is_full(
 
 def test_what_is_not_there_is_not_full(tmp_path: Path) -> None:
     assert () == room.full_places(tmp_path / "gone")
+
+
+def test_a_program_that_removed_what_it_wrote_is_believed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    said = "cc1: fatal error: error writing to /tmp/x.s: No space left on device"
+    (found,) = room.places_without_room(said, tmp_path, other, tmp_path)
+    assert found.startswith(f"{tmp_path} or {other}: No space left on device")
+    assert () == room.places_without_room("driver.c:1: error: expected identifier", tmp_path)

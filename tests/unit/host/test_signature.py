@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.block_contents import (
+from tests.support.tools.block_contents import (
     ENCRYPTED,
     FOREIGN,
     MEMBERS,

@@ -22,6 +22,7 @@ from bedplate.model.cell import (
     Throttle,
 )
 from bedplate.model.levels import Levels
+from bedplate.model.reason import Reason
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 
 _NAMES = st.text(min_size=1, max_size=20)
@@ -67,7 +68,7 @@ def test_a_run_record_comes_back_as_it_went(levels: Levels, reasons: list[str]) 
     record = RunRecord(
         spec=RunSpec("read-only", "pgbench", levels),
         outcome=Outcome.FAILED,
-        reasons=tuple(reasons),
+        reasons=tuple(Reason("x", words) for words in reasons),
         phases=(Phase("measure", 1.0, 2.5, 1e9, 1e9 + 1.5),),
         before=Sample(1.0, 1e9, "measure", {"device.reads": 12.0}),
         facts=dict(levels),

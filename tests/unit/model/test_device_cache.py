@@ -11,6 +11,7 @@ from bedplate.model.device_cache import (
     VOLATILE_4K,
     VOLATILE_512,
     least_sector_bytes,
+    outside,
     sector_bytes_of,
     sectors_told,
     volatile_cache_of,
@@ -20,8 +21,12 @@ from bedplate.model.levels import Scalar
 from bedplate.model.power_cut import Profile
 from bedplate.model.visit import Durability
 
-DISK = {"kind": "block device", "physical_block_size": 4096}
-FILE = {"kind": "image file on a loop device", "physical_block_size": 4096}
+DISK: dict[str, Scalar] = {"kind": "block device", "physical_block_size": 4096}
+FILE: dict[str, Scalar] = {"kind": "image file on a loop device", "physical_block_size": 4096}
+
+
+def journal(facts: dict[str, Scalar]) -> dict[str, Scalar]:
+    return {f"journal_device_{name}": value for name, value in facts.items()}
 
 
 @pytest.mark.parametrize(
@@ -37,10 +42,27 @@ FILE = {"kind": "image file on a loop device", "physical_block_size": 4096}
         ({"kind": "image file on a virtio disk", "physical_block_size": 512}, None),
         ({**DISK, "physical_block_size": "none"}, None),
         ({}, None),
+        # What an external journal lies on counts as well, but for memory, which no power cut keeps.
+        ({**DISK, **journal(DISK)}, 4096),
+        ({**DISK, **journal({**DISK, "physical_block_size": 512})}, 512),
+        ({**DISK, **journal(FILE)}, None),
+        ({**DISK, **journal({**FILE, "kind": "memory behind a loop device"})}, 4096),
+        ({**DISK, **journal({**DISK, "kind": "memory on a virtio disk"})}, 4096),
     ],
 )
 def test_sectors_are_those_of_a_disk_or_not_known(facts: dict[str, Scalar], expected: int | None) -> None:
     assert expected == sector_bytes_of(facts)
+
+
+@pytest.mark.parametrize(("told", "expected"), [({"disk_sector_bytes": "4096"}, 4096), ({}, None)])
+def test_the_sectors_under_a_guests_disk_are_known_outside_alone(
+    told: dict[str, str], expected: int | None
+) -> None:
+    inside: dict[str, Scalar] = {"kind": "block device", "physical_block_size": 512}
+    provenance = {"disk": "image file on a virtio disk", **told}
+    facts = {**inside, **outside(provenance, "disk")}
+    assert ("image file on a virtio disk", expected) == (facts["kind"], sector_bytes_of(facts))
+    assert {} == outside(provenance, "journal_disk") == outside({}, "disk")
 
 
 def test_of_several_devices_the_smallest_counts_and_one_unknown_is_all_unknown() -> None:

@@ -42,7 +42,7 @@ def test_a_flush_of_the_journal_alone_is_not_called_durable() -> None:
     )
     found = declared(counts, SAFE)
     assert ("unsafe", "durable") == (found.volatile_cache, found.protected_cache)
-    assert any("data device" in reason for reason in found.reasons)
+    assert any("data device" in reason.sentence for reason in found.reasons)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_flushes_while_appending_do_not_excuse_overwrites() -> None:
 
 
 def test_a_file_system_without_a_journal_says_that_it_needs_fsck() -> None:
-    assert any("fsck" in reason for reason in declared(FLUSHING, SAFE, checked_by_fsck=True).reasons)
+    assert any("fsck" in reason.sentence for reason in declared(FLUSHING, SAFE, checked_by_fsck=True).reasons)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_all_reasons_are_told_at_once_and_none_hides_what_is_certain() -> None:
         "full_page_writes",
         "fsck",
     )
-    assert all(any(words in reason for reason in found.reasons) for words in told)
+    assert all(any(words in reason.sentence for reason in found.reasons) for words in told)
     nothing_counted = declared((), {**SAFE, "fsync": "off"})
     assert ("unsafe", "unsafe") == (nothing_counted.volatile_cache, nothing_counted.protected_cache)
 
@@ -193,14 +193,16 @@ def test_a_run_lowers_the_class_where_it_did_not_wait_or_was_told_not_to(run: Co
     found = lowered_by(DURABLE, run, LOGGED, SERVER)
     assert (expected, expected) == classes(found)
     assert (expected == "durable") == (found.by_runs == ())
-    assert all(reason in found.reasons and reason.startswith("run own: ") for reason in found.by_runs)
+    assert all(
+        reason in found.reasons and reason.sentence.startswith("run own: ") for reason in found.by_runs
+    )
 
 
 def test_the_refusal_has_the_numbers() -> None:
     (reason,) = lowered_by(DURABLE, commits(42_410, flushes=72.0, wal_syncs=72.0), LOGGED, SERVER).by_runs
-    assert "72 flushes of the device for 42410 transactions that wrote, 0.0017 each" in reason
-    assert "4 clients" in reason
-    assert "0.25 or more" in reason
+    assert "72 flushes of the device for 42410 transactions that wrote, 0.0017 each" in reason.sentence
+    assert "4 clients" in reason.sentence
+    assert "0.25 or more" in reason.sentence
 
 
 def test_without_barriers_flushes_prove_nothing_and_syncs_of_the_wal_do() -> None:
@@ -224,4 +226,4 @@ def test_what_a_role_was_set_to_is_named() -> None:
         roles="every database for client: synchronous_commit=off",
     )
     (reason,) = lowered_by(DURABLE, run, LOGGED, SERVER).by_runs
-    assert "(set for every database for client: synchronous_commit=off)" in reason
+    assert "(set for every database for client: synchronous_commit=off)" in reason.sentence

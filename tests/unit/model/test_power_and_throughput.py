@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bedplate.model.reason import sentences
 from bedplate.model.tpch_figures import (
     NOT_AUDITED,
     WITHOUT_REFRESH,
@@ -55,8 +56,8 @@ def test_power_raises_intervals_below_a_thousandth_of_the_longest() -> None:
     figure = power(EVEN | {1: 5000.0, 2: 0.5}, 1)
     expected = 3600 / math.exp((20 * math.log(10) + math.log(5000) + math.log(5)) / 22)
     assert figure.value == pytest.approx(expected, abs=0.05)
-    assert "raised to a thousandth of the longest query: 2" in figure.notes
-    assert power(EVEN | {1: 500.0, 2: 0.5}, 1).notes[2:] == (
+    assert "raised to a thousandth of the longest query: 2" in sentences(figure.notes)
+    assert sentences(power(EVEN | {1: 500.0, 2: 0.5}, 1).notes[2:]) == (
         "queries under 1 s count to the nearest 0.1 s, which is coarse for them",
     )
 
@@ -64,9 +65,12 @@ def test_power_raises_intervals_below_a_thousandth_of_the_longest() -> None:
 def test_power_is_absent_where_a_query_has_no_time() -> None:
     some = {query: seconds for query, seconds in EVEN.items() if query not in {3, 21}}
     figure = power(some, 1)
-    assert (None, ("query 3 has no time", "query 21 has no time")) == (figure.value, figure.reasons)
+    assert (None, ("query 3 has no time", "query 21 has no time")) == (
+        figure.value,
+        sentences(figure.reasons),
+    )
     figure = power(some, 1, stopped_s={21: 0.5})
-    assert ("query 3 has no time", "query 21 was stopped at its limit of 0.5 s") == figure.reasons
+    assert ("query 3 has no time", "query 21 was stopped at its limit of 0.5 s") == sentences(figure.reasons)
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])
@@ -100,7 +104,7 @@ def test_throughput() -> None:
 def test_too_few_streams_are_noted(scale_factor: float, least: int) -> None:
     assert (NOT_AUDITED, WITHOUT_REFRESH) == throughput(least, 10, scale_factor).notes
     note = throughput(least - 1, 10, scale_factor).notes[2]
-    assert f"the specification asks for {least} at this scale factor" in note
+    assert f"the specification asks for {least} at this scale factor" in note.sentence
 
 
 def test_the_composite_is_the_geometric_mean_with_every_note_once() -> None:

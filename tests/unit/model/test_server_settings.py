@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.engine.postgresql.configuration import configuration_text as written
-from bedplate.engine.postgresql.configuration import own_settings
+from bedplate.engines.postgresql.configuration import configuration_text as written
+from bedplate.engines.postgresql.configuration import own_settings
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.server_settings import (
     CONTROLLED,

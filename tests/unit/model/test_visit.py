@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.support.studies.planted_reasons import planted
 
 from bedplate.model.cell import (
     BuildLevels,
@@ -24,7 +25,7 @@ FAILED = VisitRecord(
     cell=CELL,
     dataset=DATASET,
     outcome=Outcome.FAILED,
-    reasons=("fsck found errors after a clean unmount: bad magic number",),
+    reasons=planted("fsck found errors after a clean unmount: bad magic number"),
     failed_step="check",
     started_wall_s=1.0,
     seconds=1.0,

@@ -159,7 +159,7 @@ def test_whatever_is_taken_for_a_node_is_one_word_that_is_no_option(text: str) -
         (("[slurm]", '[machine]\nkernel = "6.1"\n[slurm]'), "nodes keep the kernel"),
         (
             ('nodes = ["n1", "n2"]', 'nodes = ["n1"]\njournal_devices = { n9 = "/dev/disk/by-id/a" }'),
-            "journal_devices of n9, which nodes does not list",
+            "journal_devices of 'n9', which nodes does not list",
         ),
         (
             ('nodes = ["n1", "n2"]', 'nodes = ["n1"]\njournal_devices = { n1 = "/dev/disk/by-id/a" }'),

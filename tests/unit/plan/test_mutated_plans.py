@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.plan_mutations import mutated
+from tests.support.studies.plan_mutations import mutated
 
 from bedplate.errors import PlanError
 from bedplate.plan.estimate import estimate
@@ -75,6 +75,20 @@ def test_sizes_and_times_without_end_are_refused(reasons_of: ReasonsOf, value: s
     (reason,) = reasons_of(f"{FIO}size = {value}\nruntime = {value}\n")
     assert "fio option size" in reason
     assert "fio option runtime" in reason
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '"\\u0000" = { vary = [] }',
+        '"\\u001b[31m" = { vary = [1, 1] }',
+        'cells = [{ filesystem = { "\\u0000" = [] } }]',
+    ],
+)
+def test_a_key_of_control_characters_is_shown_without_them(reasons_of: ReasonsOf, table: str) -> None:
+    reasons = reasons_of(FIO + table + "\n")
+    assert reasons
+    assert all(reason.replace("\n", "").isprintable() for reason in reasons)
 
 
 def test_hundreds_of_unknown_options_are_told_in_one_screen(reasons_of: ReasonsOf) -> None:

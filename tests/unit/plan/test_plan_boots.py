@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedplate.model.cell import FilesystemLevels, KernelLevels
-from bedplate.model.plan import Canary, Expansion, Guest, Plan, Schedule, ScheduledVisit
+from bedplate.model.plan import Canary, Expansion, GuestPlan, Plan, Schedule, ScheduledVisit
 from bedplate.plan.boots import drawn_boots
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
@@ -260,6 +260,6 @@ def test_boots_are_numbered_from_one_in_their_order() -> None:
 
 def test_guests_and_kernels_are_part_of_a_plan(load_text: LoadText, minimal: str) -> None:
     plan = load_text(f'{minimal}[guest]\nvisits_per_boot = 2\nmemory = "1 GB"\n[machine]\nkernel = "6.12"\n')
-    assert Guest(2, 2**30) == plan.guest
+    assert GuestPlan(2, 2**30) == plan.guest
     assert (KernelLevels("6.12"),) == plan.kernels
     assert plan.digest != load_text(minimal).digest

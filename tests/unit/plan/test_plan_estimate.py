@@ -7,7 +7,7 @@ import pytest
 
 from bedplate.errors import PlanError
 from bedplate.model.machine import Machine
-from bedplate.model.plan import Plan, Scale
+from bedplate.model.plan import DatasetScale, Plan
 from bedplate.plan.estimate import device_bytes_needed, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
@@ -33,7 +33,7 @@ def test_small_pages_hold_fewer_rows() -> None:
 
 @pytest.mark.parametrize("memory", [GIB // 4, GIB, 24 * GIB])
 def test_a_multiple_of_the_memory_is_reached_at_every_block_size(memory: int) -> None:
-    units = scale_units(Scale(times_memory=4.0), memory)
+    units = scale_units(DatasetScale(times_memory=4.0), memory)
     for block in DATABASE_BLOCK_SIZES:
         assert 4 * memory <= units * bytes_per_scale(block) <= 4.5 * memory + bytes_per_scale(block)
 

@@ -17,8 +17,10 @@ from bedplate.model.cell import (
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
+from bedplate.model.reason import sentences
 from bedplate.model.visit import ScratchDevice
-from bedplate.plan.rules import IO_URING_DISABLED, SCHEDULERS_AVAILABLE, XFS_V4, Surroundings, reasons
+from bedplate.plan import rules
+from bedplate.plan.rules import IO_URING_DISABLED, SCHEDULERS_AVAILABLE, XFS_V4, CellContext
 
 IMAGE = ScratchDevice(image_bytes=2**32)
 DISK = ScratchDevice(device="/dev/disk/by-id/x")
@@ -41,6 +43,10 @@ def a_cell(kind: str = "ext4", **asked: Any) -> Cell:
 
 
 MakeMachine = Callable[..., Machine]
+
+
+def reasons(cell: Cell, around: CellContext) -> tuple[str, ...]:
+    return sentences(rules.reasons(cell, around))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ MakeMachine = Callable[..., Machine]
 def test_a_cell_that_cannot_exist_has_its_one_reason(
     machine: MakeMachine, cell: Cell, facts: dict[str, Any], reason: str
 ) -> None:
-    (found,) = reasons(cell, Surroundings(machine(**facts), IMAGE))
+    (found,) = reasons(cell, CellContext(machine(**facts), IMAGE))
     assert reason in found
 
 
@@ -184,35 +190,35 @@ def test_a_cell_that_cannot_exist_has_its_one_reason(
     ids=repr,
 )
 def test_a_cell_that_can_exist_is_kept(machine: MakeMachine, cell: Cell, facts: dict[str, Any]) -> None:
-    assert reasons(cell, Surroundings(machine(**facts), IMAGE)) == ()
+    assert reasons(cell, CellContext(machine(**facts), IMAGE)) == ()
 
 
 def test_a_guest_is_as_small_as_the_memory_asked_for_zfs(machine: MakeMachine) -> None:
     guest = machine(filesystems=("zfs",), cgroup_version=2)
     cell = a_cell("zfs", memory_bytes=GIB)
-    assert reasons(cell, Surroundings(guest, IMAGE, host=machine(memory_bytes=8 * GIB))) == ()
+    assert reasons(cell, CellContext(guest, IMAGE, host=machine(memory_bytes=8 * GIB))) == ()
 
 
 def test_discard_is_kept_on_a_real_device(machine: MakeMachine) -> None:
     cell = a_cell(mount_options=("discard",))
-    assert reasons(cell, Surroundings(machine(), DISK)) == ()
+    assert reasons(cell, CellContext(machine(), DISK)) == ()
 
 
 def test_all_reasons_come_together(machine: MakeMachine) -> None:
     cell = a_cell("nilfs2", block_size_bytes=8 * KB, data="journal", memory_bytes=64 * GIB)
-    found = reasons(cell, Surroundings(machine(cgroup_version=None), IMAGE))
+    found = reasons(cell, CellContext(machine(cgroup_version=None), IMAGE))
     assert len(found) == 5
 
 
 @pytest.mark.parametrize("kind", list(TRAITS))
 def test_without_a_machine_only_what_holds_everywhere_is_judged(kind: str) -> None:
-    around = Surroundings(None, IMAGE)
+    around = CellContext(None, IMAGE)
     assert reasons(a_cell(kind, memory_bytes=GIB), around) == ()
     assert reasons(a_cell(kind, block_size_bytes=4 * KB), around) == ()
 
 
 def test_a_kernel_of_unknown_version_is_not_judged(machine: MakeMachine) -> None:
-    around = Surroundings(machine(kernel_release="custom"), IMAGE)
+    around = CellContext(machine(kernel_release="custom"), IMAGE)
     assert reasons(a_cell("xfs", block_size_bytes=16 * KB), around) == ()
 
 
@@ -220,12 +226,12 @@ def test_what_was_tried_stands_in_place_of_what_is_guessed(machine: MakeMachine)
     old_format = a_cell("xfs", block_size_bytes=512)
     large = a_cell("xfs", block_size_bytes=16 * KB)
     tried = {old_format.filesystem: (), large.filesystem: ("mount: refused",)}
-    around = Surroundings(machine(), IMAGE, tried)
+    around = CellContext(machine(), IMAGE, tried)
     assert reasons(old_format, around) == ()
     assert reasons(large, around) == ("mount: refused",)
 
 
 def test_trying_does_not_lift_what_the_plan_contradicts(machine: MakeMachine) -> None:
     cell = a_cell("xfs", mount_options=("discard",), memory_bytes=64 * GIB)
-    around = Surroundings(machine(), IMAGE, {cell.filesystem: ()})
+    around = CellContext(machine(), IMAGE, {cell.filesystem: ()})
     assert len(reasons(cell, around)) == 2

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.studies.estimated import bytes_of, seconds_of
 
 from bedplate.errors import PlanError
 from bedplate.model.cell import Dataset
@@ -14,10 +15,10 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Load, Plan
 from bedplate.model.raw import is_pg_test_fsync
+from bedplate.model.reason import sentences
 from bedplate.plan.differences import differences
-from bedplate.plan.estimate import Estimate, estimate
+from bedplate.plan.estimate import StudyEstimate, estimate
 from bedplate.plan.expand import expand
-from bedplate.plan.io_estimate import io_bytes, io_seconds
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import LOCAL, QEMU, Platform
@@ -165,7 +166,7 @@ def test_an_extension_names_what_changed() -> None:
 
 
 def test_time_and_room_of_tpch_follow_the_scale_factor() -> None:
-    def found(text: str, executor: str = LOCAL) -> Estimate:
+    def found(text: str, executor: str = LOCAL) -> StudyEstimate:
         plan = plan_of(tpch(text))
         expansion = expand(plan, None, platform=Platform(executor))
         return estimate(plan, expansion, order(plan, expansion, executor=executor), executor=executor)
@@ -261,7 +262,10 @@ def test_lmdb_writes_first_and_reads_what_was_left() -> None:
             'type = "fio"\njob = [{ rw = "read", bs = "8 kB", size = "1 MB", exec_prerun = "reboot" }]',
             "'exec_prerun'",
         ),
-        ('type = "fio"\njob = [{ rw = "read", bs = { vary = [] }, size = "1 MB" }]', "bs: vary takes a list"),
+        (
+            'type = "fio"\njob = [{ rw = "read", bs = { vary = [] }, size = "1 MB" }]',
+            "fio option 'bs': vary takes a list",
+        ),
         ('type = "fio"\njob = [{ rw = "read", bs = [1], size = "1 MB" }]', "takes one value"),
         (
             'type = "fio"\njob = [{ job = "checkpoint", size = "1 MB" }, { job = "checkpoint", size = "2 MB" }]',
@@ -299,7 +303,9 @@ def test_mapasync_without_its_map_is_pruned() -> None:
     )
     expansion = expand(plan, None)
     assert [True] == [planned.cell.cluster.settings["writemap"] for planned in expansion.cells]
-    assert ("sync = mapasync changes nothing without writemap = true",) == expansion.pruned[0].reasons
+    assert ("sync = mapasync changes nothing without writemap = true",) == sentences(
+        expansion.pruned[0].reasons
+    )
 
 
 def test_pg_test_fsync_runs_last_beside_the_build_of_another_workload() -> None:
@@ -315,7 +321,7 @@ def test_pg_test_fsync_runs_last_beside_the_build_of_another_workload() -> None:
     assert (Levels(pg_test_fsync=True),) == workload.datasets
     # Sixteen measurements of 2 s, beside 8192 commits.
     load = Load(Dataset("fio", workload.datasets[0]), workload.runs[-1:])
-    assert (32, 0) == (io_seconds(load, Levels()), io_bytes(load))
+    assert (32, 0) == (seconds_of(load), bytes_of(load))
 
 
 def test_pg_test_fsync_without_postgresql_is_refused_with_the_way_out() -> None:
@@ -346,9 +352,9 @@ def test_the_time_of_lmdb_counts_every_commit_that_waits() -> None:
     (planned,) = plan_of(workload).workloads
     load = Load(Dataset("lmdb", planned.datasets[0]), planned.runs)
     seconds = {
-        sync: io_seconds(load, Levels(sync=sync)) for sync in ("by-test", "full", "nometasync", "nosync")
+        sync: seconds_of(load, Levels(sync=sync)) for sync in ("by-test", "full", "nometasync", "nosync")
     }
-    assert io_seconds(load, Levels()) == seconds["by-test"]
+    assert seconds_of(load) == seconds["by-test"]
     # At 2 ms: 100 of fillrandsync; of fillrandom and overwrite each entry, of fillrandbatch each thousand.
     assert 0.2 == pytest.approx(seconds["by-test"] - seconds["nosync"])
     assert (100 + 2 * 100_000 + 100) * 0.002 == pytest.approx(seconds["full"] - seconds["nosync"])

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from bedplate.engine.postgresql.session import SessionFailed
+from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.probe.postgresql import PostgresqlProbe, statement_for
 
 if TYPE_CHECKING:
-    from bedplate.engine.postgresql.session import Session
+    from bedplate.engines.postgresql.session import Session
 
 
 class Server:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.simulated_studies import (
+from tests.support.studies.simulated_studies import (
     MARGIN,
     OUTSIDE_MARGIN,
     SCENARIOS,

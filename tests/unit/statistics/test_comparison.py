@@ -17,7 +17,7 @@ from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.comparison import (
     CHANCE,
     Comparison,
-    Kind,
+    EstimateKind,
     Verdict,
     at_confidence,
     compare,
@@ -57,7 +57,7 @@ def test_the_interval_is_students_over_the_logarithms_of_pairs() -> None:
     expected = stats.ttest_rel(np.log(second), np.log(first))
     low, high = expected.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((math.exp(low), math.exp(high)))
-    assert found.p_value == pytest.approx(expected.pvalue)
+    assert found.p_difference == pytest.approx(expected.pvalue)
     assert (Verdict.FASTER, 4, True) == seen(found)
     assert found.smallest == pytest.approx(128 / 105)
     assert found.largest == pytest.approx(150 / 110)
@@ -115,7 +115,7 @@ def test_two_repetitions_are_described_and_not_judged() -> None:
     assert (Verdict.CANNOT_TELL, 2, False) == seen(found)
     assert (2.0, 2.1) == pytest.approx((found.smallest, found.largest))
     assert ("a verdict needs 3 repetitions, there are 2 in common",) == found.reasons
-    assert found.p_value is None
+    assert (None, None, False) == (found.p_difference, found.p_same, found.scatters)
     assert found == at_confidence(found, 0.95)
 
 
@@ -216,7 +216,7 @@ def test_limits_on_both_sides_leave_nothing_to_tell() -> None:
 
 def test_proportions_are_compared_as_a_difference_and_may_be_one() -> None:
     found = compare(by_repetition(1.0, 1.0, 1.0), by_repetition(0.8, 0.81, 0.79), HITS)
-    assert (Kind.DIFFERENCE, Verdict.LOWER) == (found.kind, found.verdict)
+    assert (EstimateKind.DIFFERENCE, Verdict.LOWER) == (found.kind, found.verdict)
     assert found.estimate == pytest.approx(-0.2)
 
 
@@ -229,9 +229,9 @@ def counted(*found: tuple[int, int], validity: Validity = Validity.VALID) -> dic
 
 def test_k_of_n_is_told_from_a_single_recording() -> None:
     found = compare(counted((0, 45)), counted((12, 45)), BAD)
-    assert (Kind.DIFFERENCE, Verdict.HIGHER, 1) == (found.kind, found.verdict, found.n)
+    assert (EstimateKind.DIFFERENCE, Verdict.HIGHER, 1) == (found.kind, found.verdict, found.n)
     assert found.estimate == pytest.approx(12 / 45)
-    assert found.p_value == p_difference((0, 45), (12, 45))
+    assert found.p_difference == p_difference((0, 45), (12, 45))
     assert Verdict.LOWER is compare(counted((12, 45)), counted((0, 45)), BAD).verdict
     few = compare(counted((8, 45)), counted((12, 45)), BAD)
     assert (Verdict.CANNOT_TELL, 1, True) == seen(few)
@@ -251,7 +251,7 @@ def test_k_of_n_is_pooled_over_the_repetitions_that_both_have() -> None:
     assert apart.pooled is not None
     assert ((1, 20), (29, 50)) == (apart.pooled.baseline, apart.pooled.contender)
     doubted = compare(counted((1, 20)), counted((9, 20), validity=Validity.SUSPECT), BAD)
-    assert (None, 1, None) == (doubted.estimate, doubted.suspect, doubted.p_value)
+    assert (None, 1, None) == (doubted.estimate, doubted.suspect, doubted.p_difference)
 
 
 def test_of_three_recordings_the_wider_interval_counts() -> None:
@@ -263,7 +263,7 @@ def test_of_three_recordings_the_wider_interval_counts() -> None:
     assert p_difference((3, 90), (40, 90)) < 1e-5
     assert (Verdict.CANNOT_TELL, 3, True) == seen(scattered)
     shares = [np.array([k / n for k, n in side]) for side in (first, second)]
-    assert scattered.p_value == pytest.approx(stats.ttest_rel(shares[1], shares[0]).pvalue)
+    assert scattered.p_difference == pytest.approx(stats.ttest_rel(shares[1], shares[0]).pvalue)
 
 
 def test_recordings_that_differ_by_more_than_counting_explains_make_no_false_verdicts() -> None:
@@ -375,7 +375,8 @@ def test_the_verdict_is_what_the_interval_shows(pairs: list[tuple[float, float]]
         assert found.verdict is (Verdict.FASTER if found.low > 1 else Verdict.SLOWER)
     else:
         assert Verdict.CANNOT_TELL is found.verdict
-    p_value = found.p_value
-    assert p_value is not None
+    p_values = (found.p_difference, found.p_same)
+    assert None not in p_values
+    p_value = min(each for each in p_values if each is not None)
     if abs(p_value - (1 - confidence)) > 1e-9:
         assert (p_value < 1 - confidence) == (found.verdict is not Verdict.CANNOT_TELL)

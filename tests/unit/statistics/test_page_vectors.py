@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.page_vectors import GOLDEN, comparison_vectors, heat_map_vectors
+from tests.support.tools.page_vectors import GOLDEN, comparison_vectors, heat_map_vectors
 
 
 def same(one: Any, other: Any) -> bool:
@@ -22,7 +22,9 @@ def same(one: Any, other: Any) -> bool:
 
 def test_comparisons_are_those_of_today() -> None:
     stored = json.loads((GOLDEN / "comparisons.json").read_text(encoding="utf-8"))
-    assert same(stored, json.loads(json.dumps(comparison_vectors()))), "run python -m tests.page_vectors"
+    assert same(stored, json.loads(json.dumps(comparison_vectors()))), (
+        "run python -m tests.support.tools.page_vectors"
+    )
 
 
 def test_every_verdict_is_among_them() -> None:
@@ -37,6 +39,8 @@ def test_every_verdict_is_among_them() -> None:
 
 def test_heat_maps_are_those_of_today() -> None:
     stored = json.loads((GOLDEN / "heat-maps.json").read_text(encoding="utf-8"))
-    assert same(stored, json.loads(json.dumps(heat_map_vectors()))), "run python -m tests.page_vectors"
+    assert same(stored, json.loads(json.dumps(heat_map_vectors()))), (
+        "run python -m tests.support.tools.page_vectors"
+    )
     assert any(each["left_out"] and each["used"] for each in stored)
     assert any(each["ends"] and each["ends"][2] for each in stored)

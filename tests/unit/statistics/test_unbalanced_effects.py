@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from tests.unbalanced_designs import TYPE, Planted, design_cells, planted
+from tests.support.studies.unbalanced_designs import BARRIER, TYPE, Planted, design_cells, planted
 
+from bedplate.model.levels import Scalar
+from bedplate.statistics.design import DesignCell
 from bedplate.statistics.effects import Effects, effects, within_classes
 
 DESIGNS = pytest.mark.parametrize("found", planted(), ids=lambda found: found.name)
@@ -126,3 +128,18 @@ def test_shares_hold_a_factor_of_one_type_at_its_usual_level() -> None:
     assert (4, ("filesystem.data",)) == (whole.variation.cells, whole.variation.held)
     assert within.variation is not None
     assert (4, ()) == (within.variation.cells, within.variation.held)
+
+
+def test_what_one_side_has_at_another_level_is_no_interaction_of_two_other_factors() -> None:
+    """XFS without barriers at one database block alone: what barriers cost is nothing that the block does to XFS."""
+    speeds = {("ext4", 2048, None): 1.0, ("ext4", 8192, None): 1.2, ("xfs", 2048, False): 2.0}
+    levels: list[dict[str, Scalar]] = [
+        {TYPE: kind, "build.block_size_bytes": size, **({} if barrier is None else {BARRIER: barrier})}
+        for kind, size, barrier in [*speeds, ("xfs", 8192, True), ("xfs", 8192, False)]
+    ]
+    values = [*speeds.values(), 1.2, 2.4]
+    found = effects(
+        DesignCell(cell, dict.fromkeys(range(5), value), frozenset({BARRIER} if cell.get(BARRIER) else ()))
+        for cell, value in zip(levels, values, strict=True)
+    )
+    assert [] == [each for part in found if part.within is None for each in part.interactions]

@@ -54,6 +54,15 @@ def test_without_scatter_the_shares_are_those_of_the_effects() -> None:
     assert found.scatter == pytest.approx(0, abs=1e-6)
 
 
+def test_the_only_factor_has_no_share_whatever_it_does() -> None:
+    random = np.random.default_rng(7)
+    for levels in ([0.0, 0.0, 0.0], [0.0, 0.5, 1.0]):
+        found = made(np.array(levels) + random.normal(0, 0.02, (5, 3)))
+        assert found is not None
+        assert ("a", (), 3) == (found.only, found.shares, found.cells)
+        assert found.scatter < 0.05
+
+
 def test_scatter_has_no_share() -> None:
     random = np.random.default_rng(1)
     logs = additive(0.2, 0.0, 0.0) + random.normal(0, 0.1, (200, 4, 6))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.synthetic_study import Recipe, write_study
+from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.cli.status import status
 from bedplate.study.checksums import write_checksums

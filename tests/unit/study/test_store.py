@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.studies.planted_reasons import planted
 
 import bedplate
 from bedplate.errors import StudyError
@@ -32,15 +34,15 @@ from bedplate.model.machine import Machine
 from bedplate.model.plan import (
     DEFAULTS_VERSION,
     Canary,
+    DatasetScale,
     EngineSetup,
     Expansion,
     Load,
     Plan,
     PlannedCell,
-    Scale,
+    PlannedWorkload,
     Schedule,
     ScheduledVisit,
-    Workload,
 )
 from bedplate.model.visit import FORMAT_VERSION, Outcome, ScratchDevice, VisitKey, VisitRecord
 from bedplate.study.records import StudySchedule
@@ -61,7 +63,7 @@ PLAN = Plan(
     kernels=(CELL.kernel,),
     filesystems=(CELL.filesystem,),
     engines=(EngineSetup("postgresql", (CELL.build,), (CELL.cluster,)),),
-    workloads=(Workload("pgbench", (Scale(1),), RUNS),),
+    workloads=(PlannedWorkload("pgbench", (DatasetScale(1),), RUNS),),
     canary=Canary(enabled=False),
 )
 MACHINE = Machine("h", "d", "6.1", "x86_64", "cpu", 2, 2**32, 4096, ("ext4",), 2, True, None, "b", True)
@@ -102,7 +104,7 @@ def write_record(attempt: Attempt, visit: ScheduledVisit, outcome: Outcome = Out
         cell=CELL,
         dataset=DATASET,
         outcome=outcome,
-        reasons=() if outcome is Outcome.COMPLETED else ("why",),
+        reasons=() if outcome is Outcome.COMPLETED else planted("why"),
         failed_step=None,
         started_wall_s=0.0,
         seconds=1.0,
@@ -267,7 +269,10 @@ def test_a_kill_while_a_study_is_extended_leaves_the_old_or_the_new_plan_whole(
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.text("0123456789.abc~²٣-", min_size=1, max_size=12).filter(lambda name: name not in (".", "..")),
+        # A folder named as an attempt, such as 2.1, is one that was damaged.
+        st.text("0123456789.abc~²٣-", min_size=1, max_size=12).filter(
+            lambda name: name not in (".", "..") and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", name)
+        ),
         unique=True,
     ),
     st.booleans(),
@@ -281,6 +286,18 @@ def test_foreign_names_beside_visits_are_no_visits(names: list[str], folders: bo
                 (place / name).mkdir() if folders else (place / name).write_text("{")
         assert [1, 2] == indexes(store.due(schedule()))
         assert 2 == finish(store, schedule().visits[0])
+
+
+def test_a_file_named_as_the_next_attempt_stays_and_the_attempt_takes_the_number_after_it(
+    tmp_path: Path,
+) -> None:
+    with create(tmp_path) as store:
+        visit = schedule().visits[0]
+        finish(store, visit)
+        stranger = store.layout.attempt(visit, 2)
+        stranger.write_text("{")
+        assert 3 == finish(store, visit)
+        assert "{" == stranger.read_text()
 
 
 def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -309,6 +326,27 @@ def test_a_study_of_another_format_is_refused_and_its_lock_let_go(tmp_path: Path
     for _ in range(2):
         with pytest.raises(StudyError, match=f"of format {FORMAT_VERSION + 1}"):
             StudyStore.open(tmp_path)
+
+
+def as_of_format_1(store: StudyStore) -> None:
+    codec.write(store.layout.facts, replace(store.facts, format_version=1))
+
+
+def test_a_study_of_format_1_gets_the_format_of_the_first_visit_that_is_added(tmp_path: Path) -> None:
+    with create(tmp_path) as store:
+        as_of_format_1(store)
+    with StudyStore.open(tmp_path) as store:
+        store.note("looked at")
+        assert 1 == store.facts.format_version
+        finish(store, schedule().visits[0])
+        assert FORMAT_VERSION == store.facts.format_version
+
+
+def test_a_study_of_format_1_gets_the_format_of_its_extension(tmp_path: Path) -> None:
+    with create(tmp_path) as store:
+        as_of_format_1(store)
+        extend(store)
+        assert FORMAT_VERSION == store.facts.format_version
 
 
 def test_half_written_json_is_refused_by_name(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.studies.planted_reasons import planted
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
@@ -25,9 +26,9 @@ from bedplate.model.metrics import figure
 from bedplate.model.plan import ScheduledVisit
 from bedplate.model.visit import (
     FORMAT_VERSION,
-    Comparison,
     Durability,
     Outcome,
+    ReadBack,
     Validity,
     VisitKey,
     VisitRecord,
@@ -43,16 +44,16 @@ MACHINE = Machine("h", "d", "6.1", "x86_64", "cpu", 2, 2**32, 4096, ("ext4",), 2
 FIGURES = RunFigures(
     format_version=FORMAT_VERSION,
     run="ro",
-    run_id="ro-1",
+    run_id=RUNS[0].id,
     workload="pgbench",
     outcome=Outcome.COMPLETED,
     reasons=(),
     validity=Validity.SUSPECT,
-    validity_reasons=("steal",),
+    validity_reasons=planted("steal"),
     measure_start_wall_s=1.0,
     warmup_s=None,
     duration_s=60.0,
-    figures=(figure("tps", 100.0), figure("load_s", None, phase="load", reason="not timed")),
+    figures=(figure("tps", 100.0), figure("load_s", None, phase="load", reason=planted("not timed")[0])),
 )
 
 
@@ -82,22 +83,23 @@ def write_visit(study: Path, key: VisitKey, outcome: Outcome, names: tuple[str, 
     directory = study / "visits" / ("canary" if key.canary else key.cell) / key.dataset
     directory /= f"{key.repetition}.{key.attempt}"
     for number, name in enumerate(names, start=1):
-        run = directory / "runs" / f"{number:02d}-{next(spec.id for spec in RUNS if spec.name == name)}"
+        run_id = next(spec.id for spec in RUNS if spec.name == name)
+        run = directory / "runs" / f"{number:02d}-{run_id}"
         run.mkdir(parents=True)
-        codec.write(run / "run.json", replace(FIGURES, run=name))
+        codec.write(run / "run.json", replace(FIGURES, run=name, run_id=run_id))
     record = VisitRecord(
         format_version=FORMAT_VERSION,
         key=key,
         cell=CELL,
         dataset=DATASET,
         outcome=outcome,
-        reasons=("the server died",) if outcome is Outcome.FAILED else (),
+        reasons=planted("the server died") if outcome is Outcome.FAILED else (),
         failed_step=None,
         started_wall_s=5.0,
         seconds=1.0,
         boot_id="b",
         executor="local",
-        comparisons=(Comparison("filesystem.block_size_bytes", 1024, 2048, "superblock", True),),
+        comparisons=(ReadBack("filesystem.block_size_bytes", 1024, 2048, "superblock", True),),
         durability=Durability("unsafe", "durable", "declared"),
     )
     codec.write(directory / "visit.json", record)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
+from tests.support.tools.filesystem_site import site_on
 
 from bedplate.errors import CommandFailed, KilledFromOutside
 from bedplate.filesystem.after_cut import repair
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Account
 from bedplate.model.cell import FilesystemLevels
-from bedplate.visit.cut_commands import CutCommands
-from bedplate.workload.power_cut import lmdb
+from bedplate.workloads.power_cut.run import lmdb
+from bedplate.workloads.power_cut.run.cut_commands import CutCommands
 
 ANYBODY = cast("Account", None)
 
@@ -49,8 +50,8 @@ def test_a_killed_reader_of_lmdb_has_met_no_damage(tmp_path: Path) -> None:
 def test_a_killed_repair_or_check_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "e2fsck", "kill -9 $$")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    levels = FilesystemLevels("ext4")
+    site = site_on(FilesystemLevels("ext4"), "/dev/nothing", CutCommands())
     with pytest.raises(KilledFromOutside):
-        repair(levels, 0, "/dev/nothing", commands=CutCommands(), journal_path=None)
+        repair(site, 0)
     with pytest.raises(KilledFromOutside):
-        filesystem_for("ext4").check(levels, "/dev/nothing", commands=cast("Any", CutCommands()))
+        filesystem_for("ext4").check(site)

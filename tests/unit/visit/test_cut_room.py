@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from bedplate.units import KIB, MIB
-from bedplate.visit.cut_room import RECOVERY_BYTES, NoRoom, Room, allocated_bytes
+from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES, NoRoomForImages, Room, allocated_bytes
 
 OWN_BYTES = 2 * MIB
 
@@ -43,7 +43,7 @@ def test_a_point_is_examined_only_with_room_for_every_worker(
         free(monkeypatch, needed_bytes)
         room.demand((image,))
         free(monkeypatch, needed_bytes - KIB)
-        with pytest.raises(NoRoom, match="make that tmpfs larger"):
+        with pytest.raises(NoRoomForImages, match="make that tmpfs larger"):
             room.demand((image,))
 
 
@@ -54,7 +54,7 @@ def test_a_bad_point_of_a_full_tmpfs_is_not_believed_though_the_others_gave_thei
         # Full while it was examined; then every other worker unlinked all that it may have had.
         others_bytes = (workers - 1) * (allocated_bytes((image,)) + RECOVERY_BYTES)
         free(monkeypatch, others_bytes)
-        with pytest.raises(NoRoom, match=f"{image.parent} has .* not believed without"):
+        with pytest.raises(NoRoomForImages, match=f"{image.parent} has .* not believed without"):
             Room(image.parent, workers).demand_still((image,))
         free(monkeypatch, others_bytes + RECOVERY_BYTES)
         Room(image.parent, workers).demand_still((image,))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bedplate.engines.declaration import durability_of
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -16,8 +17,9 @@ from bedplate.model.cell import (
 )
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels
-from bedplate.model.visit import Comparison, Durability, FlushCount
-from bedplate.visit.declaration import declare, lmdb_settings
+from bedplate.model.reason import sentences
+from bedplate.model.visit import Durability, FlushCount, ReadBack
+from bedplate.visit.declaration import declare
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
 SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwriting", 50, 0))
@@ -37,7 +39,7 @@ def cell(engine: str, filesystem: str = "ext4", **settings: Any) -> Cell:
 def declared(
     of: Cell,
     counts: tuple[FlushCount, ...] = FLUSHING,
-    *comparisons: Comparison,
+    *comparisons: ReadBack,
     server: dict[str, str] | None = None,
     journal_in_memory: bool = False,
 ) -> Durability:
@@ -51,8 +53,8 @@ def declared(
     )
 
 
-def in_force(name: str, value: str | bool) -> Comparison:
-    return Comparison(name, None, value, "mountinfo", matches=None)
+def in_force(name: str, value: str | bool) -> ReadBack:
+    return ReadBack(name, None, value, "mountinfo", matches=None)
 
 
 def classes(found: Durability) -> tuple[str, str]:
@@ -92,7 +94,7 @@ def test_as_published_the_class_is_that_of_the_synchronous_tests_and_says_what_t
     assert (
         "sync = by-test: this holds for the tests named sync; the others commit with nosync, and are unsafe "
         "with a volatile cache, unsafe with a protected one"
-    ) == found.reasons[-1]
+    ) == sentences(found.reasons)[-1]
     assert ("unsafe", "durable") == classes(declared(cell("lmdb", **settings), SILENT))
     assert found.without_waiting is not None
     assert ("unsafe", "unsafe") == classes(found.without_waiting)
@@ -104,25 +106,28 @@ def test_a_file_system_that_keeps_the_order_of_writes_bounds_the_loss_without_sy
     ordered = in_force("filesystem.data", "ordered")
     assert ("unsafe", "unsafe") == classes(declared(cell("lmdb", sync="nosync"), FLUSHING, ordered))
     assert ("bounded loss", "bounded loss") == classes(declared(cell("lmdb", "zfs", sync="nosync")))
-    assert "are bounded loss with a volatile cache" in declared(cell("lmdb", "zfs")).reasons[-1]
+    assert "are bounded loss with a volatile cache" in sentences(declared(cell("lmdb", "zfs")).reasons)[-1]
 
 
 def test_a_journal_in_memory_takes_lmdb_with_it() -> None:
     found = declared(cell("lmdb"), journal_in_memory=True)
     assert ("unsafe", "unsafe") == classes(found)
-    assert any("journal stands in memory" in reason for reason in found.reasons)
+    assert any("journal stands in memory" in reason for reason in sentences(found.reasons))
 
 
 def test_without_an_engine_only_what_was_fsynced_is_spoken_of() -> None:
     found = declared(cell("none"))
     assert ("durable", "durable") == classes(found)
-    assert "only written" in found.reasons[-1]
+    assert "only written" in sentences(found.reasons)[-1]
     assert ("unsafe", "durable") == classes(declared(cell("none"), SILENT))
     assert ("unknown", "unknown") == classes(declared(cell("none"), ()))
 
 
 def test_every_setting_of_the_environment_is_in_force_whether_asked_for_or_not() -> None:
-    found = {item.name: (item.asked, item.effective) for item in lmdb_settings(Levels(readahead=False))}
+    found = {
+        item.name: (item.asked, item.effective)
+        for item in durability_of("lmdb").opened(Levels(readahead=False))
+    }
     assert {
         "lmdb.sync": (None, "by-test"),
         "lmdb.writemap": (None, False),

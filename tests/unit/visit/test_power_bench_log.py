@@ -10,9 +10,9 @@ import pytest
 
 from bedplate.errors import BedplateError
 from bedplate.units import GIB
-from bedplate.visit.power_bench import Stand
-from bedplate.workload.power_cut.replaying import Driven
-from bedplate.workload.power_cut.workload import _Cuts, _said_of
+from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
+from bedplate.workloads.power_cut.run.replaying import Driven
+from bedplate.workloads.power_cut.run.workload import _Cuts, _said_of
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_clients_leave_a_fifth_of_the_log_to_what_is_still_on_its_way(
     log = tmp_path / "log"
     with log.open("wb") as file:
         file.truncate(int(share * 2 * GIB))
-    stand = cast("Any", SimpleNamespace(log=log, log_limit_bytes=2 * GIB))
-    assert Stand.is_log_nearly_full(stand) is is_nearly_full
+    setup = cast("Any", SimpleNamespace(log=log, log_limit_bytes=2 * GIB))
+    assert RecordedSetup.is_log_nearly_full(setup) is is_nearly_full
 
 
 def told(driven: Driven) -> list[str]:

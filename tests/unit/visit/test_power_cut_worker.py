@@ -11,28 +11,31 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.tools.filesystem_site import device_at
 
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
+from bedplate.host.device import AttachedDevice
+from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
-from bedplate.visit import cut_room, power_cut_worker
-from bedplate.visit.cut_room import NoRoom
-from bedplate.visit.power_cut_worker import CutSite
-from bedplate.workload.power_cut import lmdb
-from bedplate.workload.power_cut.acknowledged import Acknowledged
-from bedplate.workload.power_cut.bench import ReplayJob, Subject
-from bedplate.workload.power_cut.image import Built
-from bedplate.workload.power_cut.replaying import Answer, Recovered, judge
-from bedplate.workload.power_cut.window import Window
+from bedplate.workloads.power_cut.run import cut_room, lmdb
+from bedplate.workloads.power_cut.run import worker as power_cut_worker
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
+from bedplate.workloads.power_cut.run.bench import ReplayJob, Subject
+from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages
+from bedplate.workloads.power_cut.run.image import Built
+from bedplate.workloads.power_cut.run.replaying import OracleAnswer, Recovered, judge
+from bedplate.workloads.power_cut.run.window import CrashState
+from bedplate.workloads.power_cut.run.worker import CutSite
 
 POINT = CutPoint(7, 100, Profile.LOST, Placement.UNIFORM, 1)
-WINDOW = Window((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())
+WINDOW = CrashState((90,), (90,), volatile_writes=8, volatile_bytes=4096, kept_writes=0, kept=())
 # Three transactions, of which none can be missing: what is lost is another test's.
 PROMISED = Acknowledged(3, {0: 3}, None, cast("Any", None), {})
-WHOLE = Answer({0: 3}, start_s=0.2, oracle_s=0.1)
+WHOLE = OracleAnswer({0: 3}, start_s=0.2, oracle_s=0.1)
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Play:
     """A file system that mounts; what its check finds, what its repair does, what the engine answers each time."""
 
     damage: str = ""
-    answers: list[Answer] = field(default_factory=lambda: [WHOLE])
+    answers: list[OracleAnswer] = field(default_factory=lambda: [WHOLE])
     repaired: bool = True
     mounts: int = 0
     traits: Any = field(default_factory=lambda: SimpleNamespace(checked_by_fsck=lambda _: False))
@@ -60,7 +63,7 @@ class Play:
         self.told.append("repair")
         return Repaired(self.repaired, "the tool: mended" if self.repaired else "the tool: no")
 
-    def ask(self, _: Mapping[int, int]) -> Answer:
+    def ask(self, _: Mapping[int, int]) -> OracleAnswer:
         self.told.append("ask")
         return self.answers.pop(0)
 
@@ -77,8 +80,8 @@ def job(engine: str = "lmdb") -> ReplayJob:
 
 
 @contextmanager
-def no_loop(path: Path) -> Iterator[str]:
-    yield str(path)
+def no_loop(path: Path) -> Iterator[AttachedDevice]:
+    yield device_at(str(path))
 
 
 @pytest.fixture
@@ -95,7 +98,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return found
 
 
-def examined(play: Play, directory: Path) -> tuple[Any, Answer | None]:
+def examined(play: Play, directory: Path) -> tuple[Any, OracleAnswer | None]:
     del play
     built = Built(WINDOW, (directory / "disk",))
     built.disk.write_bytes(b"")
@@ -111,7 +114,7 @@ def test_a_whole_file_system_is_asked_once(play: Play, tmp_path: Path) -> None:
 
 def test_damage_that_is_found_late_is_repaired_and_the_engine_asked_again(play: Play, tmp_path: Path) -> None:
     play.damage = "block bitmap differs"
-    play.answers = [WHOLE, Answer({0: 2}, start_s=0.9)]
+    play.answers = [WHOLE, OracleAnswer({0: 2}, start_s=0.9)]
     recovered, answer = examined(play, tmp_path)
     assert play.told == [
         "mount",
@@ -154,13 +157,36 @@ def test_a_mount_that_was_killed_is_no_file_system_that_is_lost(
     assert "repair" not in play.told
 
 
+@pytest.mark.parametrize(
+    ("said", "repaired"),
+    [
+        ("sysfs: cannot create duplicate filename '/fs/btrfs/db822d43'\nopen_ctree failed: -17", False),
+        ("BTRFS error (device loop3): open_ctree failed: -5", True),
+    ],
+)
+def test_only_a_mount_that_met_a_twin_is_made_again_as_it_was(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, *, repaired: bool
+) -> None:
+    tried: list[str] = []
+
+    def refused_once(*_: Any, **__: Any) -> None:
+        tried.append("mount")
+        if len(tried) == 1:
+            raise MountRefused(f"mount: {said}", said=said)
+
+    monkeypatch.setattr(play, "mount", refused_once)
+    recovered, _ = examined(play, tmp_path)
+    # What says something of the image is a finding, and a repair comes before the next attempt.
+    assert (True, repaired, repaired) == (recovered.mounted, recovered.repaired, bool(recovered.problems))
+
+
 @pytest.mark.parametrize("engine", ["lmdb", "postgresql"])
 def test_an_engine_that_cannot_be_started_has_found_nothing(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
 
-    def refuse(*_: Any, **__: Any) -> Answer:
+    def refuse(*_: Any, **__: Any) -> OracleAnswer:
         raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
 
     monkeypatch.setattr(lmdb, "examine", refuse)
@@ -169,7 +195,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     with pytest.raises(BedplateError, match="/opt/postgres: No such file"):
         site._ask({0: 3})
 
-    def broken(*_: Any, **__: Any) -> Answer:
+    def broken(*_: Any, **__: Any) -> OracleAnswer:
         raise OSError(5, "Input/output error", str(tmp_path / "mount" / "data" / "postmaster.pid"))
 
     monkeypatch.setattr(lmdb, "examine", broken)
@@ -218,11 +244,11 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
 
     def examine(*_: Any) -> Any:
         room.f_bavail = 0
-        return Recovered(mounted=True), Answer(None, detected=("invalid page in block 7",))
+        return Recovered(mounted=True), OracleAnswer(None, detected=("invalid page in block 7",))
 
     monkeypatch.setattr(site, "examine", examine)
     marks = SimpleNamespace(before=lambda _: PROMISED)
     builder = SimpleNamespace(build=build)
-    with pytest.raises(NoRoom):
+    with pytest.raises(NoRoomForImages):
         power_cut_worker._replay(POINT, cast("Any", builder), cast("Any", marks), site, tmp_path)
     assert image.exists() == (when == "building")

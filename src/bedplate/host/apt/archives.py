@@ -25,7 +25,7 @@ _UBUNTU_LAST_RESORT = "devel"
 
 
 @dataclass(frozen=True)
-class Archive:
+class PackageArchive:
     """One suite of one archive as configured; `signed_by` is a key file, None for apt's own."""
 
     uri: str
@@ -36,7 +36,7 @@ class Archive:
     check_valid_until: bool = True
 
 
-def parse_one_line_sources(text: str) -> tuple[Archive, ...]:
+def parse_one_line_sources(text: str) -> tuple[PackageArchive, ...]:
     """The archives of a `.list` file: `deb [signed-by=/key.gpg] http://mirror.example/debian suite main`.
 
     CD-ROMs, flat repositories and lines that apt itself would refuse are left out.
@@ -68,7 +68,7 @@ def parse_one_line_sources(text: str) -> tuple[Archive, ...]:
     return tuple(archives)
 
 
-def parse_deb822_sources(text: str) -> tuple[Archive, ...]:
+def parse_deb822_sources(text: str) -> tuple[PackageArchive, ...]:
     """The archives of a `.sources` file, one for each URI and suite of every enabled stanza."""
     archives = []
     for stanza in deb822_stanzas(text):
@@ -107,9 +107,9 @@ def deb822_stanzas(text: str) -> Iterator[dict[str, str]]:
                 stanza[field] = value.strip()
 
 
-def _archive(uri: str, suite: str, components: Iterable[str], options: dict[str, str]) -> Archive:
+def _archive(uri: str, suite: str, components: Iterable[str], options: dict[str, str]) -> PackageArchive:
     key = options.get("signed-by", "").strip()
-    return Archive(
+    return PackageArchive(
         uri=uri,
         suite=suite,
         components=tuple(components),
@@ -131,7 +131,7 @@ def code_name(release: dict[str, str]) -> str | None:
     return release.get("UBUNTU_CODENAME") or release.get("VERSION_CODENAME") or None
 
 
-def own_archives(archives: Iterable[Archive], release: dict[str, str]) -> tuple[Archive, ...]:
+def own_archives(archives: Iterable[PackageArchive], release: dict[str, str]) -> tuple[PackageArchive, ...]:
     """The distribution's own archives for the running suite, the likeliest first.
 
     Others may name their suites alike (`bookworm main`); what tells the distribution's mirror is
@@ -146,7 +146,7 @@ def own_archives(archives: Iterable[Archive], release: dict[str, str]) -> tuple[
     return tuple(sorted(unique.values(), key=lambda item: (item.uri not in with_updates, own.index(item))))
 
 
-def security_archives(archives: Iterable[Archive]) -> tuple[Archive, ...]:
+def security_archives(archives: Iterable[PackageArchive]) -> tuple[PackageArchive, ...]:
     """Where the distribution's security updates come from, each address once.
 
     Debian has an archive of its own for them, Ubuntu the suite `-security` on every mirror.

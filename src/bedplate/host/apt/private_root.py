@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.host.apt.archives import (
-    Archive,
+    PackageArchive,
     is_ubuntu,
     parse_deb822_sources,
     parse_one_line_sources,
@@ -54,7 +54,7 @@ _OTHER_INDEXES = ("DEP-11", "DEP-11-icons", "DEP-11-icons-small", "DEP-11-icons-
 class AptSystem:
     """What the machine's apt is configured with, as found; a test writes its own."""
 
-    archives: tuple[Archive, ...]
+    archives: tuple[PackageArchive, ...]
     os_release: dict[str, str]
     distro_info: str
     keyring: Path | None
@@ -71,7 +71,7 @@ def read_apt_system(commands: Commands) -> AptSystem:
     words = dict(word.split("=", 1) for word in shlex.split(shown.stdout) if "=" in word)
     files = [Path(words.get("LIST", "/etc/apt/sources.list"))]
     files += sorted(Path(words.get("PARTS", "/etc/apt/sources.list.d")).glob("*"))
-    archives: list[Archive] = []
+    archives: list[PackageArchive] = []
     for path in files:
         # apt reads these two endings only; `.save` and `.distUpgrade` are left-overs.
         if path.suffix in (".list", ".sources") and path.is_file():
@@ -84,7 +84,7 @@ def read_apt_system(commands: Commands) -> AptSystem:
 
 
 def source_line(
-    archive: Archive,
+    archive: PackageArchive,
     suite: str,
     system: AptSystem,
     *,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.scripted_commands import ScriptedCommands
+from tests.support.tools.scripted_commands import ScriptedCommands
 
 
 @pytest.fixture

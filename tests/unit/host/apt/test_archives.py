@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedplate.host.apt.archives import (
-    Archive,
+    PackageArchive,
     own_archives,
     parse_deb822_sources,
     parse_one_line_sources,
@@ -70,7 +70,7 @@ deb http://short.example/debian bookworm
 def test_deb822_gives_one_archive_for_each_suite() -> None:
     archives = parse_deb822_sources(DEBIAN_DEB822)
     assert [item.suite for item in archives] == ["bookworm", "bookworm-updates", "bookworm-security"]
-    expected = Archive("http://mirror.example/debian", "bookworm", ("main", "contrib"), KEY)
+    expected = PackageArchive("http://mirror.example/debian", "bookworm", ("main", "contrib"), KEY)
     assert expected == archives[0]
 
 
@@ -92,8 +92,8 @@ def test_deb822_key_written_into_the_file_is_not_taken_for_a_path() -> None:
 
 def test_one_line_reads_options_and_leaves_out_what_has_no_suite() -> None:
     assert (
-        Archive("http://mirror.example/debian", "bookworm", ("main", "non-free")),
-        Archive(
+        PackageArchive("http://mirror.example/debian", "bookworm", ("main", "non-free")),
+        PackageArchive(
             "http://mirror.example/debian",
             "bookworm",
             ("main",),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fake_distribution import OS_RELEASE, FakeDistribution, FakePackage
-from tests.scripted_commands import ScriptedCommands
+from tests.support.guests.fake_distribution import OS_RELEASE, FakeDistribution, FakePackage
+from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host.apt import package_tree, private_root

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import CommandFailed, RequirementMissing
-from bedplate.host.apt.archives import Archive, parse_os_release
+from bedplate.host.apt.archives import PackageArchive, parse_os_release
 from bedplate.host.apt.packages import BinaryPackage
 from bedplate.host.apt.private_root import AptSystem, PrivateRoot, read_apt_system, source_line
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
-    from tests.scripted_commands import ScriptedCommands
+    from tests.support.tools.scripted_commands import ScriptedCommands
 
-ARCHIVE = Archive("http://mirror.example/debian", "bookworm", ("main",), "/own.gpg")
+ARCHIVE = PackageArchive("http://mirror.example/debian", "bookworm", ("main",), "/own.gpg")
 DEBIAN = "ID=debian\nVERSION_CODENAME=bookworm"
 
 
@@ -54,7 +54,7 @@ def test_distributions_keyring_comes_before_the_key_of_the_entry() -> None:
 
 
 def test_what_the_owner_allowed_for_the_mirror_holds_for_its_sources() -> None:
-    archive = Archive(
+    archive = PackageArchive(
         "http://mirror.example/d", "bookworm", ("main",), None, trusted=True, check_valid_until=False
     )
     line = source_line(archive, "bookworm", system(), kind="deb-src")

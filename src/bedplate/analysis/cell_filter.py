@@ -1,0 +1,200 @@
+"""FILTERs: which cells of some studies are meant, in words that a person types.
+
+`filesystem.type=ext4 barrier=no` selects the cells that have all of these levels; `type=ext4,xfs` allows
+several. A factor may be named by its end where that is one factor: `type`, `barrier`, `shared_buffers`;
+`block_size` where only one of the two block sizes varies. A cell's id, its label or its variant's name select it
+as a whole.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bedplate import registry
+from bedplate.analysis.factors import DEFAULT, level_text, usual_factors
+from bedplate.errors import PlanError
+from bedplate.model.engine import engine_model
+from bedplate.units import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from bedplate.model.levels import Scalar
+
+STUDY = "study"
+_BYTES = "_bytes"
+_TRUE = frozenset({"true", "yes", "on"})
+_FALSE = frozenset({"false", "no", "off"})
+_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cell of a study that may be selected; `study` counts the studies from 0.
+
+    `levels` are those of `factors`, and the name of its study under `study`. `labels` are its id, its whole label and
+    its variant's name. `unasked` are factors whose level nobody asked for, `foreign` those of which it has a default
+    only because a cell of another study was asked for one.
+    """
+
+    study: int
+    cell: str
+    labels: tuple[str, ...]
+    levels: Mapping[str, Scalar]
+    unasked: frozenset[str] = field(default_factory=frozenset)
+    foreign: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def own_levels(self) -> Mapping[str, Scalar]:
+        """The levels that it would have were its study the only one."""
+        return {name: level for name, level in self.levels.items() if name not in self.foreign}
+
+    @property
+    def usual(self) -> frozenset[str]:
+        """The factors at what holds where nobody asks."""
+        return self.unasked | usual_factors(self.levels)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a filter selects. `names` are the factors that it speaks of, all of them for a cell by its label."""
+
+    text: str
+    names: frozenset[str]
+    cells: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class _Term:
+    text: str
+    names: frozenset[str]
+    matches: Callable[[Candidate], bool]
+
+
+def select(text: str, candidates: Sequence[Candidate]) -> Selection:
+    """The cells that a filter means, in the order of the candidates.
+
+    PlanError that says what there is: for a name or a level that no cell has, a name that means several factors,
+    and levels that no cell has together.
+    """
+    wanted = text.strip()
+    if not wanted:
+        raise PlanError(f"an empty filter selects nothing; write {_example(candidates)}, or a cell's label")
+    every = frozenset(name for candidate in candidates for name in candidate.levels)
+    named = tuple(candidate for candidate in candidates if wanted in candidate.labels)
+    if named:
+        return Selection(text, every, named)
+    terms = [_term(word, candidates, every) for word in _words(text)]
+    found = tuple(c for c in candidates if all(term.matches(c) for term in terms))
+    if not found:
+        counts = ", ".join(f"{term.text} has {sum(map(term.matches, candidates))}" for term in terms)
+        raise PlanError(f"no cell is all of {text!r}: {counts}, none is in all of them")
+    return Selection(text, frozenset().union(*(term.names for term in terms)), found)
+
+
+def factor_named(word: str, candidates: Sequence[Candidate]) -> str:
+    """The factor that a word means, by its whole dotted name or by an end of it. PlanError where it is none or several."""
+    names = list(dict.fromkeys(name for candidate in candidates for name in candidate.levels))
+    if word in names:
+        return word
+    meant = [name for name in names if word in _ends(name)]
+    varying = [name for name in meant if len(_levels(name, candidates)) > 1]
+    # Of two that are called alike, the one that does not vary selects nothing.
+    chosen = varying if len(meant) > 1 and varying else meant
+    if len(chosen) == 1:
+        return chosen[0]
+    if chosen:
+        raise PlanError(f"{word!r} may be {' or '.join(chosen)}; write the one that is meant")
+    vary = [name for name in names if len(_levels(name, candidates)) > 1]
+    raise PlanError(f"no factor is called {word!r}; these vary: {', '.join(vary) or 'none'}")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise PlanError(
+            f"filter {text!r}: {error}; quote a value with spaces as in name='two words'"
+        ) from None
+
+
+def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> _Term:
+    name, equals, levels = word.partition("=")
+    if not equals:
+        if any(word in candidate.labels for candidate in candidates):
+            return _Term(word, every, lambda candidate: word in candidate.labels)
+        raise PlanError(
+            f"{word!r} is neither name=level nor a cell; write {_example(candidates)}, or one of the cells "
+            f"{_shown(dict.fromkeys(candidate.labels[-1] for candidate in candidates))}"
+        )
+    factor = factor_named(name, candidates)
+    # A level may hold a comma itself, as mount options do.
+    allowed = dict.fromkeys((levels, *levels.split(",")))
+    for level in levels.split(","):
+        if not any(_is(candidate, factor, (levels, level)) for candidate in candidates):
+            known = [level_text(factor, found) for found in _levels(factor, candidates)]
+            raise PlanError(f"{factor} is nowhere {level!r}; there are {_shown(known)}")
+    return _Term(word, frozenset({factor}), lambda candidate: _is(candidate, factor, allowed))
+
+
+def _is(candidate: Candidate, factor: str, allowed: Iterable[str]) -> bool:
+    if factor not in candidate.levels:
+        return False
+    level = candidate.levels[factor]
+    return any(
+        _means(text, factor, level) or (text == DEFAULT and factor in candidate.unasked) for text in allowed
+    )
+
+
+def _means(text: str, factor: str, level: Scalar) -> bool:
+    """Whether a person who writes `text` means this level."""
+    if text in (str(level), level_text(factor, level)):
+        return True
+    if isinstance(level, bool):
+        return text.lower() in (_TRUE if level else _FALSE)
+    if isinstance(level, str):
+        return False
+    try:
+        return (parse_size(text) if factor.endswith(_BYTES) else float(text)) == level
+    except ValueError:
+        return False
+
+
+def _ends(name: str) -> set[str]:
+    """Every way to write a factor: `build.block_size_bytes`, `block_size_bytes`, `block_size`, `postgresql.block_size`."""
+    whole = {name}
+    for engine in registry.ENGINES:
+        # A plan calls the layers of its engine so.
+        for layer, word in engine_model(engine).plan_words.items():
+            if name.startswith(layer):
+                whole.add(word + name.removeprefix(layer))
+    parts = [known.split(".") for known in whole]
+    ends = {".".join(words[at:]) for words in parts for at in range(len(words))}
+    return ends | {end.removesuffix(_BYTES) for end in ends}
+
+
+def _levels(name: str, candidates: Iterable[Candidate]) -> list[Scalar]:
+    """The levels of a factor in the order in which they come up; 1 and true are two."""
+    found = {
+        (type(candidate.levels[name]), candidate.levels[name]): candidate.levels[name]
+        for candidate in candidates
+        if name in candidate.levels
+    }
+    return list(found.values())
+
+
+def _example(candidates: Sequence[Candidate]) -> str:
+    """A filter that selects something here, such as `type=ext4`."""
+    for name in dict.fromkeys(name for candidate in candidates for name in candidate.levels):
+        levels = _levels(name, candidates)
+        if len(levels) > 1:
+            return f"{name}={shlex.quote(str(levels[0]))}"
+    return "name=level"
+
+
+def _shown(words: Iterable[str]) -> str:
+    found = list(dict.fromkeys(words))
+    more = len(found) - _LISTED
+    return ", ".join(found[:_LISTED]) + (f" and {more} more" if more > 0 else "") if found else "none"

@@ -1,0 +1,1 @@
+"""Claims that others made, judged on studies (docs/CLAIMS.md)."""

@@ -1,0 +1,65 @@
+"""Sentences and figures of judged claims, as the terminal and the page write them alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.claims.judged import Finding, bounds_words
+from bedplate.analysis.wording import number
+from bedplate.statistics.false_discovery import RATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.analysis.claims.file import Check
+    from bedplate.analysis.claims.judged import ClaimsAnswer, JudgedClaim
+
+
+def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
+    """How many claims came to which end, and how sure the intervals are."""
+    sentences = [findings_sentence([one for judged in found.judged for one in judged])]
+    if found.asked:
+        sentences.append(
+            f"{found.told} of {found.asked} claims with an interval can be told. Of findings that are given together, "
+            f"{RATE:.0%} are wrong on average; for that every interval here has a confidence of "
+            f"{100 * found.confidence:.4g} % or more."
+        )
+        sentences.append(
+            "The figure beside a claim is the one that it rests on: of the part that is least sure, or that refutes it."
+        )
+    else:
+        sentences.append("No claim here has an interval, so none can be told.")
+    return tuple(sentences)
+
+
+def findings_sentence(judged: Sequence[JudgedClaim]) -> str:
+    """How many of these came to which end."""
+    counts = Counter(one.finding for one in judged)
+    ends = ", ".join(f"{counts[finding]} {finding.value}" for finding in Finding if counts[finding])
+    return f"{len(judged)} claims: {ends}."
+
+
+def check_words(check: Check) -> str:
+    """A check in one line: `tps of read-only: type=btrfs beside type=ext4, ≥ 1.05`."""
+    known = {
+        name: value
+        for name, value in check
+        if name not in {"kind", "run", "metric", "per", "at_least", "at_most"} and value not in (None, ())
+    }
+    keys = "; ".join(f"{name} {_value_words(value)}" for name, value in known.items())
+    figure = check.metric if check.per is None else f"{check.metric} / {check.per}"
+    return ", ".join(filter(None, (f"{check.kind} of {figure} in {check.run}", keys, bounds_words(check))))
+
+
+def _value_words(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def claim_figure(one: JudgedClaim, value: float | None) -> str:
+    """A ratio or a signed difference of a claim; a dash where it is not known."""
+    if value is None:
+        return "–"
+    if not one.is_ratio:
+        return f"{value:+.3g}"
+    return f"{value:.3f}" if 0.01 <= value < 10 else number(value)

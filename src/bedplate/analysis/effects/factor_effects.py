@@ -1,0 +1,156 @@
+"""What the factors of a study do to its figures: the values that count, by cell and repetition, and their effects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.comparison.compared import asked_of, candidates_of
+from bedplate.analysis.comparison.surroundings import Surroundings
+from bedplate.analysis.wording import durability_class, promising_least, words_on_device
+from bedplate.errors import PlanError
+from bedplate.model.durability import CLASSES, UNKNOWN
+from bedplate.model.figure import Scale
+from bedplate.model.metrics import METRICS
+from bedplate.model.visit import Outcome, Validity
+from bedplate.statistics.design import DesignCell
+from bedplate.statistics.effects import effects, within_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.analysis.cell_filter import Candidate
+    from bedplate.analysis.comparison.compared import ComparedMetric
+    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.statistics.effects import Crossing, Effects
+
+
+@dataclass(frozen=True)
+class FactorEffects:
+    """Effects on one metric of one run: in each durability class over all cells, then within file systems.
+
+    `classes` are the durability classes of the cells, the safest first, and how many cells each has. `crossing` are
+    ratios whose two levels no class has both of: they are in no part, unless the parts are `across` all classes.
+    `suspect` runs, and those of `unknown` validity, are left out as such, `unusable` ones have no positive figure (absent, zero, or stopped at a
+    limit). `incomparable` says why nothing is judged.
+    """
+
+    asked: ComparedMetric
+    parts: tuple[Effects, ...]
+    suspect: int
+    unknown: int
+    unusable: int
+    incomparable: tuple[str, ...] = ()
+    classes: tuple[tuple[str, int], ...] = ()
+    crossing: tuple[Crossing, ...] = ()
+    across: bool = False
+
+
+@dataclass(frozen=True)
+class StudyEffects:
+    """Effects of one study on everything that was asked for."""
+
+    overview: Overview
+    found: tuple[FactorEffects, ...]
+
+
+def study_effects(
+    found: Overview,
+    *,
+    workload: str | None = None,
+    metrics: Sequence[str] = (),
+    across_durability: bool = False,
+) -> StudyEffects:
+    """Judge the factors within each durability class; where that is asked for across them, if a ratio crosses them.
+
+    PlanError for a run or metric that there is not, and for one that has no logarithm.
+    """
+    asked = asked_of([found], workload, metrics)
+    for each in asked:
+        scale = METRICS[each.metric].scale
+        if scale is not Scale.RATIO:
+            raise PlanError(
+                f"effects are ratios of positive figures, and {each.metric} is a {scale.value}; "
+                "`bedplate compare` takes it"
+            )
+    candidates = candidates_of([found])
+    surroundings = Surroundings([found], ())
+    judged = StudyEffects(found, tuple(_effects(found, each, candidates, surroundings) for each in asked))
+    if not across_durability:
+        return judged
+    across = {each.asked: each for each in across_classes(judged).found}
+    return replace(judged, found=tuple(across.get(each.asked, each) for each in judged.found))
+
+
+def across_classes(found: StudyEffects) -> StudyEffects:
+    """The same effects over the cells of all durability classes together, of what has ratios that cross them."""
+    crossing = [each for each in found.found if each.crossing]
+    candidates = candidates_of([found.overview]) if crossing else ()
+    return StudyEffects(
+        found.overview,
+        tuple(
+            replace(each, parts=effects(cells), across=True)
+            for each in crossing
+            for classes in [_by_class(found.overview, each.asked, candidates)]
+            for cells in [[cell for own in classes.values() for cell in own]]
+        ),
+    )
+
+
+def _by_class(
+    found: Overview, asked: ComparedMetric, candidates: Sequence[Candidate]
+) -> dict[str, list[DesignCell]]:
+    """The cells that have a figure, by what a power cut leaves of them, the safest class first."""
+    classes: dict[str, list[DesignCell]] = {}
+    for cell in sorted(candidates, key=lambda cell: _safety(found.cells[cell.cell])):
+        made = _design_cell(cell, found.of(cell.cell, asked.run), asked)
+        if made.values:
+            classes.setdefault(words_on_device(found.cells[cell.cell]), []).append(made)
+    return classes
+
+
+def _effects(
+    found: Overview,
+    asked: ComparedMetric,
+    candidates: Sequence[Candidate],
+    surroundings: Surroundings,
+) -> FactorEffects:
+    runs = {cell.cell: found.of(cell.cell, asked.run) for cell in candidates}
+    here = [cell for cell in candidates if runs[cell.cell]]
+    incomparable = surroundings.of_cells(here, asked.run)
+    every = [m for cell in here for m in runs[cell.cell] if m.outcome is Outcome.COMPLETED]
+    trusted = [m for m in every if m.validity.is_trusted]
+    classes = _by_class(found, asked, here)
+    parts, crossing = ((), ()) if incomparable else within_classes(classes)
+    return FactorEffects(
+        asked=asked,
+        parts=parts,
+        suspect=sum(m.validity is Validity.SUSPECT for m in every),
+        unknown=sum(m.validity is Validity.UNKNOWN for m in every),
+        unusable=sum(_positive(m, asked) is None for m in trusted),
+        incomparable=incomparable,
+        classes=tuple((name, len(cells)) for name, cells in classes.items()),
+        crossing=crossing,
+    )
+
+
+def _safety(cell: CellFacts) -> tuple[int, int]:
+    """The place of a class among others: what keeps every commit comes first."""
+    protected = UNKNOWN if cell.durability is None else promising_least(cell.durability).protected_cache
+    return CLASSES.index(durability_class(cell.durability, cell.cache)), CLASSES.index(protected)
+
+
+def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMetric) -> DesignCell:
+    values = {
+        m.repetition: value
+        for m in runs
+        if m.outcome is Outcome.COMPLETED
+        and m.validity.is_trusted
+        and (value := _positive(m, asked)) is not None
+    }
+    return DesignCell(cell.levels, values, cell.usual)
+
+
+def _positive(m: Measurement, asked: ComparedMetric) -> float | None:
+    value = m.value(asked.metric, asked.phase, asked.item)
+    return value if value is not None and 0 < value < float("inf") else None

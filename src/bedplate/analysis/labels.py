@@ -1,0 +1,183 @@
+"""What cells are called beside their figures, and which emulation stands between them and a real device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING
+
+from bedplate.model.cell import KernelLevels
+from bedplate.model.engine import engine_model
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Scalar
+    from bedplate.model.visit import VisitRecord
+
+# Levels that have a place of their own: the variant's name, or an axis of the heat map.
+_SHOWN_ELSEWHERE = ("filesystem.", "build.block_size_bytes", "device.throttle.")
+_OWN_CONFIGURATION = "cluster.configuration"
+_KERNEL = "kernel.release"
+DEFAULT_BLOCK = "default"
+EMULATED_SENTENCE = (
+    "emulated processors (QEMU's TCG): speeds measure the emulator, compare them with nothing; what a kernel "
+    "takes and how often it flushes holds"
+)
+
+
+@dataclass(frozen=True)
+class CellLabel:
+    """`panel` is the heat map in which the cell is a square; the blocks are its row and column.
+
+    Block sizes in bytes stand beside their labels to be sorted by; None where it is not known. A cell whose
+    engine has no blocks to choose has no database block: its label is empty.
+    """
+
+    panel: str
+    filesystem_block: str
+    filesystem_block_bytes: int | None
+    database_block: str
+    database_block_bytes: int | None
+    throttle: str | None
+
+    @property
+    def full(self) -> str:
+        """The whole name on one line."""
+        return f"{self.panel} · {self.blocks}"
+
+    @property
+    def blocks(self) -> str:
+        """`fs 4 KiB · db 8 KiB`; without a database block the first of them alone."""
+        database = f" · db {self.database_block}" if self.database_block else ""
+        return f"fs {self.filesystem_block}{database}"
+
+
+def label_cells(cells: Iterable[Cell], effective_blocks: Mapping[str, int]) -> dict[str, CellLabel]:
+    """Labels by cell id: the variant, and whatever else varies between these cells.
+
+    Where one factor at a time departs from what most cells have, the departures are named and the rest is not.
+    `effective_blocks` are file system block sizes by cell id, read back where none was asked for.
+    """
+    known = list(cells)
+    labels = _labels(known, effective_blocks, brief=True)
+    if len({label.full for label in labels.values()}) < len({cell.id for cell in known}):
+        return _labels(known, effective_blocks, brief=False)
+    return labels
+
+
+def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bool) -> dict[str, CellLabel]:
+    engines = dict.fromkeys(cell.build.engine for cell in known)
+    # What one engine is told says nothing of another's cells.
+    alike = {name: [cell for cell in known if cell.build.engine == name] for name in engines}
+    varying = {name: _varying(cells) for name, cells in alike.items()}
+    usual = {name: _usual(cells, varying[name]) if brief else {} for name, cells in alike.items()}
+    return {
+        cell.id: CellLabel(
+            panel=" ".join(
+                [
+                    cell.variant,
+                    *([engine_model(cell.build.engine).label] if len(engines) > 1 else []),
+                    *_other_levels(cell, varying[cell.build.engine], usual[cell.build.engine]),
+                ]
+            ),
+            filesystem_block=_block_label(cell.filesystem.block_size_bytes, effective_blocks.get(cell.id)),
+            filesystem_block_bytes=cell.filesystem.block_size_bytes or effective_blocks.get(cell.id),
+            database_block=format_size(size) if (size := cell.build.database_block_bytes) else "",
+            database_block_bytes=cell.build.database_block_bytes,
+            throttle=cell.device.throttle.name if cell.device.throttle else None,
+        )
+        for cell in known
+    }
+
+
+def effective_block_bytes(record: VisitRecord) -> int | None:
+    """The file system's block size as a visit read it back."""
+    for comparison in record.comparisons:
+        if comparison.name == "filesystem.block_size_bytes" and isinstance(comparison.effective, int):
+            return comparison.effective
+    return None
+
+
+def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[str, ...]:
+    """Sentences that must stand beside every figure of a study: emulation and image files."""
+    marks = []
+    known, visits = list(cells), list(records)
+    if any(record.emulated for record in visits):
+        marks.append(EMULATED_SENTENCE)
+    throttles = sorted({cell.device.throttle.name for cell in known if cell.device.throttle})
+    if throttles:
+        marks.append(
+            f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
+            "the latency of a flush is not"
+        )
+    if any(stands_on_image(record) for record in visits):
+        below = "virtio disk" if any(record.accelerator for record in visits) else "loop device"
+        marks.append(f"image file: the figures include the host's file system and the {below}")
+    kernels = sorted({record.provenance["kernel"] for record in visits if "kernel" in record.provenance})
+    if len(kernels) > 1 and not varies_the_kernel(known):
+        marks.append(
+            f"kernels differ ({', '.join(kernels)}) and are no factor of the plan: between cells of two "
+            "kernels no difference is the file system's alone"
+        )
+    return tuple(marks)
+
+
+def varies_the_kernel(cells: Iterable[Cell]) -> bool:
+    """Whether some two cells differ in nothing but the kernel: then it is a factor."""
+    known = set(cells)
+    return len({replace(cell, kernel=KernelLevels()) for cell in known}) < len(known)
+
+
+def stands_on_image(record: VisitRecord) -> bool:
+    """True where the scratch device was an image file, on a loop device or behind a guest's disk."""
+    kinds = (str(record.device_facts.get("kind", "")), record.provenance.get("disk", ""))
+    return any(kind.startswith("image file") for kind in kinds)
+
+
+def _varying(cells: list[Cell]) -> tuple[str, ...]:
+    levels = [cell.levels for cell in cells]
+    names = sorted({name for found in levels for name in found if not name.startswith(_SHOWN_ELSEWHERE)})
+    return tuple(name for name in names if len({repr(found.get(name)) for found in levels}) > 1)
+
+
+def _usual(cells: list[Cell], varying: tuple[str, ...]) -> dict[str, str]:
+    """By factor the level that more than half of the cells have, as text; none where the factors are crossed."""
+    levels = [cell.levels for cell in cells]
+    counts = {name: Counter(repr(found.get(name)) for found in levels) for name in varying}
+    crossed = len({cell.variant for cell in cells}) * prod(map(len, counts.values()))
+    if 2 * len(cells) > crossed:
+        return {}
+    most = {name: count.most_common(1)[0] for name, count in counts.items()}
+    return {name: level for name, (level, n) in most.items() if 2 * n > len(cells)}
+
+
+def _other_levels(cell: Cell, varying: tuple[str, ...], usual: Mapping[str, str]) -> list[str]:
+    levels = cell.levels
+    return [
+        _level_label(name, levels.get(name)) for name in varying if usual.get(name) != repr(levels.get(name))
+    ]
+
+
+def _level_label(name: str, value: Scalar | None) -> str:
+    short = (
+        "kernel" if name == _KERNEL else name.removeprefix("cluster.settings.").rsplit(".", maxsplit=1)[-1]
+    )
+    if value is None:
+        return f"default {short}"
+    if name == _OWN_CONFIGURATION:
+        return "own postgresql.conf"
+    if short.endswith("_bytes") and isinstance(value, int):
+        return f"{short.removesuffix('_bytes')}={format_size(value)}"
+    if isinstance(value, bool):
+        return short if value else f"no {short}"
+    return f"{short}={value}"
+
+
+def _block_label(asked: int | None, effective: int | None) -> str:
+    if asked is not None:
+        return format_size(asked)
+    return f"{DEFAULT_BLOCK}, {format_size(effective)}" if effective else DEFAULT_BLOCK

@@ -1,0 +1,91 @@
+"""Studies narrowed to the cells that FILTERs select: everything that is made over cells is made over these alone.
+
+TPC-H's scores compare cells with each other, so a selection has scores of its own; scales and averages follow it
+too. What one cell says of itself stays as it was. Canary visits stay as well: they speak of the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.cell_filter import select
+from bedplate.analysis.comparison.compared import candidates_of
+from bedplate.analysis.labels import study_marks
+from bedplate.analysis.overview import overview
+from bedplate.analysis.tpch_view import SCORES, score_summaries, tpch_views
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bedplate.analysis.overview import CellFacts, Overview
+
+
+def selected_overviews(studies: Sequence[Path], filters: Sequence[str] = ()) -> tuple[Overview, ...]:
+    """The studies, narrowed to the cells that any of the filters selects; all of them without a filter.
+
+    A study of which nothing is selected is left out. PlanError for a filter that selects nothing, StudyError for a
+    damaged study.
+    """
+    return selected([overview(path) for path in studies], filters)
+
+
+def selected(overviews: Sequence[Overview], filters: Sequence[str]) -> tuple[Overview, ...]:
+    """The same of studies that were read."""
+    if not filters:
+        return tuple(overviews)
+    candidates = candidates_of(overviews)
+    chosen = {(one.study, one.cell) for text in filters for one in select(text, candidates).cells}
+    words = ", or ".join(" ".join(text.split()) for text in filters)
+    return tuple(
+        _narrowed(found, cells, words)
+        for number, found in enumerate(overviews)
+        if (cells := frozenset(cell for study, cell in chosen if study == number))
+    )
+
+
+def _narrowed(found: Overview, chosen: frozenset[str], words: str) -> Overview:
+    measurements = tuple(m for m in found.measurements if m.canary or m.cell in chosen)
+    plain = [m for m in measurements if not m.canary]
+    runs = tuple(run for run in found.runs if any((m.dataset, m.run) == run for m in plain))
+    cells = {cell: _among(facts, chosen) for cell, facts in found.cells.items() if cell in chosen}
+    specs = {run: spec for run in runs if (spec := found.spec(run)) is not None}
+    views = tpch_views(plain, tuple(cells), specs)
+    summaries = {
+        key: summary
+        for key, summary in found.summaries.items()
+        if key.cell in chosen and key.metric not in SCORES
+    }
+    for view in views:
+        summaries |= {
+            key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
+            for key, summary in score_summaries(view).items()
+        }
+    visits = tuple(
+        visit for visit in found.study.visits if visit.record.key.canary or visit.record.key.cell in chosen
+    )
+    here = [found.study.schedule.cells[cell] for cell in cells]
+    selection = f"{words}: {len(cells)} of {len(found.cells)} cells"
+    return replace(
+        found,
+        study=replace(found.study, visits=visits),
+        cells=cells,
+        runs=runs,
+        measurements=measurements,
+        summaries=summaries,
+        marks=(
+            f"a selection, {selection}; scores, scales and averages are over these alone",
+            *study_marks(here, [visit.record for visit in visits]),
+            *found.study.marks,
+        ),
+        # What was pruned was selected by nobody.
+        pruned=(),
+        tpch=views,
+        selection=selection,
+    )
+
+
+def _among(facts: CellFacts, chosen: frozenset[str]) -> CellFacts:
+    """A cell that names no other outside the selection."""
+    return replace(facts, identical_to=tuple(other for other in facts.identical_to if other in chosen))

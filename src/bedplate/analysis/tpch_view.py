@@ -1,0 +1,257 @@
+"""TPC-H's scores over the cells of a study, one view for each pass, with the plans that were chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bedplate.model import codec, tpch
+from bedplate.model.figure import Status
+from bedplate.model.metrics import figure
+from bedplate.model.query_plan import PLANS_FILE, QueryPlans
+from bedplate.model.reason import Reason, because, joined, sentences
+from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, TpchFigure, composite, power
+from bedplate.model.visit import Outcome, Validity
+from bedplate.statistics.summary import TRUSTED, Summary, SummaryKey
+from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.model.cell import RunSpec
+    from bedplate.model.figure import Figure
+    from bedplate.statistics.tpch_scores import Score
+
+SCORES = ("time", "score", "m_time", "m_score")
+# What the page's script says too.
+NONE_TRUSTED = "No cell has a trusted run, so these scores are suspect throughout."
+SOME_UNTRUSTED = "No trusted run, so that they set no best time and drop no query: {cells}."
+_QUERY = "query_s"
+_COMPOSITE = "tpch_composite"
+_NO_POWER_RUN = because("no-power-run", "no power run came before it in its visit")
+
+
+@dataclass(frozen=True)
+class TpchView:
+    """The scores of one power run over all cells of a study.
+
+    `plans` are the hashes that a query had in a cell, each once, in the order of the repetitions.
+    `repetitions` counts the runs behind a cell's scores, `query_runs` are what these are made of.
+    """
+
+    dataset: str
+    run: str
+    scores: Scores
+    plans: Mapping[str, Mapping[str, tuple[str, ...]]]
+    repetitions: Mapping[str, int]
+    query_runs: tuple[QueryRun, ...] = ()
+
+
+def tpch_views(
+    plain: Sequence[Measurement], cells: Sequence[str], specs: Mapping[tuple[str, str], RunSpec]
+) -> tuple[TpchView, ...]:
+    """A view for each power run that has a time anywhere; `plain` are the measurements without canaries."""
+    by_run: dict[tuple[str, str], list[Measurement]] = {}
+    for m in plain:
+        if _is_kind(specs.get((m.dataset, m.run)), tpch.POWER):
+            by_run.setdefault((m.dataset, m.run), []).append(m)
+    return tuple(_view(run, found, cells) for run, found in by_run.items() if any(m.parts for m in found))
+
+
+def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[str]) -> TpchView:
+    completed = [m for m in found if m.outcome is Outcome.COMPLETED]
+    plans_of = {(m.cell, m.repetition): plan_hashes(m) for m in completed}
+    rows = [row for m in completed for row in _query_runs(m, plans_of[m.cell, m.repetition])]
+    made = scores(rows, cells)
+    plans: dict[str, dict[str, dict[str, None]]] = {}
+    for m in sorted(completed, key=lambda m: m.repetition):
+        for query, hashed in plans_of[m.cell, m.repetition].items():
+            plans.setdefault(m.cell, {}).setdefault(query, {})[hashed] = None
+    bases = {cell.cell: cell.basis for cell in made.cells}
+    counting: dict[str, set[int]] = {cell: set() for cell in bases}
+    for row in rows:
+        if row.cell in bases and _counts(row, bases[row.cell]):
+            counting[row.cell].add(row.repetition)
+    return TpchView(
+        dataset=run[0],
+        run=run[1],
+        scores=made,
+        plans={cell: {q: tuple(found) for q, found in queries.items()} for cell, queries in plans.items()},
+        repetitions={cell: len(numbers) for cell, numbers in counting.items()},
+        query_runs=tuple(rows),
+    )
+
+
+def _counts(row: QueryRun, basis: str) -> bool:
+    return basis != TRUSTED or row.validity.is_trusted
+
+
+def plan_hashes(m: Measurement) -> dict[str, str]:
+    """The hash of every query's plan in one run; empty where none were kept. StudyError for a damaged file."""
+    plans = read_plans(m)
+    return {} if plans is None else {plan.item: plan.hash for plan in plans.plans}
+
+
+def read_plans(m: Measurement) -> QueryPlans | None:
+    """`plans.json` of one run; None where there is none. StudyError for a damaged file."""
+    path = None if m.directory is None else m.directory / PLANS_FILE
+    return codec.read(QueryPlans, path) if path is not None and path.is_file() else None
+
+
+def _query_runs(m: Measurement, plans: Mapping[str, str]) -> Iterator[QueryRun]:
+    for (phase, item, metric), row in m.parts.items():
+        if phase == tpch.QUERIES and metric == _QUERY and item:
+            yield QueryRun(
+                cell=m.cell,
+                repetition=m.repetition,
+                query=item,
+                time_s=_positive(row.value) if row.status is Status.MEASURED else None,
+                limit_s=_positive(row.limit) if row.status is Status.CENSORED else None,
+                plan=plans.get(item),
+                validity=m.validity,
+            )
+
+
+def _positive(value: float | None) -> float | None:
+    """No query takes no time; a study that says so does not know it."""
+    return value if value is not None and value > 0 else None
+
+
+def score_summaries(view: TpchView) -> dict[SummaryKey, Summary]:
+    """The scores as summaries of the run, so that they are drawn and listed as every other metric is."""
+    found = {}
+    for cell in view.scores.cells:
+        for metric in SCORES:
+            score: Score = getattr(cell, metric)
+            count = view.repetitions[cell.cell]
+            known = score.value is not None
+            found[SummaryKey(cell.cell, view.dataset, view.run, metric)] = Summary(
+                n=count if known else 0,
+                basis=cell.basis if known else None,
+                median=score.value,
+                low=score.low,
+                high=score.high,
+                absent=0 if known else count,
+            )
+    return found
+
+
+def score_reasons(view: TpchView) -> dict[SummaryKey, str]:
+    """Why a cell has no score, by the key of the summary that lacks it."""
+    found = {
+        SummaryKey(cell, view.dataset, view.run, metric): reason
+        for cell, reason in view.scores.left_out.items()
+        for metric in SCORES
+    }
+    for cell in view.scores.cells:
+        for metric in SCORES:
+            score: Score = getattr(cell, metric)
+            if score.reasons:
+                found[SummaryKey(cell.cell, view.dataset, view.run, metric)] = "; ".join(score.reasons)
+    return found
+
+
+def with_composites(
+    measurements: Iterable[Measurement], specs: Mapping[tuple[str, str], RunSpec]
+) -> Iterator[Measurement]:
+    """The measurements, each throughput run with TPC-H's composite, which no single run can know.
+
+    Its power is that of the last power run before it in the same visit: the one that it followed.
+    """
+    powers: dict[tuple[str, str, int, bool], Measurement] = {}
+    for m in measurements:
+        visit = (m.cell, m.dataset, m.repetition, m.canary)
+        spec = specs.get((m.dataset, m.run))
+        if _is_kind(spec, tpch.POWER):
+            powers[visit] = m
+        if _is_kind(spec, tpch.THROUGHPUT) and m.figures is not None:
+            yield replace(m, by_metric={**m.by_metric, _COMPOSITE: _composite(powers.get(visit), m)})
+        else:
+            yield m
+
+
+def _composite(power: Measurement | None, throughput: Measurement) -> Figure:
+    if power is None:
+        return figure(_COMPOSITE, None, reason=_NO_POWER_RUN)
+    if power.outcome is not Outcome.COMPLETED:
+        words = f"its power run {power.run!r} did not complete"
+        return figure(_COMPOSITE, None, reason=because("power-run-not-completed", words))
+    if throughput.validity.is_trusted and not power.validity.is_trusted:
+        what = "is suspect" if power.validity is Validity.SUSPECT else "is of unknown validity"
+        words = f"its power run {power.run!r} {what}"
+        return figure(_COMPOSITE, None, reason=because("power-run-not-trusted", words))
+    made = composite(_tpch_figure(power, "tpch_power"), _tpch_figure(throughput, "tpch_throughput"))
+    why = None if made.value is not None else joined(made.reasons)
+    return figure(_COMPOSITE, made.value, reason=why)
+
+
+def _tpch_figure(m: Measurement, metric: str) -> TpchFigure:
+    found = m.by_metric.get(metric)
+    known = found.reason if found else None
+    reason = known or because("no-figure", f"{m.run!r} has no {metric}")
+    value = m.value(metric)
+    return TpchFigure(value, (), () if value is not None else (reason,))
+
+
+def power_notes(found: Overview, cell: str, run: tuple[str, str]) -> tuple[str, ...]:
+    """What sets the power of one cell apart beyond what holds of all: coarse or raised intervals, in any repetition."""
+    scale = found.study.schedule.datasets[run[0]].levels.number("scale_factor")
+    if scale is None:
+        return ()
+    notes: dict[Reason, None] = {}
+    for m in found.of(cell, run):
+        times = {
+            int(item): row.value
+            for (phase, item, metric), row in m.parts.items()
+            if (phase, metric) == (tpch.QUERIES, _QUERY) and item.isdecimal() and _positive(row.value)
+        }
+        known = {query: seconds for query, seconds in times.items() if seconds is not None}
+        if m.value("tpch_power") is not None and known:
+            notes |= dict.fromkeys(power(known, scale).notes)
+    return sentences(note for note in notes if note not in (NOT_AUDITED, WITHOUT_REFRESH))
+
+
+def _is_kind(spec: RunSpec | None, kind: str) -> bool:
+    return spec is not None and spec.workload == tpch.WORKLOAD and spec.levels.text("kind") == kind
+
+
+def plan_letters(view: TpchView) -> dict[str, dict[str, str]]:
+    """A letter for every plan of every query, by hash: `A` is the one that its first cell chose."""
+    found: dict[str, dict[str, str]] = {}
+    for cell in view.scores.cells:
+        for query, hashes in view.plans.get(cell.cell, {}).items():
+            letters = found.setdefault(query, {})
+            for hashed in hashes:
+                letters.setdefault(hashed, _letters(len(letters)))
+    return found
+
+
+def _letters(number: int) -> str:
+    """0 is `A`, 25 is `Z`, 26 is `AA`."""
+    before, place = divmod(number, 26)
+    return (_letters(before - 1) if before else "") + chr(ord("A") + place)
+
+
+def tpch_document(view: TpchView) -> dict[str, Any]:
+    """A view as JSON; a score that is absent is null and has its reasons."""
+    scores_ = view.scores
+    return {
+        "dataset": view.dataset,
+        "run": view.run,
+        "note": NOT_AUDITED.sentence,
+        "queries": list(scores_.queries),
+        "kept": list(scores_.kept),
+        "dropped": {query: list(reasons) for query, reasons in scores_.dropped.items()},
+        "causes": {query: list(causes) for query, causes in scores_.causes.items()},
+        "left_out": dict(scores_.left_out),
+        "only_suspect": list(scores_.only_suspect),
+        "cells": [
+            {**codec.to_json(cell), "repetitions": view.repetitions[cell.cell]} for cell in scores_.cells
+        ],
+        "plans": {
+            cell: {query: list(hashes) for query, hashes in queries.items()}
+            for cell, queries in view.plans.items()
+        },
+        "plan_letters": plan_letters(view),
+    }

@@ -1,0 +1,283 @@
+"""Sentences and numbers that the page and the terminal write alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.overview import Trouble
+from bedplate.analysis.reason_ranges import Told
+from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
+from bedplate.model.durability import UNKNOWN, worst, worst_with_512
+from bedplate.model.reason import sentences
+from bedplate.model.template import filled
+from bedplate.statistics.comparison import EstimateKind
+from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.model.visit import Durability
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.summary import Summary
+
+VALID_MARK = "✓"
+SUSPECT_MARK = "!"
+UNKNOWN_MARK = "?"
+FAILED_MARK = "✗"
+MISSING_MARK = "·"
+UNKNOWN_VALIDITY = "validity unknown"
+OF_UNKNOWN_VALIDITY = "of unknown validity"
+AFTER_POWER_CUT = "after a power cut"
+SIDES = "contender, beside its baseline"
+SECTORS_512 = "512-byte sectors"
+SECTORS_4K = "4 KiB sectors"
+OTHER_SECTORS = "other sectors"
+# What the page's script fills too, for the cells and pairs that its reader chooses.
+SAME_IN_FORCE = "in force is the same as in {cells}"
+IDENTICAL = "the same in force as its baseline under another name: one result, not two"
+SAME_WITHIN = "same within {margin}"
+OF_RATIOS = "{margin} %"
+OF_DIFFERENCES = "{margin} points"
+LEFT_OUT = "left out: {runs}"
+STOPPED = "stopped at a limit, which counts as the figure: {n} run{s}"
+NONE_CAN_TELL = "No comparison here has an interval, so none can tell."
+CAN_TELL = "{told} of {n} comparison{s} with an interval can tell{counts}."
+WRONG_ON_AVERAGE = (
+    f"Of the verdicts on one figure {RATE:.0%} are wrong on average; for that an interval that shows a difference has a "
+    "confidence of {confidence}."
+)
+NO_RUN_IN_BOTH = "no run was due in both cells of any pair"
+PROMISES_DIFFER = (
+    "what survives a power cut differs: {first} beside {second}; the two are not ranked by speed alone"
+)
+PROMISES_DIFFER_ELSEWHERE = (
+    "on a device with {sectors} what survives a power cut differs: {first} beside {second}"
+)
+ONE_RECORDING = "the cuts of one recording; how recordings of the same cell differ is not in the interval"
+SEVERAL_RECORDINGS = "the cuts of {n} recordings each; how recordings differ is not in the interval"
+WITHIN_RECORDINGS = "the cuts of {n} recordings each; the interval is the wider of that of the cuts and that of the recordings"
+_TROUBLE_MARKS = {
+    Trouble.FAILED: FAILED_MARK,
+    Trouble.SUSPECT: SUSPECT_MARK,
+    Trouble.UNKNOWN: UNKNOWN_MARK,
+    Trouble.NOT_RUN: MISSING_MARK,
+}
+# Of a run in doubt, numbers are what was measured of the doubt.
+_DOUBTS = (Trouble.SUSPECT, Trouble.UNKNOWN)
+# Of a figure that rests on no trusted run.
+BASIS_MARKS = {SUSPECT: SUSPECT_MARK, UNKNOWN_BASIS: UNKNOWN_MARK}
+# Enough for every difference that repetitions can tell, few enough to read.
+_DIGITS = 4
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, thousands apart: `24,310`, `12.41`; `–` where nothing was measured."""
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    value = float(f"{value:.{_DIGITS - 1}e}")
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude >= 9 or magnitude < -4:
+        return f"{value:.3g}"
+    decimals = max(0, _DIGITS - 1 - magnitude)
+    return f"{value:,.{decimals}f}"
+
+
+def confidence_words(confidences: Iterable[float]) -> str:
+    """From the least to the greatest of some confidences: `95 %`, `97.5 to 99.89 %`."""
+    own = sorted(confidences)
+    return f"{' to '.join(dict.fromkeys(f'{100 * each:.4g}' for each in (own[0], own[-1])))} %"
+
+
+def margin_words(comparison: Comparison) -> str:
+    """What `same` is within: a share may be zero and has no ratio, so its margin is in points of a hundred."""
+    template = OF_RATIOS if comparison.kind is EstimateKind.RATIO else OF_DIFFERENCES
+    return filled(template, margin=f"{100 * (comparison.margin or 0.0):g}")
+
+
+def span(summary: Summary) -> str:
+    """The smallest and the largest value, `23,900–24,700`; nothing below two values, or where they are not kept."""
+    if summary.n < 2 or summary.minimum is None:
+        return ""
+    return f"{number(summary.minimum)}–{number(summary.maximum)}"
+
+
+def durability_words(durability: Durability | None) -> str:
+    """What survives a power cut: one word where all caches agree, else volatile / protected.
+
+    Where a volatile cache with sectors of 512 bytes is in another class than one with 4 KiB, that is said behind it, and so
+    is what commits that do not wait promise.
+    """
+    if durability is None:
+        return UNKNOWN
+    words = durability.volatile_cache
+    if durability.volatile_cache != durability.protected_cache:
+        words = f"{words} / {durability.protected_cache}"
+    with_512 = durability.class_with(VOLATILE_512)
+    if with_512 != durability.volatile_cache:
+        words = f"{words}; {with_512} with {SECTORS_512}"
+    others = durability_words(durability.without_waiting) if durability.without_waiting else words
+    return words if others == words else f"{words}; without sync {others}"
+
+
+def about_counts(n: int, *, has_interval: bool) -> str:
+    """Of what k of n speaks: cuts of one recording share what happened in it. `has_interval` are the recordings."""
+    single = ONE_RECORDING if n == 1 else SEVERAL_RECORDINGS
+    return filled(WITHIN_RECORDINGS if has_interval else single, n=n)
+
+
+def device_sectors(found: Overview) -> int | None:
+    """The physical sectors of the study's device, as every cell has them; None where nothing tells."""
+    return next((cell.sector_bytes for cell in found.cells.values()), None)
+
+
+def words_on_device(cell: CellFacts) -> str:
+    """The same on the study's own device: what only another one's sectors would lose is no difference between its cells."""
+    found = cell.durability
+    if found is None:
+        return UNKNOWN
+    here = replace(found, volatile_cache=found.class_with(cell.cache), volatile_cache_512=None)
+    return durability_words(here)
+
+
+def promises_differ(first: CellFacts, second: CellFacts) -> str:
+    """What is to be said where two cells are not alike in what survives a power cut, on their device or on another one."""
+    words = [durability_words(cell.durability) for cell in (first, second)]
+    if words_on_device(first) != words_on_device(second):
+        return filled(PROMISES_DIFFER, first=words[0], second=words[1])
+    if words[0] == words[1]:
+        return ""
+    sectors = _other_sectors(first, second)
+    return filled(PROMISES_DIFFER_ELSEWHERE, sectors=sectors, first=words[0], second=words[1])
+
+
+def _other_sectors(first: CellFacts, second: CellFacts) -> str:
+    caches = {first.cache, second.cache}
+    if len(caches) > 1:
+        return OTHER_SECTORS
+    return SECTORS_512 if caches == {VOLATILE_4K} else SECTORS_4K
+
+
+def durability_told(cell: CellFacts) -> str:
+    """All that is said of a cell: where sectors decide what its own device has, and that it is measured where power was cut."""
+    words, found = durability_words(cell.durability), cell.durability
+    if found is None:
+        return words
+    here = f"; this device: {words_on_device(cell)}" if found.tells_sectors else ""
+    return f"{words}{here}{', measured' if found.basis == 'measured' else ''}"
+
+
+def durability_class(durability: Durability | None, cache: str) -> str:
+    """The class that a cell is coloured by: with the volatile cache of its device, of the commits that promise least."""
+    return UNKNOWN if durability is None else promising_least(durability).class_with(cache)
+
+
+def promising_least(durability: Durability) -> Durability:
+    """What holds of all commits together, those that do not wait too."""
+    others = durability.without_waiting
+    if others is None:
+        return durability
+    return replace(
+        durability,
+        volatile_cache=worst(durability.volatile_cache, others.volatile_cache),
+        protected_cache=worst(durability.protected_cache, others.protected_cache),
+        without_waiting=None,
+        volatile_cache_512=worst_with_512(durability, others),
+    )
+
+
+def mark(measurements: Sequence[Measurement]) -> str:
+    """The worst that is to be said of the repetitions of a run: failed, suspect, unknown, missing, or valid."""
+    troubles = {m.trouble for m in measurements}
+    worst_first = (found for trouble, found in _TROUBLE_MARKS.items() if trouble in troubles)
+    return next(worst_first, VALID_MARK if measurements else MISSING_MARK)
+
+
+def counted(summary: Summary) -> str:
+    """How many values stand behind a figure, and what became of the other repetitions."""
+    words = [f"n = {summary.n}"]
+    if summary.basis in BASIS_MARKS:
+        words[0] += f" ({summary.basis if summary.basis == SUSPECT else UNKNOWN_VALIDITY})"
+    else:
+        for count, word in ((summary.suspect, "suspect"), (summary.unknown, OF_UNKNOWN_VALIDITY)):
+            if count:
+                words.append(f"{count} {word}, left out")
+    for count, word in (
+        (summary.failed, "failed"),
+        (summary.not_run, "not run"),
+        (summary.absent, "without a value"),
+        (summary.censored, "censored"),
+    ):
+        if count:
+            words.append(f"{count} {word}")
+    return ", ".join(words)
+
+
+def repetitions_sentence(repetitions: int, *, study: str = "STUDY", executor: str = "local") -> str:
+    """What this many repetitions can and cannot tell, and how to get more; only the local executor needs root here."""
+    sudo = "sudo " if executor == "local" else ""
+    more = f"`{sudo}./bedplate extend {study} --repetitions 5` adds repetitions to this study."
+    if repetitions == 0:
+        return "Nothing has been measured yet."
+    if repetitions == 1:
+        return (
+            "One repetition shows what happened once. It cannot show how far figures scatter from run to "
+            f"run, so no difference here may be called real. {more}"
+        )
+    if repetitions < REPETITIONS_FOR_INTERVAL:
+        return (
+            "Two repetitions describe: they show the level of each figure and whether two runs came out "
+            "alike. They cannot tell a difference between cells from scatter between runs, so there are "
+            f"ranges and no verdicts. For verdicts, {more}"
+        )
+    if repetitions < 5:
+        return (
+            f"{repetitions} repetitions give each figure a 95 % interval, a wide one: differences far larger "
+            f"than the scatter stand out, smaller ones cannot be told. {more}"
+        )
+    return (
+        f"{repetitions} repetitions give each figure a 95 % interval. Intervals that overlap may still "
+        "differ, and of many intervals some miss: a comparison of cells takes both into account."
+    )
+
+
+def told_of(measurements: Sequence[Measurement]) -> list[Told]:
+    """What is to be said of a cell's runs; what is said of several (a failure, a kernel warning) stands once."""
+    found: dict[tuple[Trouble, str], dict[str, None]] = {}
+    for m in measurements:
+        if m.trouble is None:
+            continue
+        for reason in sentences(m.reasons) or ("no reason was recorded",):
+            runs = found.setdefault((m.trouble, reason), {})
+            if m.figures:
+                runs[m.run] = None
+    told = []
+    for (trouble, reason), runs in found.items():
+        where = f" ({', '.join(runs)})" if runs else ""
+        head = "unknown validity" if trouble is Trouble.UNKNOWN else trouble.value
+        if trouble is Trouble.NOT_RUN:
+            told.append(Told(reason))
+            continue
+        head = f"{head}{where}: "
+        told.append(Told(f"{head}{reason}", len(head) if trouble in _DOUBTS else None))
+    return told
+
+
+def block_words(cell: CellFacts) -> str:
+    """The block sizes of a cell in few columns: `fs 4k · db 8k`; an engine may have none."""
+    label = cell.label
+    database = f" · db {_size(label.database_block_bytes)}" if label.database_block else ""
+    return f"fs {_size(label.filesystem_block_bytes)}{database}"
+
+
+def _size(size_bytes: int | None) -> str:
+    """A block size in few columns: `4k`; `default` where nothing was asked for and nothing read back."""
+    if size_bytes is None:
+        return "default"
+    return format_size(size_bytes).replace(" KiB", "k").replace(" MiB", "M").replace(" B", "")

@@ -1,0 +1,73 @@
+"""What a study says of the runs of a type of workload: the role `analysis` of its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bedplate import registry
+from bedplate.errors import PlanError, StudyError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.model.cell import RunSpec
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """Two metrics of the whole run, each with the words that stand at it.
+
+    The second has a column of its own, or stands `beneath` the first: a visit of TPC-H has four runs.
+    """
+
+    first: str
+    first_words: str
+    second: str
+    second_words: str
+    beneath: bool = False
+
+
+class WorkloadView:
+    """What readers ask of a run. `makes_transactions`: its runs have rates and percentiles of them over their time.
+
+    `heads` are the two figures that stand for a run where there is room for two, by its kind; "" is that of a type without kinds.
+    `headlines` are the figures that every run of the type has which measured anything: how many values there are, so
+    many repetitions there are.
+    """
+
+    makes_transactions: ClassVar[bool] = False
+    heads: ClassVar[Mapping[str, RunHead]] = {}
+    headlines: ClassVar[tuple[str, ...]] = ()
+
+    def head(self, spec: RunSpec) -> RunHead:
+        """That of a run; StudyError where its kind is none that is known."""
+        kind = self.kind(spec) or ""
+        if kind not in self.heads:
+            raise StudyError(
+                f"run {spec.name}: kind {kind!r} is not known; known are {', '.join(self.heads)}. "
+                "The study was made by another version of bedplate"
+            )
+        return self.heads[kind]
+
+    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
+        """Whether a run writes to the file system that is measured, by what it does and not by its name."""
+        raise NotImplementedError
+
+    def kind(self, spec: RunSpec) -> str | None:
+        """What a run does, where runs of the type do different things; runs of one kind have figures alike."""
+        return spec.levels.text("kind")
+
+    def alike(self, spec: RunSpec) -> str | None:
+        """What runs have in common whose parts are looked at together."""
+        return self.kind(spec)
+
+
+def view_of(workload: str) -> WorkloadView:
+    """That of a type; StudyError lists the known ones."""
+    try:
+        view: WorkloadView = registry.part(workload, "analysis")
+    except PlanError as error:
+        raise StudyError(*error.reasons, "the study was made by another version of bedplate") from None
+    return view

@@ -1,0 +1,113 @@
+"""One progress display: what runs, live tps, done and left, and when it will be over.
+
+On a terminal it is redrawn in place; elsewhere each visit is one line, fit for a log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol, Self
+
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from bedplate.model.levels import Scalar
+
+
+class Display(Protocol):
+    """What the study tells whoever watches."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        ...
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        """A build or a download on the way."""
+        ...
+
+    def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
+        """A visit starts; `seconds_left` is the estimate for the whole study."""
+        ...
+
+    def event(self, event: Mapping[str, Scalar]) -> None:
+        """What the visit says while it lives (visit/events.py)."""
+        ...
+
+    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+        """A visit is in the study; `summary` has its figures or its reasons."""
+        ...
+
+
+class LineDisplay:
+    """One line for each thing that happened: for logs and pipes.
+
+    A reader that went away (`bedplate run … | head`) is no reason to stop a study of days.
+    """
+
+    def __init__(self) -> None:
+        self._prepared = ""
+
+    def note(self, text: str) -> None:
+        """A line."""
+        self._say(text)
+
+    def preparing(self, what: str, done: int, total: int) -> None:  # noqa: ARG002
+        """The beginning of each step is a line; its progress is for a terminal."""
+        if what != self._prepared:
+            self._prepared = what
+            self._say(what)
+
+    def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
+        """A line with the time left."""
+        self._say(f"[{number}/{of}] {label} … about {format_duration(seconds_left)} left in all")
+
+    def event(self, event: Mapping[str, Scalar]) -> None:
+        """Steps and seconds are for a terminal."""
+
+    def visit_ends(self, outcome: str, seconds: float, summary: str) -> None:
+        """A line with the outcome."""
+        self._say(f"        {outcome} in {format_duration(seconds)}  {summary}".rstrip())
+
+    def _say(self, text: str) -> None:
+        try:
+            print(printable(text), flush=True)
+        except BrokenPipeError:
+            silence_standard_output()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        return None
+
+
+def display_for_terminal() -> AbstractContextManager[Display]:
+    """The live one where a person watches."""
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return LineDisplay()
+    from bedplate.campaign.live_display import LiveDisplay  # noqa: PLC0415
+
+    return LiveDisplay(clock=time.monotonic)
+
+
+def printable(text: str) -> str:
+    """One line of text without what a terminal would obey; tools' messages come from outside."""
+    return "".join(c if c.isprintable() else " " for c in text).rstrip()
+
+
+def silence_standard_output() -> None:
+    """Its reader is gone; what is still said must neither fail nor be reported as lost at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,260 @@
+"""What a plan is, and what it comes to on this machine.
+
+A plan is read once, and worked out once: again only when more is known of the machine (a kernel was fetched, file
+systems were tried, nodes were looked at) than when it was worked out before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.choice import CachedKernels, choose, recorded_choice
+from bedplate.campaign.plan_text import with_executor, with_repetitions
+from bedplate.errors import PlanError, StudyError
+from bedplate.executors.registry import executor_for
+from bedplate.model import codec
+from bedplate.model.plan import DEFAULTS_VERSION, Schedule
+from bedplate.study.layout import StudyLayout
+from bedplate.study.nodes import read_nodes
+from bedplate.study.records import StudyFacts
+from bedplate.study.schedule import read_schedule, recorded_expansion
+from bedplate.study.version import require_known_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.campaign.choice import ExecutorChoice
+    from bedplate.executors.protocol import Executor
+    from bedplate.model.cell import Cell, Dataset, FilesystemLevels
+    from bedplate.model.fleet import NodeFacts
+    from bedplate.model.machine import Machine
+    from bedplate.model.plan import Expansion, Plan
+    from bedplate.plan.estimate import StudyEstimate
+    from bedplate.study.records import StudySchedule
+
+    # Done and total of the trials.
+    Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """A plan as it was read; `directory` is where its own files (scripts, configurations) stand."""
+
+    text: str
+    directory: Path
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class BegunStudy:
+    """What a study was begun with, and stays with: its executor, its cells, its order, its table of defaults.
+
+    `nodes` are the facts of its fleet, empty without one.
+    """
+
+    executor: str
+    cells: tuple[Cell, ...]
+    schedule: Schedule
+    nodes: Mapping[str, NodeFacts]
+    defaults: int = 1
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a plan is worked out from, beside itself: who runs it, on what, and what that is known to refuse.
+
+    `machine` is None where visits run on nodes that nobody has looked at: of those nothing is known.
+    """
+
+    choice: ExecutorChoice
+    machine: Machine | None
+    refusals: Mapping[FilesystemLevels, tuple[str, ...]]
+    begun: BegunStudy | None
+
+
+@dataclass(frozen=True)
+class PlannedStudy(ReadPlan):
+    """A plan, who would run it, what it expands to here, in which order, and what that costs."""
+
+    circumstances: Circumstances
+    machine: Machine
+    expansion: Expansion
+    schedule: Schedule
+    estimate: StudyEstimate
+
+    @property
+    def choice(self) -> ExecutorChoice:
+        """Who would run it, and why."""
+        return self.circumstances.choice
+
+    @cached_property
+    def executor(self) -> Executor:
+        """Who would run it."""
+        return executor_for(self.choice.executor)
+
+    def as_recorded(self, schedule: StudySchedule) -> PlannedStudy:
+        """With the cells and the order that a study keeps, in place of what comes out now."""
+        expansion, ordered = recorded_expansion(schedule)
+        return replace(self, expansion=expansion, schedule=ordered)
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell that would run, the canary's as well."""
+        return [planned.cell for planned in self.expansion.planned]
+
+    @property
+    def datasets(self) -> list[Dataset]:
+        """Every dataset that would be loaded, each once."""
+        return list(dict.fromkeys(load.dataset for cell in self.expansion.cells for load in cell.loads))
+
+    @property
+    def workloads(self) -> list[str]:
+        """The type of every workload that would run, the canary's as well."""
+        return list(
+            dict.fromkeys(load.dataset.workload for cell in self.expansion.planned for load in cell.loads)
+        )
+
+
+def begun_study(study: Path) -> BegunStudy:
+    """What a study was begun with, read before anybody holds it; StudyError if it is of another format."""
+    layout = StudyLayout(study)
+    require_known_format(layout)
+    record = read_schedule(layout)
+    visited = dict.fromkeys(visit.cell_id for visit in record.visits if not visit.canary)
+    facts = codec.read(StudyFacts, layout.facts)
+    return BegunStudy(
+        facts.executor,
+        tuple(record.cells[cell_id] for cell_id in visited),
+        Schedule(record.seed, record.repetitions, record.visits),
+        read_nodes(layout),
+        facts.defaults,
+    )
+
+
+def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | None = None) -> ReadPlan:
+    """Read and validate; PlanError has every reason. `executor` takes the place of the plan's.
+
+    `begun` is the study that the plan goes on with, or adds to.
+    """
+    from bedplate.plan.toml_text import MOST_CHARACTERS  # noqa: PLC0415 -- a plan that is not there loads nothing
+
+    try:
+        # No more than a plan may have: what the path names may have no end.
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        shown = [f"plans/{plan.name}" for plan in sorted(own_plans().glob("*.toml"))]
+        raise PlanError(f"{path} cannot be read: {error}", f"ready plans: {', '.join(shown)}") from error
+    return _read(
+        text, source=str(path), directory=path.resolve().parent, executor=executor, defaults=_defaults(begun)
+    )
+
+
+def kept_plan(study: Path) -> ReadPlan:
+    """The plan that a study keeps; StudyError if it is damaged."""
+    layout = StudyLayout(study)
+    require_known_format(layout)
+    directory = layout.plan_files if layout.plan_files.is_dir() else layout.directory
+    text = codec.read_text(layout.plan)
+    defaults = codec.read(StudyFacts, layout.facts).defaults
+    try:
+        return _read(text, source=str(layout.plan), directory=directory, defaults=defaults)
+    except PlanError as error:
+        raise StudyError(
+            *(f"the study's own plan is damaged: {reason}" for reason in error.reasons)
+        ) from error
+
+
+def repeated(before: ReadPlan, repetitions: int, *, executor: str | None, begun: BegunStudy) -> ReadPlan:
+    """The plan with that number of repetitions; PlanError where its text cannot be changed with certainty."""
+    text = with_repetitions(before.text, repetitions)
+    return _read(
+        text,
+        source="the extended plan",
+        directory=before.directory,
+        executor=executor,
+        defaults=_defaults(begun),
+    )
+
+
+def work_out(
+    read: ReadPlan,
+    *,
+    begun: BegunStudy | None = None,
+    tell_trials: Tell | None = None,
+    nodes: Mapping[str, NodeFacts] | None = None,
+) -> PlannedStudy:
+    """Expand, order and estimate; PlanError has every reason. What is a `PlannedStudy` that still holds stays it.
+
+    `begun` is the study that the plan goes on with, or adds to. `nodes` are the facts of a fleet's, where they
+    have been found out anew. Touches nothing, unless `tell_trials` is given: then file systems of which it is not
+    known whether this kernel takes them are tried on a small image, which needs root.
+    """
+    from bedplate.host.facts import read_machine  # noqa: PLC0415 -- a plan that is wrong loads less
+    from bedplate.plan.estimate import estimate  # noqa: PLC0415
+    from bedplate.plan.expand import expand  # noqa: PLC0415
+    from bedplate.plan.order import order  # noqa: PLC0415
+
+    plan, here = read.plan, read_machine()
+    choice = _choice(plan, here, begun)
+    executor = executor_for(choice.executor)
+    machine: Machine | None = here
+    if executor.fleet is not None:
+        machine = executor.fleet.machine(plan, nodes or (begun.nodes if begun else {}))
+    refusals = _refusals(plan, here, tell_trials) if executor.runs_here else {}
+    circumstances = Circumstances(choice, machine, refusals, begun)
+    if isinstance(read, PlannedStudy) and read.circumstances == circumstances:
+        return read
+    expansion = expand(plan, machine, refusals=refusals, platform=choice.platform)
+    standing = None if begun is None else begun.schedule
+    schedule = order(plan, expansion, executor=choice.executor, standing=standing)
+    costs = estimate(plan, expansion, schedule, executor=choice.executor)
+    return PlannedStudy(
+        read.text, read.directory, plan, circumstances, machine or here, expansion, schedule, costs
+    )
+
+
+def planned_study(path: Path, *, executor: str | None = None) -> PlannedStudy:
+    """What a plan would come to as a new study; touches nothing."""
+    return work_out(read_plan(path, executor=executor))
+
+
+def own_plans() -> Path:
+    """The ready plans beside the program."""
+    return Path(__file__).resolve().parents[3] / "plans"
+
+
+def _defaults(begun: BegunStudy | None) -> int:
+    return DEFAULTS_VERSION if begun is None else begun.defaults
+
+
+def _read(text: str, *, source: str, directory: Path, defaults: int, executor: str | None = None) -> ReadPlan:
+    from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
+
+    plan = load_plan(text, source=source, directory=directory, defaults=defaults)
+    if executor is not None and executor != plan.executor:
+        plan, text = replace(plan, executor=executor), with_executor(text, executor)
+    return ReadPlan(text, directory, plan)
+
+
+def _choice(plan: Plan, machine: Machine, begun: BegunStudy | None) -> ExecutorChoice:
+    from bedplate.executors.qemu.executor import guest_memory_bytes  # noqa: PLC0415
+    from bedplate.host.cache import cache_directory  # noqa: PLC0415
+
+    kernels = CachedKernels(cache_directory(), host=machine, memory_bytes=guest_memory_bytes(plan))
+    if begun is None:
+        return choose(plan, machine, kernels=kernels)
+    return recorded_choice(plan, machine, executor=begun.executor, cells=begun.cells, kernels=kernels)
+
+
+def _refusals(
+    plan: Plan, machine: Machine, tell_trials: Tell | None
+) -> Mapping[FilesystemLevels, tuple[str, ...]]:
+    from bedplate.campaign.trial import find_refusals, known_refusals  # noqa: PLC0415
+
+    if tell_trials is None:
+        return known_refusals(plan.filesystems, machine)
+    return find_refusals(plan.filesystems, machine, tell=tell_trials)

@@ -1,0 +1,161 @@
+"""What must be there before the first visit: system packages, PostgreSQL builds, native drivers, data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.dataset_inputs import inputs_by_workload
+from bedplate.engines.native import ensure_driver, library_requirement
+from bedplate.engines.postgresql.build import BuildProgress, BuildSpec, ensure_build, find_build
+from bedplate.engines.postgresql.requirements import build_requirements
+from bedplate.executors.local import LocalExecutor
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.requirement import Requirement, look, missing
+from bedplate.visit.workload import workload_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.campaign.display import Display
+    from bedplate.executors.protocol import Executor
+    from bedplate.model.cell import BuildLevels, Cell, Dataset
+    from bedplate.model.visit import EngineBuild
+
+# Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
+_APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
+
+
+def requirements_of(
+    cells: Iterable[Cell], workloads: Iterable[str] = (), *, executor: Executor | None = None
+) -> tuple[Requirement, ...]:
+    """What an executor needs of the system for these cells and types of workloads, found or not, each once.
+
+    Without an executor: what this machine needs to run them itself.
+    """
+    cells, workloads = tuple(cells), tuple(workloads)
+    needs = (executor or LocalExecutor()).needs((cell.filesystem.type for cell in cells), workloads)
+    return tuple(
+        dict.fromkeys((*look(dict.fromkeys(needs)), *_libraries_of(workloads), *build_requirements_of(cells)))
+    )
+
+
+def _libraries_of(workloads: Iterable[str]) -> tuple[Requirement, ...]:
+    """The libraries that drivers of these types of workloads are compiled with, found or not."""
+    libraries = {
+        library: library_requirement(
+            library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
+        )
+        for name in dict.fromkeys(workloads)
+        for driver in workload_for(name).drivers
+        for library in driver.libraries
+    }
+    return tuple(libraries.values())
+
+
+def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
+    """What the builds need that these cells lack, found or not."""
+    unbuilt = [levels for levels in builds_of(cells) if _find(levels) is None]
+    versions = dict.fromkeys(levels.version for levels in unbuilt)
+    return tuple(item for version in versions for item in build_requirements(version))
+
+
+def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
+    """Those that are not there."""
+    return missing(requirements_of(cells, workloads))
+
+
+def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
+    """The different builds of these cells, in order."""
+    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.has_postgresql))
+
+
+def prepare_builds(
+    cells: Iterable[Cell], display: Display, *, tarball: Path | None = None
+) -> Mapping[BuildLevels, EngineBuild]:
+    """Every build of these cells, made now where the cache lacks it."""
+    wanted = builds_of(cells)
+    builds = {}
+    for number, levels in enumerate(wanted, start=1):
+        name = f"PostgreSQL {levels.version}, {levels.block_size_bytes // 1024} kB blocks ({number} of {len(wanted)})"
+
+        def tell(progress: BuildProgress, name: str = name) -> None:
+            display.preparing(f"{name}: {progress.step}", progress.done or 0, progress.total or 0)
+
+        made_now = _find(levels) is None
+        builds[levels] = ensure_build(
+            _spec(levels, tarball),
+            cache_directory=cache_directory(),
+            commands=Commands(),
+            progress=tell,
+        ).for_visit
+        if made_now:
+            display.note(f"built {name}")
+    return builds
+
+
+def prepare_inputs(
+    datasets: Iterable[Dataset], display: Display, builds: Iterable[EngineBuild] = ()
+) -> Mapping[Dataset, Mapping[str, str]]:
+    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it.
+
+    A dataset that asks for a program of PostgreSQL gets those of the first of `builds`.
+    """
+    makers = inputs_by_workload()
+    build = next(iter(builds), None)
+    made = {
+        dataset: makers[dataset.workload].make(dataset, build, display.preparing)
+        for dataset in dict.fromkeys(datasets)
+        if dataset.workload in makers
+    }
+    return {dataset: inputs for dataset, inputs in made.items() if inputs}
+
+
+def prepare_drivers(workloads: Iterable[str]) -> Mapping[str, str]:
+    """Paths of the native drivers of these types of workloads by name, compiled now where the cache lacks them."""
+    sources = Path(__file__).resolve().parents[3] / "drivers"
+    drivers = dict.fromkeys(driver for name in workloads for driver in workload_for(name).drivers)
+    return {
+        driver.name: str(
+            ensure_driver(
+                driver.name,
+                source=sources / f"{driver.name}.c",
+                cache_directory=cache_directory() / "drivers",
+                commands=Commands(),
+                libraries=driver.libraries,
+            )
+        )
+        for driver in drivers
+    }
+
+
+def install(command: tuple[str, ...], display: Display) -> None:
+    """Run the distribution's package tool; CommandFailed with its own words if it fails."""
+    commands = Commands()
+    display.note(f"installing: {' '.join(command)}")
+    tool, *words = command
+    unasked = {"DEBIAN_FRONTEND": "noninteractive"}
+    quietly = _APT_QUIETLY if tool == "apt-get" else ()
+    if tool == "apt-get":
+        commands.run([tool, *quietly, "update"], timeout_s=600, extra_environment=unasked)
+    commands.run([tool, *quietly, *words], timeout_s=3600, extra_environment=unasked)
+
+
+def is_root() -> bool:
+    """Whether this process may format and mount."""
+    return os.geteuid() == 0
+
+
+def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+    return BuildSpec(
+        version=levels.version,
+        block_size_bytes=levels.block_size_bytes,
+        wal_block_size_bytes=levels.wal_block_size_bytes,
+        tarball=tarball,
+    )
+
+
+def _find(levels: BuildLevels) -> object | None:
+    return find_build(_spec(levels), cache_directory=cache_directory(), commands=Commands())

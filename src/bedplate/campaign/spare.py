@@ -1,0 +1,158 @@
+"""What the cache holds that nothing uses any more: Python environments, builds of PostgreSQL, data of workloads.
+
+An environment is used while a checkout that ever started with it still has the requirements that it was
+made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
+it, data while their workload says so. Whatever a process stands on is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.dataset_inputs import inputs_by_workload
+from bedplate.engines.postgresql.build import (
+    builds_directory,
+    is_current,
+    is_work_folder,
+    lock_of,
+    read_build,
+)
+from bedplate.engines.postgresql.build_record import STAMP
+from bedplate.host.file_lock import file_lock_if_free
+from bedplate.host.mount import holders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bedplate.host.command import Commands
+
+# As requirements/environment.sh names and marks them.
+_ENVIRONMENT = re.compile(r"(runtime|development)-.+")
+_COMPLETE, _REQUIREMENTS, _USED_BY = "complete", "requirements.txt", "used-by"
+_BLOCK_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A folder that nothing uses, and why; `held` says who stands on it all the same.
+
+    `lock` is held by whoever makes such a folder, `mark` is the file that makes it count.
+    """
+
+    path: Path
+    reason: str
+    size_bytes: int
+    lock: Path
+    mark: str
+    held: tuple[str, ...] = ()
+
+
+def find_spare(cache: Path, *, checkout: Path, commands: Commands) -> tuple[Spare, ...]:
+    """Every folder of `cache` that nothing uses. Changes nothing.
+
+    `checkout` is this bedplate's own, whose requirements count even where no launcher noted them.
+    """
+    return (
+        *_spare_environments(cache / "environments", checkout),
+        *_spare_builds(cache, commands),
+        *_spare_data(cache),
+    )
+
+
+def remove(spare: Spare) -> str | None:
+    """Remove a folder, its mark first; None when it is gone, else a sentence that says why it is not."""
+    with ExitStack() as stack:
+        try:
+            spare.lock.touch()
+            if not stack.enter_context(file_lock_if_free(spare.lock)):
+                return f"{spare.path} is being made at this moment"
+            held = holders(spare.path)
+            if held:
+                return f"{spare.path} is in use: {held[0]}"
+            (spare.path / spare.mark).unlink(missing_ok=True)
+            shutil.rmtree(spare.path)
+        except OSError as error:
+            return f"{error.filename or spare.path}: {error.strerror or error}"
+    return None
+
+
+def _spare_environments(directory: Path, checkout: Path) -> Iterator[Spare]:
+    own = [checkout / "requirements" / f"{name}.txt" for name in ("runtime", "development")]
+    for path in _folders(directory):
+        name = _ENVIRONMENT.fullmatch(path.name)
+        if name is None or path.samefile(sys.prefix):
+            continue
+        if not (path / _COMPLETE).exists():
+            reason = "half made by a start that was ended"
+        elif not _is_wanted(path, own):
+            reason = "no checkout has the requirements that it was made from"
+        else:
+            continue
+        yield _spare(path, reason, directory / f"{name[1]}.lock", _COMPLETE)
+
+
+def _is_wanted(environment: Path, own: list[Path]) -> bool:
+    made_from = _read(environment / _REQUIREMENTS)
+    noted = [line for line in _read(environment / _USED_BY).split(b"\n") if line.startswith(b"/")]
+    users = [*map(os.fspath, own), *map(os.fsdecode, noted)]
+    return bool(made_from) and any(_read(user) == made_from for user in users)
+
+
+def _spare_builds(cache: Path, commands: Commands) -> Iterator[Spare]:
+    for path in _folders(builds_directory(cache)):
+        if is_work_folder(path):
+            reason = "half made by a start that was ended"
+        elif not path.name.startswith("postgresql-"):
+            continue
+        elif (build := read_build(path)) is None:
+            reason = "not a whole build"
+        elif not is_current(build, commands=commands):
+            reason = f"another compiler, other options or another recipe would be used now; it is by {build.compiler}"
+        else:
+            continue
+        yield _spare(path, reason, lock_of(path), STAMP)
+
+
+def _spare_data(cache: Path) -> Iterator[Spare]:
+    for made in inputs_by_workload().values():
+        for unused in made.unused(cache):
+            yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
+
+
+def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:
+    return Spare(path, reason, _size_bytes(path), lock, mark, holders(path))
+
+
+def _folders(directory: Path) -> list[Path]:
+    """Its folders in order; a link is somebody's own business."""
+    if not directory.is_dir():
+        return []
+    return sorted(path for path in directory.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+def _size_bytes(directory: Path) -> int:
+    """What the disk gets back: allocated blocks, a file with several names counted once."""
+    seen: dict[tuple[int, int], int] = {}
+    for folder, _, files in os.walk(directory):
+        for name in (".", *files):
+            try:
+                found = os.lstat(os.path.join(folder, name))  # noqa: PTH118 -- thousands of files
+            except FileNotFoundError:
+                continue
+            seen[found.st_dev, found.st_ino] = found.st_blocks * _BLOCK_BYTES
+    return sum(seen.values())
+
+
+def _read(path: Path | str) -> bytes:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 -- a name as it was noted
+            return file.read()
+    except OSError:
+        return b""

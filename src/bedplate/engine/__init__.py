@@ -1,1 +1,0 @@
-"""Engines: how a database is built, started, configured and read back."""

@@ -1,0 +1,170 @@
+"""The declared durability class of LMDB: what its flags leave of what the file system promises.
+
+Rules, each with its source; "lmdb.h" is its description of `mdb_env_open`:
+- Without flags a commit syncs the data and then the meta page that points to it, so it is as durable as
+  the file system's own fsync. With `MDB_WRITEMAP` the same by msync (lmdb.h), which syncs the file too.
+- `MDB_NOMETASYNC` "maintains database integrity, but a system crash may undo the last committed
+  transaction": bounded loss.
+- `MDB_NOSYNC`: "a system crash can corrupt the database"; only "if the filesystem preserves write order
+  and the MDB_WRITEMAP flag is not used" does integrity hold, and the last transactions go. The page cache
+  keeps no order between the pages of a file, so this needs a file system that keeps it by itself; a
+  protected device cache does not help, as the pages never reached it in order.
+- With `MDB_WRITEMAP` pages are written back in the kernel's own order, whatever the file system keeps.
+- `MDB_MAPASYNC`: "as with MDB_NOSYNC, a system crash can then corrupt the database or lose the last
+  transactions"; it speaks of msync alone, and so without `MDB_WRITEMAP` it changes nothing
+  (`mdb_env_sync` in mdb.c of LMDB 0.9).
+- `MDB_NORDAHEAD`, the size of the map and its preallocation do not touch what survives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, worst
+from bedplate.model.durability import declared as declared_by_flushes
+from bedplate.model.lmdb import BY_TEST, settings_in_force
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Durability, ReadBack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.engines.declaration import EngineDurability, Promises
+    from bedplate.model.levels import Levels
+    from bedplate.model.visit import FlushCount
+
+FULL = "full"
+NOMETASYNC = "nometasync"
+NOSYNC = "nosync"
+MAPASYNC = "mapasync"
+SYNC_MODES = (FULL, NOMETASYNC, NOSYNC, MAPASYNC)
+
+_NOMETASYNC = because(
+    "nometasync", "sync = nometasync: the last committed transaction may be undone, what stays is whole"
+)
+_NOSYNC_IN_ORDER = because(
+    "nosync-in-order",
+    "sync = nosync: the last transactions may be lost; the file system keeps the order of writes, so "
+    "what stays is whole",
+)
+_NOSYNC = because(
+    "nosync",
+    "sync = nosync: nothing waits for the medium and the page cache keeps no order, so a cut may leave a "
+    "damaged database",
+)
+
+
+@dataclass(frozen=True)
+class LmdbFlags:
+    """How an environment was open while it was written; `sync` is one of `SYNC_MODES`."""
+
+    sync: str
+    writemap: bool
+
+    def __post_init__(self) -> None:
+        if self.sync not in SYNC_MODES:
+            raise ValueError(f"sync = {self.sync!r} is no mode of LMDB; known are {', '.join(SYNC_MODES)}")
+
+
+def declared(
+    flush_counts: Iterable[FlushCount],
+    flags: LmdbFlags,
+    *,
+    keeps_write_order: bool = False,
+    checked_by_fsck: bool = False,
+    journal_holds_data: bool = False,
+    journal_in_memory: bool = False,
+    rolls_back_whole: bool = False,
+    flushes_when_delayed: bool | None = None,
+) -> Durability:
+    """The class that the counted flushes, the journal and LMDB's flags declare together.
+
+    `keeps_write_order` is true of a file system whose writes reach the medium in the order in which they
+    were made even without a sync: one that `rolls_back_whole` does, and ext3 and ext4 with
+    `data=journal`, where "all data are committed into the journal prior to being written into the main
+    file system" (Documentation/admin-guide/ext4.rst), one transaction of the journal after the other. The other words are those of
+    `bedplate.model.durability.declared`, which speaks for the file system here.
+    """
+    filesystem = declared_by_flushes(
+        flush_counts,
+        {},
+        checked_by_fsck=checked_by_fsck,
+        journal_holds_data=journal_holds_data,
+        journal_in_memory=journal_in_memory,
+        rolls_back_whole=rolls_back_whole,
+        flushes_when_delayed=flushes_when_delayed,
+    )
+    of_flags, reason = _by_flags(flags, keeps_write_order=keeps_write_order or rolls_back_whole)
+    if of_flags is None or reason is None:
+        return filesystem
+    return Durability(
+        _with(of_flags, filesystem.volatile_cache),
+        _with(of_flags, filesystem.protected_cache),
+        filesystem.basis,
+        (*filesystem.reasons, reason),
+    )
+
+
+def _with(of_flags: str, of_filesystem: str) -> str:
+    # Damage that the flags allow needs no count of flushes, so an unknown file system makes it no less sure.
+    return UNSAFE if of_flags == UNSAFE else worst(of_filesystem, of_flags)
+
+
+def _by_flags(flags: LmdbFlags, *, keeps_write_order: bool) -> tuple[str | None, Reason | None]:
+    """What the flags allow at best, None where they take nothing away, and why."""
+    if flags.sync == FULL or (flags.sync == MAPASYNC and not flags.writemap):
+        return None, None
+    if flags.sync == NOMETASYNC:
+        return BOUNDED_LOSS, _NOMETASYNC
+    if flags.writemap:
+        words = (
+            f"sync = {flags.sync} with writemap: the kernel writes the map's pages back in any order, and a "
+            f"cut between them may leave a damaged database"
+        )
+        return UNSAFE, because("map-written-in-any-order", words, sync=flags.sync)
+    if keeps_write_order:
+        return BOUNDED_LOSS, _NOSYNC_IN_ORDER
+    return UNSAFE, _NOSYNC
+
+
+class LmdbDurability:
+    """Of an environment whose tests may commit in two ways."""
+
+    def opened(self, settings: Levels) -> Sequence[ReadBack]:
+        """How the environment is opened; each run holds what the driver says it was told against it."""
+        return [
+            ReadBack(f"lmdb.{name}", settings.get(name), value, "the LMDB driver's options", matches=None)
+            for name, value in settings_in_force(settings).items()
+        ]
+
+    def declare(
+        self,
+        settings: Levels,
+        server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
+        flush_counts: tuple[FlushCount, ...],
+        promises: Promises,
+        *,
+        keeps_write_order: bool,
+    ) -> Durability:
+        """By the mode; of `by-test` that of the synchronous tests, with that of the others."""
+        in_force = settings_in_force(settings)
+        sync, writemap = in_force.text("sync") or BY_TEST, in_force.flag("writemap") is True
+
+        def of(mode: str) -> Durability:
+            return declared(
+                flush_counts, LmdbFlags(mode, writemap), keeps_write_order=keeps_write_order, **promises
+            )
+
+        if sync != BY_TEST:
+            return of(sync)
+        synchronous, others = of(FULL), of(NOSYNC)
+        words = (
+            f"sync = {BY_TEST}: this holds for the tests named sync; the others commit with nosync, and are "
+            f"{others.volatile_cache} with a volatile cache, {others.protected_cache} with a protected one"
+        )
+        reason = because("sync-by-test", words)
+        return replace(synchronous, reasons=(*synchronous.reasons, reason), without_waiting=others)
+
+
+DURABILITY: EngineDurability = LmdbDurability()

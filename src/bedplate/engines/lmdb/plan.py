@@ -1,0 +1,59 @@
+"""`[lmdb]` in a plan: how LMDB's environment is opened."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import Field
+
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.engines import LMDB
+from bedplate.model.levels import Levels
+from bedplate.model.lmdb import PREALLOCATIONS, SYNC_MODES
+from bedplate.model.plan import EngineSetup
+from bedplate.plan import values
+from bedplate.plan.engine_table import EngineTable, asked
+from bedplate.plan.fields import Factor, Flag, within
+
+SyncMode: TypeAlias = Annotated[str, within(values.one_of, SYNC_MODES)]
+Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
+
+
+class LmdbTable(EngineTable):
+    """`[lmdb]`: how LMDB's environment is opened."""
+
+    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(SYNC_MODES)}")
+    writemap: Factor[Flag] = Field(default=(), description="true or false: write through the memory map")
+    readahead: Factor[Flag] = Field(
+        default=(), description="true or false: the kernel's read-ahead of the map"
+    )
+    preallocation: Factor[Preallocation] = Field(
+        default=(), description=f"one of {', '.join(PREALLOCATIONS)}"
+    )
+
+    level_names: ClassVar[dict[str, str]] = {"lmdb": "cluster.settings."}
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """None: the library is the system's."""
+        return ()
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """In the order of the keys."""
+        return tuple(asked(getattr(self, name)) for name in type(self).model_fields)
+
+    def setup(self) -> EngineSetup:
+        """Every combination of what was asked for; what was not is the library's, or the benchmark's own way."""
+        names = tuple(type(self).model_fields)
+        clusters = tuple(
+            ClusterLevels(
+                settings=Levels(
+                    {name: level for name, level in zip(names, levels, strict=True) if level is not None}
+                )
+            )
+            for levels in product(*self.cluster_factors())
+        )
+        return EngineSetup(LMDB, (BuildLevels.without_postgresql(LMDB),), clusters)
+
+
+PLAN = LmdbTable

@@ -1,0 +1,177 @@
+"""Builds bedplate's own drivers, written in C, once for each source, compiler and library.
+
+A driver is compiled on the machine that runs it, as its kernel headers and its processor are what
+counts. The cache is keyed by everything that decides the result; a finished file is renamed into
+place, so that a driver in the cache is always a whole one. A library is the distribution's, linked
+when the driver starts: an upgrade changes what is measured, and so its version is part of the key too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.host.requirement import Requirement
+from bedplate.host.room import places_without_room
+
+if TYPE_CHECKING:
+    from bedplate.host.command import Commands
+
+COMPILER = "cc"
+# -pthread is a matter of the C library's age; newer ones have threads built in and ignore it.
+FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread")
+_COMPILE_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of the distribution that a driver is linked with.
+
+    `package` is Debian's name of what brings the header and the linker's name of the library.
+    `version_macros` are the header's numbers, the greatest first; `linker_words` as cc takes them, and
+    `header_words` what the header wants to be told before it says anything.
+    """
+
+    name: str
+    header: str
+    package: str
+    linker_words: tuple[str, ...]
+    version_macros: tuple[str, ...]
+    header_words: tuple[str, ...] = ()
+
+
+LIBLMDB = Library(
+    name="liblmdb",
+    header="lmdb.h",
+    package="liblmdb-dev",
+    linker_words=("-llmdb",),
+    version_macros=("MDB_VERSION_MAJOR", "MDB_VERSION_MINOR", "MDB_VERSION_PATCH"),
+)
+LIBFUSE3 = Library(
+    name="libfuse3",
+    header="fuse3/fuse_lowlevel.h",
+    package="libfuse3-dev",
+    linker_words=("-lfuse3",),
+    version_macros=("FUSE_MAJOR_VERSION", "FUSE_MINOR_VERSION"),
+    # Without the version of the interface that is wanted the header is an error.
+    header_words=("-DFUSE_USE_VERSION=34",),
+)
+
+
+def ensure_driver(
+    name: str,
+    *,
+    source: Path,
+    cache_directory: Path,
+    commands: Commands,
+    libraries: tuple[Library, ...] = (),
+) -> Path:
+    """The path of the driver `name`, compiled from `source` unless the cache has it already.
+
+    A folder beside `source` with its name (`lmdb.c`, `lmdb/`) belongs to it: all C files in it are
+    compiled too. Headers beside `source` are every driver's. Two processes may ask at once: one compiles, the other waits for it. Raises
+    `RequirementMissing` where there is no C compiler, no source or no header of a library, or where the
+    compiler refuses the source, with what it said.
+    """
+    shared = sorted(source.parent.glob("*.h"))
+    files = (source, *sorted(source.with_suffix("").glob("*.[ch]")), *shared)
+    try:
+        parts = [part for file in files for part in (file.name.encode(), file.read_bytes())]
+    except OSError as error:
+        raise RequirementMissing(
+            f"the source of the driver {name} cannot be read: {error.filename}: {error.strerror}; "
+            f"bedplate has to run from its own folder"
+        ) from error
+    words = tuple(word for library in libraries for word in library.linker_words)
+    parts += [_compiler_version(commands, name).encode(), " ".join((*FLAGS, *words)).encode()]
+    parts += [_demand_version(library, name, commands).encode() for library in libraries]
+    key = hashlib.sha256()
+    for part in parts:
+        key.update(len(part).to_bytes(8, "little") + part)
+    driver = cache_directory / f"{name}-{key.hexdigest()[:16]}"
+    if driver.exists():
+        return driver
+    cache_directory.mkdir(parents=True, exist_ok=True)
+    with (cache_directory / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not driver.exists():
+            _compile(driver, name=name, files=files, linker_words=words, commands=commands)
+    return driver
+
+
+def library_version(library: Library, *, commands: Commands) -> str | None:
+    """The version in the library's header (`"0.9.24"`), None where the compiler finds no such header.
+
+    Raises `RequirementMissing` without a compiler: nobody else knows where it looks.
+    """
+    argv = [COMPILER, "-E", "-dM", *library.header_words, "-include", library.header, "-x", "c", "/dev/null"]
+    try:
+        text = commands.run(argv, check=False).stdout
+    except CommandFailed as error:
+        raise _no_compiler(f"to look for {library.header}", error) from error
+    macros = dict(re.findall(r"^#define (\w+) (\S+)$", text, re.MULTILINE))
+    numbers = [macros.get(macro) for macro in library.version_macros]
+    return ".".join(number for number in numbers if number is not None) if all(numbers) else None
+
+
+def library_requirement(library: Library, *, reason: str, commands: Commands) -> Requirement:
+    """Whether the library can be compiled with; `reason` says what for. Needs no root."""
+    return Requirement(
+        name=library.header,
+        package=library.package,
+        reason=reason,
+        found=library_version(library, commands=commands) is not None,
+    )
+
+
+def _demand_version(library: Library, name: str, commands: Commands) -> str:
+    version = library_version(library, commands=commands)
+    if version is None:
+        raise RequirementMissing(
+            f"the driver {name} cannot be built: the compiler finds no {library.header} with a version in it; "
+            f"install the package {library.package}"
+        )
+    return f"{library.name} {version}"
+
+
+def _no_compiler(what_for: str, error: CommandFailed) -> RequirementMissing:
+    return RequirementMissing(
+        f"no working C compiler ({COMPILER}) {what_for}: {error.reasons[0]}; "
+        f"install the packages gcc and libc6-dev"
+    )
+
+
+def _compiler_version(commands: Commands, name: str) -> str:
+    try:
+        return commands.run([COMPILER, "--version"]).stdout
+    except CommandFailed as error:
+        raise _no_compiler(f"to build the driver {name}", error) from error
+
+
+def _compile(
+    driver: Path, *, name: str, files: tuple[Path, ...], linker_words: tuple[str, ...], commands: Commands
+) -> None:
+    """Compile in a folder beside the target: a rename is atomic only within one file system."""
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=driver.parent) as temporary:
+        built = Path(temporary) / name
+        sources = [str(file.resolve()) for file in files if file.suffix == ".c"]
+        argv = [COMPILER, *FLAGS, "-o", str(built), *sources, *linker_words]
+        try:
+            commands.run(argv, timeout_s=_COMPILE_LIMIT_S)
+        except CommandFailed as error:
+            if full := places_without_room(error.output, driver.parent, Path(tempfile.gettempdir())):
+                raise RequirementMissing(
+                    *full, f"the driver {name} is compiled there, and was not: {error.reasons[0]}"
+                ) from error
+            raise RequirementMissing(
+                f"the driver {name} cannot be built: {error.reasons[0]}; "
+                f"are libc6-dev and the libraries' -dev packages installed?"
+            ) from error
+        built.chmod(0o755)
+        built.replace(driver)

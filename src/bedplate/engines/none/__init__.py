@@ -1,0 +1,1 @@
+"""No engine: the file system itself, on which tools read and write files."""

@@ -1,0 +1,427 @@
+"""A PostgreSQL cluster on the scratch file system: made, started, read back, stopped.
+
+The server is a direct child of the visit, so that its death is noticed at once. It runs as an
+unprivileged account, in a control group of its own, and listens on a private Unix socket only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate.engines.postgresql import configuration
+from bedplate.engines.postgresql.session import Session, SessionFailed
+from bedplate.errors import BedplateError, OutputNotUnderstood
+from bedplate.host import undo
+from bedplate.host.command import Account, Commands, Completed, environment
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding
+from bedplate.model.visit import EngineBuild, ReadBack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.model.cell import BuildLevels, ClusterLevels
+
+DATABASE = "bedplate"
+# The role of the workload's client. pg_checkpoint came with PostgreSQL 15.
+CLIENT = "bedplate_client"
+# What a script may want to compare, and only a superuser could set: nothing that starts or reads anything.
+_CLIENT_SETS = (
+    "commit_delay",
+    "deadlock_timeout",
+    "track_io_timing",
+    "wal_compression",
+    "wal_init_zero",
+    "wal_recycle",
+)
+# As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
+_CRASHED = "was terminated by signal "
+_KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
+
+
+class ServerFailed(BedplateError):
+    """The server did not start, or died."""
+
+    code = "server-failed"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a client reaches the server: `options()` fit psql and pgbench alike.
+
+    What a plan's author wrote (an own script) runs by `of_client`, as a role that owns the
+    database and is no superuser: it starts no program, reads no file and changes no server.
+    """
+
+    build: EngineBuild
+    socket_directory: Path
+    account: Account
+    database: str = DATABASE
+    role: str | None = None
+
+    def program(self, name: str) -> Path:
+        """A program of the same build as the server."""
+        return Path(self.build.prefix) / "bin" / name
+
+    def options(self) -> tuple[str, ...]:
+        """Connection options; the database's name stands last."""
+        role = self.role or self.account.name
+        return ("-h", str(self.socket_directory), "-p", "5432", "-U", role, self.database)
+
+    @property
+    def of_client(self) -> Connection:
+        """The same as the workload's client has it, with no more rights than it needs."""
+        return replace(self, role=CLIENT)
+
+
+class Holdings(Protocol):
+    """Where a server is written down before it is started: the visit's ledger."""
+
+    def note(self, holding: Holding) -> None:
+        """Write down what is about to be taken."""
+        ...
+
+    def settled(self, holding: Holding) -> None:
+        """Write down that it was given back."""
+        ...
+
+
+class Cluster:
+    """One data directory and its server."""
+
+    def __init__(
+        self,
+        *,
+        build: EngineBuild,
+        data_directory: Path,
+        socket_directory: Path,
+        log: Path,
+        account: Account,
+        commands: Commands,
+        ledger: Holdings,
+        enter_group: Callable[[], None] | None = None,
+    ) -> None:
+        self.build = build
+        self.data_directory = data_directory
+        self.log = log
+        self.account = account
+        self.connection = Connection(build, socket_directory, account)
+        self._commands = commands
+        self._ledger = ledger
+        self._enter_group = enter_group
+        self._server: subprocess.Popen[bytes] | None = None
+        # Since when segments of shared memory may be left, as a file's time.
+        self._segments_since_s: int | None = None
+
+    def initialise(
+        self, levels: ClusterLevels, build_levels: BuildLevels, *, options: tuple[str, ...] = ()
+    ) -> None:
+        """Run initdb, with more `options` if need be, and write the configuration."""
+        # It runs servers of its own, which die without a word when they are killed.
+        self._note_shared_memory()
+        checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
+        # Before 18 there is no --no-data-checksums, and none is the default.
+        has_no_option = int(self.build.version.split(".", maxsplit=1)[0]) < 18
+        wanted = () if levels.data_checksums is False and has_no_option else checksums[levels.data_checksums]
+        self._commands.run(
+            [
+                str(self.connection.program("initdb")),
+                f"--pgdata={self.data_directory}",
+                f"--username={self.account.name}",
+                "--auth=trust",
+                # A thousand fsyncs of template files say nothing of the database; one sync follows.
+                "--no-sync",
+                "--encoding=UTF8",
+                "--locale=C",
+                *wanted,
+                *options,
+            ],
+            account=self.account,
+            timeout_s=900,
+        )
+        self._settle_shared_memory()
+        text = configuration.configuration_text(levels, build_levels, str(self.connection.socket_directory))
+        with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
+        """Start the server and wait until it accepts connections; `options` win over its configuration."""
+        # Noted first, so given back last: of a server that is dead by then.
+        self._note_shared_memory()
+        self._ledger.note(self._holding)
+        argv = (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
+        with self.log.open("ab") as log, held():
+            self._server = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment(),
+                start_new_session=True,
+                # subprocess runs preexec_fn after it has dropped privileges; the group can only be
+                # entered before, so both are done here, in that order.
+                preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
+            )
+        self._commands.record.append(argv)
+        self._wait_until_ready(time.monotonic() + timeout_s)
+
+    def stop(self, *, timeout_s: float = 300.0) -> int | None:
+        """A fast shutdown with its checkpoint, and its status; None without a server.
+
+        One that does not end is killed, and ServerFailed.
+        """
+        server = self._server
+        if server is None:
+            return None
+        if server.poll() is None:
+            server.send_signal(signal.SIGINT)
+            try:
+                server.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+                self._settle(was_killed=True)
+                raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
+        self._settle(was_killed=server.returncode != 0)
+        return server.returncode
+
+    def run(self, program: str, *arguments: str, timeout_s: float, check: bool = True) -> Completed:
+        """A program of the server's own build, by the server's account."""
+        argv = [str(self.connection.program(program)), *arguments]
+        return self._commands.run(argv, account=self.account, timeout_s=timeout_s, check=check)
+
+    def kill(self) -> None:
+        """End the server at once, for a visit that is being abandoned."""
+        server = self._server
+        if server is None:
+            return
+        if server.poll() is None:
+            # SIGQUIT lets the postmaster end its children; they do not die with it otherwise.
+            server.send_signal(signal.SIGQUIT)
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
+        self._settle(was_killed=True)
+
+    def check_alive(self) -> None:
+        """ServerFailed with the log's last lines if the server is gone."""
+        if self._server is None or self._server.poll() is not None:
+            status = None if self._server is None else self._server.returncode
+            raise ServerFailed(f"the server died (status {status}): {self.last_words()}")
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
+        if self._server is not None and self._server.poll() == -signal.SIGKILL:
+            return True
+        return self._has_logged(_KILLED)
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a signal ended one of the server's processes: it then recovers, and takes every session down."""
+        return self._has_logged(_CRASHED)
+
+    def last_words(self, lines: int = 6) -> str:
+        """The last lines of the server's log."""
+        try:
+            text = self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return "(its log cannot be read)"
+        said = [line for line in text.splitlines() if line.strip()]
+        return " | ".join(said[-lines:]) or "(its log is empty)"
+
+    def create_database(self) -> None:
+        """An empty database for the workload, and the role that owns it."""
+        with Session(Connection(self.build, self.connection.socket_directory, self.account, "postgres")) as s:
+            s.execute(f"CREATE ROLE {CLIENT} LOGIN IN ROLE pg_monitor, pg_checkpoint")
+            s.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
+            s.execute(f"CREATE DATABASE {DATABASE} OWNER {CLIENT}")
+
+    def session(self) -> Session:
+        """A new session; the caller closes it."""
+        return Session(self.connection)
+
+    def client_session(self) -> Session:
+        """A new session with the rights, and the settings, of the workload's client."""
+        return Session(self.connection.of_client)
+
+    @property
+    def _holding(self) -> Holding:
+        return Holding("server", str(self.data_directory), self.build.prefix)
+
+    def _settle(self, *, was_killed: bool = False) -> None:
+        """The server is gone, and with it, where it ended by itself, its shared memory."""
+        self._server = None
+        if was_killed:
+            # Its other processes have sessions of their own, and hold on to what they map and have open.
+            undo.end_server(self._holding)
+        self._ledger.settled(self._holding)
+        # What a kill left stays noted: the ledger looks for it when all is given back.
+        if not was_killed:
+            self._settle_shared_memory()
+
+    def _note_shared_memory(self) -> None:
+        if self._segments_since_s is None:
+            # Whole seconds, and one before: the clock of files is coarser than that of programs.
+            self._segments_since_s = int(time.time()) - 1
+        detail = f"{self.account.uid} {self._segments_since_s}"
+        self._ledger.note(Holding("shared_memory", str(self.data_directory), detail))
+
+    def _settle_shared_memory(self) -> None:
+        self._segments_since_s = None
+        self._ledger.settled(Holding("shared_memory", str(self.data_directory)))
+
+    def _has_logged(self, text: str) -> bool:
+        try:
+            return text in self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+
+    def _become_server(self) -> None:
+        if self._enter_group is not None:
+            self._enter_group()
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(self.account.gid)
+            os.setuid(self.account.uid)
+
+    def _wait_until_ready(self, deadline: float) -> None:
+        assert self._server is not None  # noqa: S101 -- called by start only
+        status_file = self.data_directory / "postmaster.pid"
+        while time.monotonic() < deadline:
+            try:
+                status = self._server.wait(0.01)
+            except subprocess.TimeoutExpired:
+                status = None
+            if status is not None:
+                raise ServerFailed(f"the server did not start (status {status}): {self.last_words()}")
+            try:
+                lines = status_file.read_text().splitlines()
+            except OSError:
+                continue
+            # Line 8 of postmaster.pid is the server's own status (src/include/utils/pidfile.h).
+            if len(lines) >= 8 and lines[7].strip() == "ready" and int(lines[0]) == self._server.pid:
+                return
+        raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
+
+
+_CONTROL_DATA = re.compile(r"^([^:]+):\s+(.*)$", re.MULTILINE)
+
+
+def read_back(
+    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+) -> tuple[ReadBack, ...]:
+    """Block sizes, checksums and every asked setting, as the running server and its files have them."""
+    commands = Commands()
+    output = commands.run(
+        [str(cluster.connection.program("pg_controldata")), str(cluster.data_directory)],
+        account=cluster.account,
+    ).stdout
+    control = dict(_CONTROL_DATA.findall(output))
+    try:
+        block_size = int(control["Database block size"])
+        wal_block_size = int(control["WAL block size"])
+        checksums = int(control["Data page checksum version"]) != 0
+    except (KeyError, ValueError) as error:
+        raise OutputNotUnderstood("pg_controldata", expected=f"a line for {error}", found=output) from error
+    shown = int(session.value("SHOW block_size"))
+    shown_wal = int(session.value("SHOW wal_block_size"))
+    rows = session.rows(
+        "SELECT name, setting, unit, vartype, current_setting(name), pending_restart FROM pg_settings"
+    )
+    asked = _asked_settings(cluster, session, levels, build_levels)
+    wanted_checksums = levels.data_checksums
+    return (
+        _equal("database block size", build_levels.block_size_bytes, block_size, "pg_controldata"),
+        _equal("database block size", build_levels.block_size_bytes, shown, "SHOW block_size"),
+        _equal("WAL block size", build_levels.wal_block_size_bytes, wal_block_size, "pg_controldata"),
+        _equal("WAL block size", build_levels.wal_block_size_bytes, shown_wal, "SHOW wal_block_size"),
+        ReadBack(
+            "data checksums",
+            wanted_checksums,
+            checksums,
+            "pg_controldata",
+            matches=None if wanted_checksums is None else wanted_checksums == checksums,
+        ),
+        *configuration.compare_settings(asked, rows),
+        *_reported_anyway(rows, asked),
+    )
+
+
+def _asked_settings(
+    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
+) -> dict[str, str]:
+    """Every setting that the plan asks for, in the order in which one wins over another."""
+    asked: dict[str, str] = {}
+    if levels.scaled_block_settings:
+        asked |= configuration.scaled_block_settings(levels, build_levels)
+    if levels.configuration is not None:
+        text = (cluster.data_directory / "postgresql.conf").read_text(encoding="utf-8")
+        rows = session.rows("SELECT name, setting, sourceline FROM pg_file_settings ORDER BY seqno")
+        asked |= configuration.settings_of_own_file(text, rows)
+    asked |= {name: str(value) for name, value in levels.settings.items()}
+    if levels.scaled_page_costs:
+        asked |= configuration.scaled_page_costs(levels, build_levels)
+    return asked
+
+
+def effective_settings(session: Session) -> dict[str, str]:
+    """Every setting of the server by name, as it shows it."""
+    rows = session.rows("SELECT name, current_setting(name) FROM pg_settings")
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+def wait_gone(session: Session) -> None:
+    """Close a session whose server may be gone already."""
+    with contextlib.suppress(SessionFailed, OSError):
+        session.close()
+
+
+def _equal(name: str, asked: int, found: int, source: str) -> ReadBack:
+    return ReadBack(name, asked, found, source, matches=asked == found)
+
+
+# What decides a result and is worth reading even where nobody asked for it.
+_WORTH_READING = (
+    "shared_buffers",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "max_wal_size",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_sync_method",
+    "wal_compression",
+    "wal_init_zero",
+    "wal_recycle",
+    "seq_page_cost",
+    "random_page_cost",
+    "max_parallel_workers_per_gather",
+    "jit",
+    "io_method",
+    "huge_pages_status",
+    "autovacuum",
+    "jit",
+    *configuration.BLOCK_SETTINGS,
+)
+
+
+def _reported_anyway(rows: list[list[str | None]], asked: dict[str, str]) -> tuple[ReadBack, ...]:
+    shown = {str(row[0]): row[4] for row in rows}
+    return tuple(
+        ReadBack(f"setting {name}", None, shown[name], "pg_settings", matches=None)
+        for name in _WORTH_READING
+        if name in shown and name not in asked
+    )

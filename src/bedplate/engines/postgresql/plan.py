@@ -1,0 +1,128 @@
+"""`[postgresql]` in a plan: what is built, and how the cluster is set up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
+
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import EngineSetup
+from bedplate.plan import settings as known_settings
+from bedplate.plan import values
+from bedplate.plan.engine_table import EngineTable, asked
+from bedplate.plan.fields import Factor, Flag, within
+from bedplate.plan.scale import DATABASE_BLOCK_SIZES
+from bedplate.plan.settings import PAGE_COSTS, refused_settings
+from bedplate.plan.words import joined, shown
+from bedplate.units import KIB
+
+Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
+DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
+WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
+Configuration: TypeAlias = Annotated[str, PlainValidator(values.configuration)]
+SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
+SettingValue: TypeAlias = Annotated[str, PlainValidator(known_settings.setting_value)]
+
+
+def _dotted(value: Any) -> Any:
+    """An extension's setting (`a.b = 1`) is a table to TOML; put its name together again."""
+    if not isinstance(value, dict):
+        return value
+    flat: dict[str, Any] = {}
+    for name, setting in value.items():
+        if isinstance(setting, dict) and "vary" not in setting:
+            flat.update({f"{name}.{part}": inner for part, inner in setting.items()})
+        else:
+            flat[name] = setting
+    twice = sorted(name for name, count in Counter(map(str.lower, flat)).items() if count > 1)
+    if twice:
+        raise ValueError(f"{', '.join(map(shown, twice))} is set twice; PostgreSQL ignores case in names")
+    return flat
+
+
+class PostgresqlTable(EngineTable):
+    """`[postgresql]`: what is built, and how the cluster is set up."""
+
+    version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
+    block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
+    wal_block_size: Factor[WalBlock] = Field(default=(8192,), description="WAL block size")
+    data_checksums: Factor[Flag] = Field(default=(), description="true or false")
+    scaled_block_settings: Factor[Flag] = Field(
+        default=(False,), description="true or false: settings counted in blocks follow the block size"
+    )
+    scaled_page_costs: Factor[Flag] = Field(
+        default=(False,), description="true or false: the planner's costs of a page follow the block size"
+    )
+    configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
+    settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
+        default_factory=dict, description="a table of PostgreSQL settings"
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> PostgresqlTable:
+        reasons = [
+            *refused_settings(self.settings),
+            *(
+                f"scaled_page_costs scales {name}, which is {shown(level)}; allowed is a positive number"
+                for name in PAGE_COSTS
+                for level in self.settings.get(name, ())
+                if True in self.scaled_page_costs and not _is_positive(level)
+            ),
+        ]
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
+
+    level_names: ClassVar[dict[str, str]] = {
+        "postgresql": "cluster.",
+        "postgresql.settings": "cluster.settings.",
+    }
+
+    @staticmethod
+    def level(section: str, level: Scalar) -> Scalar:
+        """Settings as postgresql.conf has them."""
+        return known_settings.setting_value(level) if section == "postgresql.settings" else level
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """In the order of BuildLevels' fields."""
+        return (self.version, self.block_size, self.wal_block_size)
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """What initdb and bedplate decide, then the settings."""
+        scalars = (
+            self.data_checksums,
+            self.scaled_block_settings,
+            self.scaled_page_costs,
+            self.configuration,
+        )
+        return (*map(asked, scalars), *self.settings.values())
+
+    def setup(self) -> EngineSetup:
+        """Every build with every cluster."""
+        builds = tuple(BuildLevels(POSTGRESQL, *levels) for levels in product(*self.build_factors()))
+        return EngineSetup(POSTGRESQL, builds, tuple(map(self._cluster, product(*self.cluster_factors()))))
+
+    def _cluster(self, levels: tuple[Any, ...]) -> ClusterLevels:
+        checksums, scaled_blocks, scaled_costs, configuration, *of_settings = levels
+        return ClusterLevels(
+            data_checksums=checksums,
+            settings=Levels(dict(zip(self.settings, of_settings, strict=True))),
+            scaled_block_settings=scaled_blocks,
+            configuration=configuration,
+            scaled_page_costs=scaled_costs,
+        )
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+PLAN = PostgresqlTable

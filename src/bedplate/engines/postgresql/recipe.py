@@ -1,0 +1,161 @@
+"""How PostgreSQL is configured, compiled and installed. A change here raises `RECIPE_VERSION`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.postgresql.configure_cache import CACHE_FILE, ConfigureCache
+from bedplate.engines.postgresql.object_count import watched_objects
+from bedplate.errors import VerifyFailed
+from bedplate.host.reachable import open_to_all
+from bedplate.units import KIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.engines.postgresql.build_record import BuildIdentity
+    from bedplate.host.command import Commands
+
+RECIPE_VERSION = 1
+COMPILER = "cc"
+_MAKEFILE = Path(__file__).with_name("recipe.mk")
+_CONFIGURE_TIMEOUT_S = 1200.0
+_COMPILE_TIMEOUT_S = 4 * 3600.0
+_INSTALL_TIMEOUT_S = 1200.0
+
+# Counted after a build of each; only the progress display depends on them.
+_OBJECTS = {15: 1108, 17: 1162, 18: 1196}
+
+# What a user's shell or distribution may set and what would silently become part of the build. They
+# are removed, not emptied: to gcc an empty CPATH is the current folder.
+_UNWANTED = (
+    *("CC", "CPP", "CFLAGS", "CPPFLAGS", "LDFLAGS", "LDFLAGS_EX", "LDFLAGS_SL", "LIBS", "COPT", "PROFILE"),
+    *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "GNUMAKEFLAGS", "MAKEFILES", "DESTDIR"),
+    *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "GCC_EXEC_PREFIX"),
+)
+_CLEANED = ("env", *(f"--unset={name}" for name in _UNWANTED), "CONFIG_SITE=/dev/null")
+
+
+@dataclass(frozen=True)
+class BuildProgress:
+    """Where a build stands: `done` of `total` within `step`, both None where that is not known."""
+
+    step: str
+    done: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class RecipeWork:
+    """One build to be made: out of `tree`, in `work` (empty), staged so that it fits `prefix`.
+
+    The finished tree is expected at `staged_prefix`.
+    """
+
+    identity: BuildIdentity
+    tree: Path
+    work: Path
+    prefix: Path
+    configure_cache: ConfigureCache
+    commands: Commands
+    progress: Callable[[BuildProgress], None]
+
+    @property
+    def stage(self) -> Path:
+        """The folder that stands for / while installing."""
+        return self.work / "stage"
+
+    @property
+    def staged_prefix(self) -> Path:
+        """Where the prefix lies until it is renamed into place."""
+        return self.stage / self.prefix.relative_to("/")
+
+
+def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: int) -> tuple[str, ...]:
+    """The options that decide the build; libraries that no measurement uses are left out.
+
+    `-O2` without `-g` is what configure itself would choose without debugging symbols. Checked
+    against the notes of `docs/decisions/0002-postgresql-builds.md`.
+    """
+    return (
+        f"--with-blocksize={block_size_bytes // KIB}",
+        f"--with-wal-blocksize={wal_block_size_bytes // KIB}",
+        "--without-icu",
+        "--without-readline",
+        "--without-zlib",
+        *(("--with-liburing",) if major >= 18 else ()),
+        f"CC={COMPILER}",
+        "CFLAGS=-O2",
+    )
+
+
+def compile_postgresql(work: RecipeWork) -> None:
+    """Configure, compile and install into the stage; `CommandFailed` carries a tool's whole output."""
+    objects = work.work / "objects"
+    objects.mkdir(parents=True)
+    _configure(work, objects)
+    _verify_configured(objects, work.identity)
+    _compile(work, objects)
+    _install(work, objects)
+
+
+def _configure(work: RecipeWork, objects: Path) -> None:
+    work.progress(BuildProgress("configure"))
+    work.configure_cache.lend(objects)
+    argv = [str(work.tree / "configure"), "-q", f"--cache-file={CACHE_FILE}", f"--prefix={work.prefix}"]
+    work.commands.run(
+        [*_CLEANED, *argv, *work.identity.configure_options],
+        timeout_s=_CONFIGURE_TIMEOUT_S,
+        directory=objects,
+    )
+    work.configure_cache.keep(objects)
+
+
+def _verify_configured(objects: Path, identity: BuildIdentity) -> None:
+    """Configure wrote what was asked: an option it does not know is only a warning to it."""
+    header = (objects / "src/include/pg_config.h").read_text(encoding="utf-8")
+    defined = dict(re.findall(r"^#define (\w+) (\S+)$", header, re.MULTILINE))
+    wanted = {"BLCKSZ": str(identity.block_size_bytes), "XLOG_BLCKSZ": str(identity.wal_block_size_bytes)}
+    if "--with-liburing" in identity.configure_options:
+        wanted["USE_LIBURING"] = "1"
+    reasons = [
+        f"PostgreSQL was configured with {name} {defined.get(name, 'undefined')}, not {value}"
+        for name, value in wanted.items()
+        if defined.get(name) != value
+    ]
+    if reasons:
+        raise VerifyFailed(*reasons)
+
+
+def _compile(work: RecipeWork, objects: Path) -> None:
+    total = _OBJECTS.get(int(work.identity.version.split(".", 1)[0]))
+
+    def report(done: int) -> None:
+        work.progress(BuildProgress("compile", min(done, total) if total else done, total))
+
+    report(0)
+    with watched_objects(objects, report):
+        _make(work, objects, "all", timeout_s=_COMPILE_TIMEOUT_S)
+
+
+def _install(work: RecipeWork, objects: Path) -> None:
+    work.progress(BuildProgress("install"))
+    extra = []
+    if (work.tree / "src/include/catalog/Makefile").is_file():
+        # Since 17 the bootstrap catalogue belongs to the headers, whose folder it does not make itself.
+        (work.staged_prefix / "include/server/catalog").mkdir(parents=True)
+        extra = ["EXTRA_INSTALLED=src/include/catalog"]
+    _make(work, objects, "install", f"DESTDIR={work.stage}", *extra, timeout_s=_INSTALL_TIMEOUT_S)
+    shutil.rmtree(work.staged_prefix / "include", ignore_errors=True)
+    open_to_all(work.staged_prefix)
+
+
+def _make(work: RecipeWork, objects: Path, *words: str, timeout_s: float) -> None:
+    jobs = len(os.sched_getaffinity(0))
+    argv = [*_CLEANED, "make", "--no-print-directory", "-s", "-j", str(jobs), "-f", str(_MAKEFILE), *words]
+    work.commands.run(argv, timeout_s=timeout_s, directory=objects)

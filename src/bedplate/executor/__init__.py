@@ -1,1 +1,0 @@
-"""Executors: the same visit, here or elsewhere, and the study that is made of them."""

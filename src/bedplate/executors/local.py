@@ -1,0 +1,218 @@
+"""The local executor: `bedplate run-visit` as a child process on this machine.
+
+A process of its own, with nothing but the standard library, so that the visit is the same one that
+runs in a guest, and so that its CPU time is the honest cost of watching.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bedplate
+from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, BedplateError, MachineUnfit
+from bedplate.executors.needs import filesystem_needs, workload_needs
+from bedplate.executors.other_machine import other_hardware
+from bedplate.host.command import Commands, environment
+from bedplate.host.ledger import release_orphans
+from bedplate.host.requirement import Need
+from bedplate.host.room import full_places
+from bedplate.model import codec
+from bedplate.plan.platforms import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import IO
+
+    from bedplate.executors.protocol import Listener, Start, StartOutcome
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Scalar
+    from bedplate.model.machine import Machine
+    from bedplate.model.plan import Plan
+    from bedplate.model.visit import VisitRequest
+    from bedplate.study.records import StudyFacts
+
+# A visit that was asked to end stops its server and unmounts; a full cache on a slow disk takes long.
+_LEAVING_LIMIT_S = 300.0
+_ALWAYS = (
+    Need("mount", "mount", "mounts the file systems"),
+    Need("losetup", "mount", "puts an image file behind a block device"),
+    Need("blkid", "util-linux", "recognises what is on a scratch device"),
+)
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class LocalExecutor:
+    """This machine under its running kernel."""
+
+    name = LOCAL
+    runs_here = True
+    estimate_words = ""
+    fleet = None
+
+    def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
+        """What every visit needs, and what these types do."""
+        return (*_ALWAYS, *filesystem_needs(filesystems), *workload_needs(workloads))
+
+    def kernels(self, plan: Plan) -> tuple[str | None, ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def prepare(self, plan: Plan, listener: Listener) -> None:
+        """Nothing: the kernel is the one that runs."""
+
+    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
+        """Nothing."""
+
+    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002 -- root may do all
+        """None."""
+        return ()
+
+    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
+        """Another kernel is one more machine, unless the plan varies the kernel."""
+        other = other_hardware(begun, machine)
+        if (
+            other is not None
+            or begun.kernel_release == machine.kernel_release
+            or any(levels.release is not None for levels in plan.kernels)
+        ):
+            return other
+        return (
+            f"was begun under kernel {begun.kernel_release}, this is {machine.kernel_release}, and the plan does not "
+            "vary the kernel; boot the former, or name another --study"
+        )
+
+    def run(self, start: Start) -> StartOutcome:
+        """One visit after the other, up to one of another kernel."""
+        return start.one_by_one(LocalRunner())
+
+
+class LocalRunner:
+    """Needs root, as the visit formats and mounts; `name` is who says that it lives the visits."""
+
+    def __init__(self, name: str = LOCAL) -> None:
+        self.name = name
+
+    def run_visit(
+        self,
+        request: VisitRequest,
+        directory: Path,
+        on_event: Callable[[Mapping[str, Scalar]], None],
+        *,
+        boot: int | None = None,  # noqa: ARG002 -- this machine is booted by its owner
+    ) -> None:
+        """Start the visit, pass its events on, wait for its end.
+
+        MachineUnfit where no visit could run here, also since something that an earlier one left cannot be given back.
+        """
+        state = Path(request.state_directory)
+        _free(state)
+        request_file = directory / "request.json"
+        codec.write(request_file, request)
+        logs = directory / "logs"
+        logs.mkdir(exist_ok=True)
+        errors = logs / "run-visit.err"
+        words = [
+            *(sys.executable, "-S", "-m", "bedplate.visit.command"),
+            *("--executor", self.name),
+            *("--parent", str(os.getpid()), "--", str(request_file), str(directory)),
+        ]
+        visit: subprocess.Popen[bytes] | None = None
+        try:
+            with _interrupted_afterwards(), errors.open("wb") as stderr:
+                visit = _started(words, stderr)
+            _follow(visit, on_event)
+            status = visit.wait()
+        except BaseException:
+            on_event({"event": "step", "step": "leave"})
+            if visit is not None:
+                _end(visit, state)
+            raise
+        said = errors.read_text(encoding="utf-8", errors="replace").strip()
+        if status != EXIT_DONE or not (directory / "visit.json").exists():
+            # Before anybody completes the folder: a server that outlived its visit still writes to it.
+            _free(state)
+            if status == EXIT_REQUIREMENT_MISSING:
+                raise MachineUnfit(
+                    *(said.splitlines() or full_places(directory, state) or ("it did not say why",))
+                )
+            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            raise BedplateError(
+                f"the visit {how} and left no record: {said[-2000:] or '(it printed nothing)'}"
+            )
+        if not said:
+            errors.unlink()
+
+    def close(self) -> None:
+        """Nothing outlives a visit here."""
+
+
+def _started(words: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd="/",
+        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
+        # Ctrl-C must reach the visit once, from here, and not also from the terminal.
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """An interrupt that comes inside is raised at the end: what is begun there is held, and what is given back is gone."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda this, _: came.append(this)) for number in _INTERRUPTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for interrupt in came:
+        signal.raise_signal(interrupt)
+
+
+def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Scalar]], None]) -> None:
+    assert visit.stdout is not None  # noqa: S101 -- Popen was given a pipe
+    for line in visit.stdout:
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # a line cut short by the visit's death says nothing
+        if isinstance(event, dict):
+            on_event(event)
+
+
+def _free(state: Path) -> None:
+    """Give back what a visit left that ended without doing so itself; MachineUnfit if that cannot be done."""
+    # Half of it would be left behind, though the start says that it was ended.
+    with _interrupted_afterwards():
+        report = release_orphans(state, Commands())
+    if report.problems:
+        raise MachineUnfit(*report.problems, "see `bedplate release`")
+
+
+def _end(visit: subprocess.Popen[bytes], state: Path) -> None:
+    """Ask the visit to end, and wait: nothing may be left mounted behind our back."""
+    if visit.poll() is not None:
+        return
+    # A second Ctrl-C must not leave the visit alone with what it holds.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _INTERRUPTS}
+    try:
+        visit.send_signal(signal.SIGTERM)
+        visit.communicate(timeout=_LEAVING_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(visit.pid, signal.SIGKILL)
+        visit.wait()
+        release_orphans(state, Commands())
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,155 @@
+"""The folder that host and guest share: what the agent needs, and what comes of each visit.
+
+    agent, python, sources, …           written once (see agent.sh)
+    <number>/                           one visit: its request, its surroundings, its record
+
+Results lie here while a visit lives, on the disk of the study, and are moved to their place when it
+has ended: a guest never sees a finished visit, and can lose none.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import bedplate
+from bedplate.errors import RequirementMissing
+from bedplate.executors.qemu.command_line import SharedFolder
+from bedplate.model import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.executors.qemu.command_line import GuestDisk
+    from bedplate.executors.qemu.guest_tools import Tool
+    from bedplate.executors.qemu.kernels import GuestKernel
+    from bedplate.model.visit import VisitRequest
+
+# Where a visit in the guest keeps its ledger, mount point and socket: memory of the guest's own.
+GUEST_STATE = "/run/guest/state"
+_AGENT = Path(__file__).with_name("agent.sh")
+
+
+class ResultShare:
+    """The shared folder of one boot, made in `directory`, which must not be there yet."""
+
+    def __init__(
+        self, directory: Path, kernel: GuestKernel, interpreter: Path, *, modprobe: Tool | None = None
+    ) -> None:
+        self.directory = directory
+        directory.mkdir(mode=0o755)
+        shutil.copyfile(_AGENT, directory / "agent")
+        # The real interpreter: a version manager's stand-in costs seconds in an emulated guest.
+        _write_line(directory / "python", str(interpreter.resolve()))
+        _write_line(directory / "sources", str(sources()))
+        # Bound before the root is in force, when a link to an absolute path leads nowhere.
+        _write_line(directory / "modules", str(kernel.module_directory.resolve().parent))
+
+        if modprobe is not None:
+            (directory / "modprobe").write_text(_modprobe_script(modprobe), encoding="utf-8")
+
+    def shares(self) -> tuple[SharedFolder, ...]:
+        """What the guest mounts: this folder, and the host's root for reading."""
+        return (
+            SharedFolder("share", self.directory, writable=True),
+            SharedFolder("root", Path("/"), writable=False),
+        )
+
+    def put(
+        self,
+        number: int,
+        request: VisitRequest,
+        *,
+        disks: Iterable[GuestDisk],
+        load: Iterable[tuple[str, str]],
+        environment: Mapping[str, str],
+    ) -> None:
+        """Lay out visit `number` for the agent. `load` are modprobe and insmod lines."""
+        folder = self.directory / str(number)
+        (folder / "visit").mkdir(parents=True)
+        codec.write(folder / "request.json", request)
+        prefix = () if request.build is None else (request.build.prefix,)
+        needed = (*prefix, *request.native_drivers.values(), *request.inputs.values())
+        _write_lines(folder / "folders", closed_folders(Path(path) for path in needed))
+        _write_lines(folder / "load", (f"{how} {what}" for how, what in load))
+        _write_lines(folder / "disks", (f"{disk.serial} {disk.size_bytes}" for disk in disks))
+        _write_lines(folder / "environment", (f"{name}={value}" for name, value in environment.items()))
+
+    def collect(self, number: int, directory: Path) -> None:
+        """Move what came of visit `number` into `directory`, with the request that the guest was given."""
+        folder = self.directory / str(number)
+        _merge(folder / "visit", directory)
+        shutil.move(folder / "request.json", directory / "request.json")
+        shutil.rmtree(folder)
+
+
+def sources() -> Path:
+    """The folder that holds the package `bedplate`."""
+    return Path(bedplate.__file__).resolve().parent.parent
+
+
+def closed_folders(paths: Iterable[Path]) -> tuple[str, ...]:
+    """The folders above `paths` that let no other account through, from the root down, each once.
+
+    The way as written and the real one: through a symbolic link an account walks both. A user's home is
+    such a folder, and the guest's server runs as nobody.
+    """
+    found: dict[str, None] = {}
+    for path in paths:
+        for way in (path.absolute(), path.resolve()):
+            for folder in (*reversed(way.parents), way):
+                if folder.is_dir() and not folder.stat().st_mode & stat.S_IXOTH:
+                    found[str(folder)] = None
+    return tuple(found)
+
+
+def visit_environment(
+    base: Mapping[str, str], *, path: Sequence[Path], library_path: Sequence[Path]
+) -> dict[str, str]:
+    """The environment of a visit in the guest; `path` and `library_path` come before the system's own."""
+    found = {
+        "PATH": os.pathsep.join([*map(str, path), base["PATH"]]),
+        "PYTHONPATH": str(sources()),
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+    }
+    if library_path:
+        found["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, library_path))
+    return found
+
+
+def _modprobe_script(tool: Tool) -> str:
+    """What the guest's kernel calls: it knows a path, and no environment.
+
+    The host's own configuration is left out: a hardened machine forbids itself the very file systems.
+    """
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in tool.environment.items())
+    return f'#!/run/guest/bin/busybox sh\n{exports}exec {shlex.quote(str(tool.program))} -C /dev/null "$@"\n'
+
+
+def _write_line(path: Path, line: str) -> None:
+    _write_lines(path, (line,))
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    lines = tuple(lines)
+    broken = [line for line in lines if "\n" in line]
+    if broken:
+        raise RequirementMissing(f"a guest cannot be told of a path with a line break in it: {broken[0]!r}")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogateescape")
+
+
+def _merge(source: Path, target: Path) -> None:
+    """Move everything in `source` into `target`, folder by folder where both have one."""
+    for entry in sorted(source.iterdir()):
+        there = target / entry.name
+        if entry.is_dir() and not entry.is_symlink() and there.is_dir():
+            _merge(entry, there)
+            entry.rmdir()
+        else:
+            shutil.move(entry, there)

@@ -1,0 +1,308 @@
+"""`bedplate run-visit-on-node`: what a job does as root. One visit, the node's facts, or a clean-up.
+
+Standard library only. Begun by the job's payload, through sudo where the job is not root. Before a visit it
+takes the scratch device for itself and waits for whoever has it: the visit of a lost job may outlive its job
+on a node, and two on one device would measure, and erase, each other. Then it gives back what a killed one
+left. It ends with the payload, and when the payload's stop file appears.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.errors import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_REQUIREMENT_MISSING,
+    EXIT_SOME_RUNS_FAILED,
+    BedplateError,
+    DeviceInUse,
+    MachineUnfit,
+    RequirementMissing,
+    VisitFailed,
+)
+from bedplate.executors.local import LocalRunner
+from bedplate.executors.slurm.payload import STARTED
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.block_tree import BlockTree
+from bedplate.host.command import Commands
+from bedplate.host.facts import read_machine, tool_versions
+from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
+from bedplate.host.ledger import release_orphans
+from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
+from bedplate.host.patience import wait_until
+from bedplate.host.process import is_running
+from bedplate.host.requirement import look
+from bedplate.host.scratch_device import refusal_reasons
+from bedplate.host.state import state_directory
+from bedplate.model import codec
+from bedplate.model.fleet import NodeFacts
+from bedplate.model.visit import ScratchDevice, VisitRequest
+from bedplate.visit.workload import workload_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+NAME = "slurm"
+# An orphan may be in the middle of a long visit.
+DEVICE_PATIENCE_S = 6 * 3600.0
+_LOOK_S = 0.5
+_FIRMWARE = ("device/firmware_rev", "device/rev")
+_DMI = Path("/sys/class/dmi/id")
+
+
+class JobOver(BaseException):
+    """The job is over, or asked to end; what was taken is given back on the way out."""
+
+
+@dataclass(frozen=True)
+class FactsRequest:
+    """What is to be found out about a node: whether these visits could be lived there."""
+
+    node: str
+    scratch_device: ScratchDevice
+    local_directory: str
+    filesystems: tuple[str, ...]
+    workloads: tuple[str, ...]
+    journals: tuple[ScratchDevice, ...] = ()
+
+
+def main(arguments: list[str]) -> int:
+    """Do one thing as root; the exit code is 0 when it was done, whatever became of the visit.
+
+    1 when the visit's process left no record, 3 when no visit can run here: then there is nothing to be recorded.
+    """
+    os.umask(0o022)
+    given = _parser().parse_args(arguments)
+    _end_on_signals()
+    _watch(given.payload, given.stop_file)
+    directory: Path = given.paths[-1]
+    try:
+        (directory / STARTED).touch()
+        if given.release:
+            _release(directory)
+        elif given.facts is not None:
+            facts = find_facts(codec.read(FactsRequest, given.facts))
+            codec.write(directory / "facts.json", facts)
+        else:
+            _live(given.paths[0], directory, identity=given.identity)
+    except VisitFailed as error:
+        _say(*error.reasons)
+        return EXIT_SOME_RUNS_FAILED
+    except BedplateError as error:
+        _say(*error.reasons)
+        return EXIT_REQUIREMENT_MISSING
+    except OSError as error:
+        _say(f"{error.filename or directory}: {error.strerror or error}")
+        return EXIT_REQUIREMENT_MISSING
+    except JobOver:
+        return EXIT_INTERRUPTED
+    finally:
+        _give_to_owner(directory)
+    return EXIT_DONE
+
+
+def _say(*reasons: str) -> None:
+    """For the job, a line each; a full disk may not take them."""
+    with contextlib.suppress(OSError):
+        print(*reasons, sep="\n", file=sys.stderr, flush=True)
+
+
+def find_facts(request: FactsRequest) -> NodeFacts:
+    """What this node is, and why no visit can be lived here."""
+    machine = replace(read_machine(), tools=tool_versions())
+    needs = [need for kind in request.filesystems for need in filesystem_for(kind).needs]
+    needs += [need for name in request.workloads for need in workload_for(name).needs]
+    problems = [found.sentence for found in look(dict.fromkeys(needs)) if not found.found]
+    if not machine.is_root:
+        problems.append("a visit formats and mounts, which needs root: see docs/FLEET.md for a rule of sudo")
+    local = Path(request.local_directory)
+    if not local.is_dir():
+        problems.append(f"{local} is no directory; make it, or name another local_directory in [slurm]")
+    elif machine.is_root:
+        problems += refusal_reasons(request.scratch_device, Commands(), directory=local)
+        for place in request.journals:
+            problems += journal_refusal_reasons(
+                place, request.scratch_device, Commands(), directory=MEMORY_DIRECTORY
+            )
+    disk = _disk(request.scratch_device.device)
+    journal = next((found for place in request.journals if (found := _disk(place.device))), None)
+    return NodeFacts(
+        node=request.node,
+        machine=machine,
+        firmware=_firmware(),
+        device_model=_text(disk / "device/model") if disk else None,
+        device_firmware=_first(disk, _FIRMWARE) if disk else None,
+        journal_device_model=_text(journal / "device/model") if journal else None,
+        journal_device_firmware=_first(journal, _FIRMWARE) if journal else None,
+        device_size_bytes=int(_text(disk / "size") or 0) * 512 if disk else None,
+        problems=tuple(f"{request.node}: {problem}" for problem in problems),
+    )
+
+
+def _live(request_file: Path, directory: Path, *, identity: str | None) -> None:
+    request = codec.read(VisitRequest, request_file)
+    scratch = request.scratch_device
+    if scratch.is_image:
+        scratch = replace(scratch, image_directory=str(directory.parent))
+    request = replace(request, scratch_device=scratch, state_directory=str(state_directory()))
+    machine = read_machine()
+    here = NodeFacts("", machine).identity
+    if identity is not None and here != identity:
+        raise RequirementMissing(
+            "this node is not what it was when the study began (its processors, memory or kernel changed): "
+            f"kernel {machine.kernel_release}, {machine.cpu_count} x {machine.cpu_model}; figures of two "
+            "machines are never one study"
+        )
+    with devices_held(request, study=str(request_file.parent)):
+        report = release_orphans(state_directory(), Commands())
+        for done in report.released:
+            print(f"left behind by a killed visit: {done}", flush=True)
+        if report.problems:
+            raise DeviceInUse(*report.problems)
+        live_one(request, directory)
+
+
+def live_one(request: VisitRequest, directory: Path) -> None:
+    """One visit; VisitFailed where it left no record, MachineUnfit where none could."""
+    try:
+        LocalRunner(NAME).run_visit(request, directory, lambda _event: None)
+    except MachineUnfit:
+        raise
+    except BedplateError as error:
+        raise VisitFailed("visit process", *error.reasons) from error
+
+
+@contextlib.contextmanager
+def devices_held(request: VisitRequest, *, study: str) -> Iterator[None]:
+    """The scratch device, and that of an external journal, for this visit alone; waits for whoever has one."""
+    journal = request.journal_device
+    names = [request.scratch_device.device or IMAGE_FILES]
+    if journal is not None and journal.device is not None:
+        names.append(journal.device)
+    with contextlib.ExitStack() as stack:
+        # In one order whatever they are used for, so that two visits cannot wait for each other.
+        for name in sorted(names):
+            stack.enter_context(_held(name, study=study))
+        yield
+
+
+@contextlib.contextmanager
+def _held(name: str, *, study: str) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        refused: list[DeviceInUse] = []
+
+        def take() -> bool:
+            try:
+                stack.enter_context(study_lock(state_directory(), name, study=study))
+            except DeviceInUse as error:
+                if not refused:
+                    print(f"waiting: {error}", flush=True)
+                refused.append(error)
+                return False
+            return True
+
+        if not wait_until(take, deadline_s=DEVICE_PATIENCE_S):
+            raise refused[-1]
+        wait_for_last_visit(
+            state_directory(),
+            name,
+            deadline_s=DEVICE_PATIENCE_S,
+            on_wait=lambda holder: print(f"waiting for {holder}", flush=True),
+        )
+        yield
+
+
+def _release(directory: Path) -> None:
+    report = release_orphans(state_directory(), Commands())
+    (directory / "released.txt").write_text("".join(f"{line}\n" for line in report.released))
+    if report.problems:
+        raise DeviceInUse(*report.problems)
+
+
+def _watch(payload: str | None, stop_file: Path | None) -> None:
+    """End this process in order when its payload has gone, or asks for it."""
+    pid, _, started = (payload or "").partition(":")
+
+    def look_after() -> None:
+        never = threading.Event()
+        while not never.wait(_LOOK_S):
+            gone = payload is not None and not is_running(int(pid), started)
+            if gone or (stop_file is not None and stop_file.exists()):
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    threading.Thread(target=look_after, daemon=True).start()
+
+
+def _end_on_signals() -> None:
+    def end(_number: int, _frame: FrameType | None) -> None:
+        # A second one must not interrupt the giving back.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        raise JobOver
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+
+
+def _give_to_owner(directory: Path) -> None:
+    """What root wrote belongs to the user whose job it is, who copies and removes it."""
+    owner = directory.stat()
+    if owner.st_uid == os.geteuid():
+        return
+    for _, folders, files, place in os.fwalk(directory, follow_symlinks=False):
+        for name in (*folders, *files):
+            os.chown(name, owner.st_uid, owner.st_gid, dir_fd=place, follow_symlinks=False)
+    for image in directory.parent.glob("*.img"):
+        # Of a visit that was killed; the ledger names it, and the next start removes it.
+        print(f"{image} is left for the next visit to remove", flush=True)
+
+
+def _disk(device: str | None) -> Path | None:
+    """The whole disk below a device, in sysfs; None for an image, or where the device is not there."""
+    if device is None or not Path(device).exists():
+        return None
+    tree = BlockTree()
+    name = tree.name_at(device)
+    return None if name is None else Path("/sys/class/block") / tree.whole(name)
+
+
+def _firmware() -> str | None:
+    words = [_text(_DMI / name) for name in ("bios_vendor", "bios_version")]
+    return " ".join(word for word in words if word) or None
+
+
+def _first(place: Path, names: Sequence[str]) -> str | None:
+    return next((text for name in names if (text := _text(place / name))), None)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bedplate run-visit-on-node", description=__doc__)
+    parser.add_argument("paths", type=Path, nargs="+", help="[REQUEST] DIRECTORY, which must exist")
+    parser.add_argument("--payload", help="pid and start time of the job's process")
+    parser.add_argument("--stop-file", type=Path, help="ends when this appears")
+    parser.add_argument("--identity", help="what the node was when the study began")
+    parser.add_argument("--facts", type=Path, help="find the node's facts for this request instead")
+    parser.add_argument("--release", action="store_true", help="give back what killed visits left instead")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

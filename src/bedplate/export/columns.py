@@ -1,0 +1,153 @@
+"""The columns of the exported tables: of what kind each is, and what it means, as docs/EXPORT.md says it.
+
+Here are those of the tables that every study has, and of a fleet's nodes; a workload's own stand beside its rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from polars import Boolean, Float64, Int64, String
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+
+class ExportColumn(NamedTuple):
+    """A column: what polars takes it for, and its meaning; without one it shares that of the column before it."""
+
+    kind: type[pl.DataType]
+    meaning: str = ""
+
+
+def schema(columns: Mapping[str, ExportColumn]) -> dict[str, type[pl.DataType]]:
+    """What polars takes each column for."""
+    return {name: column.kind for name, column in columns.items()}
+
+
+RUN_COLUMNS: Mapping[str, ExportColumn] = {
+    "study": ExportColumn(String, "title of the study"),
+    "cell": ExportColumn(String, "identity of the cell: a readable name and a hash of what was asked"),
+    "variant": ExportColumn(String, "the file system with its options, without its block size"),
+    "filesystem": ExportColumn(String, "`ext4`, `xfs`, …"),
+    "filesystem_block_size_bytes": ExportColumn(
+        Int64, "block size of the file system, read back where none was asked for"
+    ),
+    "block_size_bytes": ExportColumn(Int64, "block size that PostgreSQL was built with"),
+    "throttle": ExportColumn(String, "the plan's name of the emulated device; empty without emulation"),
+    "dataset": ExportColumn(String, "identity of what was loaded"),
+    "run": ExportColumn(String, "name of the run, e.g. `read-only`"),
+    "repetition": ExportColumn(Int64, "from 1; a canary's count is its own"),
+    "attempt": ExportColumn(Int64, "which attempt at the visit; empty where there was none"),
+    "order": ExportColumn(Int64, "place of the visit in the schedule, from 0"),
+    "canary": ExportColumn(Boolean, "true for the visits that come back to show drift"),
+    "emulated": ExportColumn(
+        Boolean,
+        "true where the processors were emulated (QEMU's TCG): the speed is the emulator's. In every table that names a cell",
+    ),
+    "executor": ExportColumn(String, "who ran the visit: `local`, `qemu`, `slurm`; empty before it"),
+    "kernel": ExportColumn(String, "release of the kernel that the visit ran under"),
+    "accelerator": ExportColumn(String, "`kvm` or `tcg` in a guest, else empty"),
+    "boot_id": ExportColumn(String, "which boot of the kernel; visits of one boot of a guest share it"),
+    "node": ExportColumn(
+        String, "the node of a fleet that ran the visit; empty before it, and without a fleet"
+    ),
+    "started_wall_s": ExportColumn(
+        Float64,
+        "start of the measured window (of the visit, where there is no window), seconds since 1970 UTC",
+    ),
+    "outcome": ExportColumn(
+        String,
+        "`completed`; `failed`, if it began and went wrong; `not_run`, if its visit failed before it or has not come yet",
+    ),
+    "validity": ExportColumn(
+        String, "`valid`, `suspect` or `unknown`, with what became of its visit after the run"
+    ),
+    "reasons": ExportColumn(
+        String,
+        "why it failed, did not run, is suspect, or of unknown validity; the failure of its visit after it too; "
+        "joined by `; `",
+    ),
+    "durability_volatile": ExportColumn(
+        String,
+        "what survives a power cut if the device's cache does not; of the commits that promise least, where a run has "
+        'several kinds (LMDB, `sync = "by-test"`). Measured, of a device with sectors of 4 KiB',
+    ),
+    "durability_volatile_512": ExportColumn(
+        String, "the same with sectors of 512 bytes; declared classes do not tell them apart"
+    ),
+    "durability_protected": ExportColumn(String, "the same if the device's cache survives too"),
+    "device_sector_bytes": ExportColumn(
+        Int64,
+        "physical sectors of the study's device, of an image file those of the disk under it: from 4096 on "
+        "`durability_volatile` holds on it, else `durability_volatile_512`; empty where nothing tells, which counts as 512",
+    ),
+    "warmup_s": ExportColumn(Float64, "length of the warm-up, which counts for no figure"),
+    "duration_s": ExportColumn(Float64, "length of the measured window"),
+}
+
+
+def run_columns(*names: str) -> dict[str, ExportColumn]:
+    """Columns of the runs, for another table."""
+    return {name: RUN_COLUMNS[name] for name in names}
+
+
+# Whether the processors were emulated stands beside every figure, so it is in every table of runs.
+KEY_COLUMNS = run_columns("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
+FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
+    **KEY_COLUMNS,
+    "phase": ExportColumn(
+        String,
+        "`measure` for the whole run; of TPC-H also a phase of the load (`load`, `primary keys`, …), `queries`, or "
+        "`stream 1` and so on; of LMDB `tests`; of bonnie++ a stage (`put_block`, …) or `sync`; of fio `lay out`, `job` "
+        "or `sync`; of pg_test_fsync a part of its output (`one write`)",
+    ),
+    "item": ExportColumn(
+        String,
+        "the part of a workload that the figure belongs to: a TPC-H query (`14`), a table, a key or an index that was "
+        "loaded; a test of LMDB (`fillseq`); `read`, `write` or `sync` of a job of fio, a method of pg_test_fsync; empty "
+        "for the whole",
+    ),
+    "pass": ExportColumn(Int64, "which pass over the items, from 1"),
+    "metric": ExportColumn(String, "name of the metric (docs/METHOD.md, “Metrics”)"),
+    "value": ExportColumn(Float64, "the figure in `unit`"),
+    "unit": ExportColumn(String, "`1/s`, `ms`, `MiB`, `share` (of one), `1` for counts"),
+    "scale": ExportColumn(String, "`ratio`, `proportion`, `count` or `share`; it decides the statistics"),
+    "better": ExportColumn(String, "`higher`, `lower` or `neither`"),
+    "status": ExportColumn(String, "`measured`, `censored` (only a limit is known) or `absent`"),
+    "limit": ExportColumn(Float64, "the limit of a censored figure"),
+    "reason": ExportColumn(String, "why a figure is absent"),
+    "durability_volatile": ExportColumn(
+        String,
+        "what survives a power cut of what this figure's commits wrote: of an LMDB test its own class, `reads only` where "
+        "it commits nothing; else that of the run",
+    ),
+    "durability_volatile_512": ExportColumn(String),
+    "durability_protected": ExportColumn(String),
+}
+NODE_COLUMNS: Mapping[str, ExportColumn] = {
+    "study": ExportColumn(String, "title of the study"),
+    "node": ExportColumn(String, "the node, as Slurm calls it"),
+    "hostname": ExportColumn(String, "what it calls itself"),
+    "identity": ExportColumn(String, "digest of processors, memory and page size"),
+    "architecture": ExportColumn(String, "the machine"),
+    "cpu_model": ExportColumn(String),
+    "cpu_count": ExportColumn(Int64),
+    "memory_bytes": ExportColumn(Int64),
+    "page_size_bytes": ExportColumn(Int64),
+    "kernel": ExportColumn(String, "what it runs, and in what"),
+    "distribution": ExportColumn(String),
+    "virtualisation": ExportColumn(String),
+    "firmware": ExportColumn(String, "the machine's own"),
+    "device_model": ExportColumn(
+        String, "the scratch device; empty for an image file, and where it does not tell"
+    ),
+    "device_firmware": ExportColumn(String),
+    "device_size_bytes": ExportColumn(Int64),
+    "journal_device_model": ExportColumn(String, "the device of external journals, where there is one"),
+    "journal_device_firmware": ExportColumn(String),
+    "tools": ExportColumn(String, "versions of programs, settings of the kernel: an object each, as JSON"),
+    "tunables": ExportColumn(String),
+}

@@ -1,0 +1,185 @@
+"""Power cuts as tables for other tools: the verdict of each recording, and every cut (docs/EXPORT.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from polars import Boolean, Float64, Int64, String
+
+from bedplate.analysis.power_cut_view import upper_share
+from bedplate.export.columns import ExportColumn
+from bedplate.figures.power_cut_points import finding_of
+from bedplate.model.device_cache import PROTECTED, VOLATILE_4K, VOLATILE_512
+from bedplate.model.reason import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.model.power_cut import PointRecord, RecordingFacts
+    from bedplate.model.power_cut_verdict import CacheCuts
+
+_NAMES = {VOLATILE_4K: "volatile", VOLATILE_512: "volatile_512", PROTECTED: "protected"}
+
+
+def _count_columns(cache: str, drawn: str, sought: str = "") -> dict[str, ExportColumn]:
+    return {
+        f"{cache}_cuts": ExportColumn(Int64, drawn),
+        f"{cache}_bad": ExportColumn(Int64),
+        f"{cache}_bad_share_high": ExportColumn(Float64),
+        f"{cache}_sought_cuts": ExportColumn(Int64, sought),
+        f"{cache}_sought_bad": ExportColumn(Int64),
+    }
+
+
+VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
+    "declared_volatile": ExportColumn(String, "the class that flushes and settings declare"),
+    "declared_protected": ExportColumn(String),
+    "measured_volatile": ExportColumn(
+        String,
+        "the class that the cuts show, with a volatile cache and sectors of 4 KiB, with one and sectors of 512 bytes, and "
+        "with a protected one; empty where the verdict is refused or no such cut was asked for",
+    ),
+    "measured_volatile_512": ExportColumn(String),
+    "measured_protected": ExportColumn(String),
+    "refused": ExportColumn(String, "why there is no verdict; joined by `; `"),
+    "of_the_cell": ExportColumn(
+        Boolean, "false where a journal in RAM was kept, so that the verdict is no class of the cell as it is"
+    ),
+    **_count_columns(
+        "volatile",
+        "cuts of a volatile cache with sectors of 4 KiB at positions that chance chose, the bad ones, and the upper end of "
+        "the exact 95 % interval of their share",
+        "those where metadata waited that a cut can tear, and the bad ones; no share of anything",
+    ),
+    **_count_columns("volatile_512", "the same with sectors of 512 bytes"),
+    **_count_columns("protected", "the same in order, of which none is sought"),
+    "control_cuts": ExportColumn(Int64, "the controls, of which most must be bad"),
+    "control_bad": ExportColumn(Int64),
+    "lost_transactions_max": ExportColumn(
+        Int64, "the most acknowledged transactions that one cut took and left the rest whole"
+    ),
+    "image_bytes": ExportColumn(Int64, "size of the recorded disk"),
+    "foreign_syncs": ExportColumn(
+        Int64, "calls of sync(2) by any program while it was recorded; empty where they were not counted"
+    ),
+    "lost_ms_max": ExportColumn(
+        Float64,
+        "the longest time before such a cut at which the first missing transaction was acknowledged",
+    ),
+    "window_bytes": ExportColumn(Int64, "the most that the device's cache held"),
+    "device_sector_bytes": ExportColumn(Int64, "as in `runs`"),
+}
+CUT_COLUMNS: Mapping[str, ExportColumn] = {
+    "number": ExportColumn(Int64, "the cut (docs/STUDY_FORMAT.md, CutPoint)"),
+    "position": ExportColumn(Int64),
+    "profile": ExportColumn(String),
+    "placement": ExportColumn(String),
+    "control": ExportColumn(Boolean),
+    "finding": ExportColumn(
+        String,
+        "`ok`, `needs fsck`, `bounded loss`, `loss`, `corrupt, detected`, `corrupt, silent`, `file system lost`",
+    ),
+    "volatile_writes": ExportColumn(Int64, "what was at risk, and how many writes of it were kept"),
+    "volatile_bytes": ExportColumn(Int64),
+    "kept_writes": ExportColumn(Int64),
+    "acknowledged": ExportColumn(
+        Int64,
+        "transactions acknowledged before the cut, those missing, how long before it the first of these was",
+    ),
+    "lost_transactions": ExportColumn(Int64),
+    "lost_ms": ExportColumn(Float64),
+    "consistent": ExportColumn(Boolean, "whether what is there is whole; empty where nothing could be asked"),
+    "mount_s": ExportColumn(Float64, "seconds; empty where that did not happen"),
+    "fsck_s": ExportColumn(Float64),
+    "engine_start_s": ExportColumn(Float64),
+    "oracle_s": ExportColumn(Float64),
+    "problems": ExportColumn(String, "findings in words; joined by `; `"),
+}
+
+
+def has_power_cuts(found: Overview) -> bool:
+    """Whether power was cut in any cell."""
+    return any(cell.cuts for cell in found.cells.values())
+
+
+def verdict_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
+    """The verdict on a run, without the columns that name it; nothing for a run of another kind."""
+    return [_verdict(run, found.cells[m.cell].sector_bytes) for run in _cut_runs(found, m)]
+
+
+def cut_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
+    """Every cut of a run, in the order of their numbers, the controls last."""
+    return [
+        _cut(record, run.cuts.recording)
+        for run in _cut_runs(found, m)
+        if run.cuts.recording is not None
+        for record in sorted(run.cuts.points, key=lambda each: (each.point.control, each.point.number))
+    ]
+
+
+def _cut_runs(found: Overview, m: Measurement) -> Iterator[CutRun]:
+    cell = found.cells.get(m.cell)
+    for run in cell.cuts if cell else ():
+        key = run.key
+        if (key.dataset, run.spec.name, key.repetition) == (m.dataset, m.run, m.repetition) and not m.canary:
+            yield run
+
+
+def _verdict(run: CutRun, sector_bytes: int | None) -> dict[str, Any]:
+    verdict = run.verdict
+    return {
+        "declared_volatile": run.declared.volatile_cache if run.declared else None,
+        "declared_protected": run.declared.protected_cache if run.declared else None,
+        **{f"measured_{name}": verdict.cuts(cache).shown for cache, name in _NAMES.items()},
+        "refused": "; ".join(sentences(verdict.refused)),
+        "of_the_cell": verdict.of_the_cell,
+        **{
+            f"{name}_{column}": value
+            for cache, name in _NAMES.items()
+            for column, value in _counts(verdict.cuts(cache)).items()
+        },
+        "control_cuts": verdict.controls.cuts,
+        "control_bad": verdict.controls.bad,
+        "lost_transactions_max": verdict.loss.transactions_max,
+        "image_bytes": verdict.image_bytes,
+        "foreign_syncs": verdict.foreign_syncs,
+        "lost_ms_max": verdict.loss.ms_max,
+        "window_bytes": verdict.window_bytes,
+        "device_sector_bytes": sector_bytes,
+    }
+
+
+def _counts(found: CacheCuts) -> dict[str, int | float | None]:
+    return {
+        "cuts": found.drawn.cuts,
+        "bad": found.drawn.bad,
+        "bad_share_high": upper_share(found.drawn),
+        "sought_cuts": found.sought.cuts,
+        "sought_bad": found.sought.bad,
+    }
+
+
+def _cut(record: PointRecord, recording: RecordingFacts) -> dict[str, Any]:
+    point = record.point
+    return {
+        "number": point.number,
+        "position": point.position,
+        "profile": point.profile.value,
+        "placement": point.placement.value,
+        "control": point.control,
+        "finding": finding_of(record, recording),
+        "volatile_writes": record.volatile_writes,
+        "volatile_bytes": record.volatile_bytes,
+        "kept_writes": record.kept_writes,
+        "acknowledged": record.acknowledged,
+        "lost_transactions": record.lost_transactions,
+        "lost_ms": record.lost_ms,
+        "consistent": record.consistent,
+        "mount_s": record.mount_s,
+        "fsck_s": record.fsck_s,
+        "engine_start_s": record.engine_start_s,
+        "oracle_s": record.oracle_s,
+        "problems": "; ".join(record.problems),
+    }

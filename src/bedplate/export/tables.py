@@ -1,0 +1,333 @@
+"""Every run and figure of a study as tables for other tools: CSV, Parquet, JSON (docs/EXPORT.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from bedplate.analysis.lmdb_view import promised
+from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.wording import promising_least
+from bedplate.errors import PlanError, StudyError
+from bedplate.export.columns import FIGURE_COLUMNS, KEY_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, schema
+from bedplate.export.power_cut_rows import (
+    CUT_COLUMNS,
+    VERDICT_COLUMNS,
+    cut_rows,
+    has_power_cuts,
+    verdict_rows,
+)
+from bedplate.export.tpch_rows import (
+    DROPPED_COLUMNS,
+    PLAN_COLUMNS,
+    SCORE_COLUMNS,
+    dropped_rows,
+    plan_rows,
+    score_rows,
+)
+from bedplate.model.course import COURSE_FILE
+from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.reason import sentences
+from bedplate.model.tpch import WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.model.figure import Figure
+
+# With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
+FORMATS = ("csv", "parquet", "json")
+SPREADSHEETS = ("ods", "xlsx")
+TABLES = ("runs", "figures", "courses")
+TPCH_TABLES = ("scores", "plans", "dropped_queries")
+POWER_CUT_TABLES = ("verdicts", "power_cuts")
+FLEET_TABLES = ("nodes",)
+
+
+def export(
+    study: Path, output: Path, formats: Sequence[str] | None = None, *, cells: Sequence[str] = ()
+) -> tuple[Path, ...]:
+    """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
+
+    A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too, one with power cuts `verdicts` and
+    `power_cuts`, one of a fleet `nodes`. An `output` that ends in .json takes
+    all tables; one that ends in .csv or .parquet takes the
+    figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
+    in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
+    that they select, and of the canary's visits. PlanError for an unknown format, or a filter that selects nothing.
+    """
+    suffix = output.suffix.removeprefix(".")
+    unknown = [name for name in formats or () if name not in FORMATS]
+    if unknown:
+        raise PlanError(
+            *(f"format {name!r} is not known; known are {', '.join(FORMATS)}" for name in unknown)
+        )
+    is_file = suffix in (*FORMATS, *SPREADSHEETS) and not output.is_dir()
+    if is_file and formats not in (None, (), [], [suffix], (suffix,)):
+        raise PlanError(f"{output} is one file; --format {', '.join(formats or ())} needs a directory")
+    (found,) = selected_overviews([study], cells)
+    if suffix in SPREADSHEETS and not output.is_dir():
+        # Its sheets are made of these tables, and a table needs no spreadsheet.
+        from bedplate.export.spreadsheet import write_spreadsheet  # noqa: PLC0415
+
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_spreadsheet(found, output)
+        return (output,)
+    if suffix in FORMATS and not output.is_dir():
+        output.parent.mkdir(parents=True, exist_ok=True)
+        _write_file(found, output, suffix)
+        return (output,)
+    output.mkdir(parents=True, exist_ok=True)
+    tables = _tables(found)
+    return tuple(
+        _write(frame, output / f"{name}.{kind}", kind)
+        for kind in formats or FORMATS
+        for name, frame in tables.items()
+    )
+
+
+def runs_table(found: Overview) -> pl.DataFrame:
+    """One row per run that was due, whatever became of it."""
+    return pl.DataFrame([_run_row(found, m) for m in found.measurements], schema=schema(RUN_COLUMNS))
+
+
+def figures_table(found: Overview) -> pl.DataFrame:
+    """One row per figure; a value is null where it is absent or censored, and `reason` says why."""
+    rows = [
+        {
+            **_key(found, m),
+            "phase": figure.phase,
+            "item": figure.item,
+            "pass": figure.pass_,
+            "metric": figure.metric,
+            "value": figure.value,
+            "unit": figure.unit,
+            "scale": figure.scale.value,
+            "better": figure.better.value,
+            "status": figure.status.value,
+            "limit": figure.limit,
+            "reason": figure.reason.sentence if figure.reason else None,
+            **_durability(found, m, phase=figure.phase, item=figure.item),
+        }
+        for m in found.measurements
+        for figure in _figures(m)
+    ]
+    return pl.DataFrame(rows, schema=schema(FIGURE_COLUMNS))
+
+
+def _figures(m: Measurement) -> tuple[Figure, ...]:
+    """The figures that are stored with a run, then those that take more than one run to make."""
+    stored = m.figures.figures if m.figures else ()
+    names = {figure.metric for figure in stored}
+    return (*stored, *(figure for figure in m.by_metric.values() if figure.metric not in names))
+
+
+def courses_table(found: Overview) -> pl.DataFrame:
+    """Every second of every run, behind the columns that name the run."""
+    kinds = schema(KEY_COLUMNS)
+    frames = [pl.DataFrame(schema=kinds)]
+    for m in found.measurements:
+        path = m.directory / COURSE_FILE if m.directory else None
+        if path is None or not path.is_file():
+            continue
+        try:
+            # By a file: polars knows no path that is no UTF-8.
+            with path.open("rb") as file:
+                course = pl.read_parquet(file)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StudyError(f"{path} cannot be read: {error}") from error
+        key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in _key(found, m).items()]
+        frames.append(course.select(*key, pl.all()))
+    courses = pl.concat(frames, how="diagonal_relaxed")
+    return courses.with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def scores_table(found: Overview) -> pl.DataFrame:
+    """One row per cell, power run and score of TPC-H."""
+    return pl.DataFrame(score_rows(found), schema=schema(SCORE_COLUMNS))
+
+
+def plans_table(found: Overview) -> pl.DataFrame:
+    """One row per query of every power run: the hash of its plan and what EXPLAIN said."""
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in plan_rows(found, m)]
+    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **PLAN_COLUMNS}))
+
+
+def dropped_queries_table(found: Overview) -> pl.DataFrame:
+    """One row per power run and query that the m-scores leave out."""
+    return pl.DataFrame(dropped_rows(found), schema=schema(DROPPED_COLUMNS))
+
+
+def verdicts_table(found: Overview) -> pl.DataFrame:
+    """One row per recording whose power was cut: the classes declared and measured, the counts behind them."""
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in verdict_rows(found, m)]
+    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **VERDICT_COLUMNS}))
+
+
+def power_cuts_table(found: Overview) -> pl.DataFrame:
+    """One row per cut, the controls among them."""
+    rows = [{**_key(found, m), **row} for m in found.measurements for row in cut_rows(found, m)]
+    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **CUT_COLUMNS}))
+
+
+def nodes_table(found: Overview) -> pl.DataFrame:
+    """One row per node of a fleet: what was found about it before the first visit."""
+    rows = [
+        {
+            "study": found.study.facts.title,
+            "node": name,
+            "hostname": facts.machine.hostname,
+            "identity": facts.machine.identity,
+            "architecture": facts.machine.architecture,
+            "cpu_model": facts.machine.cpu_model,
+            "cpu_count": facts.machine.cpu_count,
+            "memory_bytes": facts.machine.memory_bytes,
+            "page_size_bytes": facts.machine.page_size_bytes,
+            "kernel": facts.machine.kernel_release,
+            "distribution": facts.machine.distribution,
+            "virtualisation": facts.machine.virtualisation,
+            "firmware": facts.firmware,
+            "device_model": facts.device_model,
+            "device_firmware": facts.device_firmware,
+            "device_size_bytes": facts.device_size_bytes,
+            "journal_device_model": facts.journal_device_model,
+            "journal_device_firmware": facts.journal_device_firmware,
+            "tools": json.dumps(dict(facts.machine.tools), ensure_ascii=False),
+            "tunables": json.dumps(dict(facts.machine.tunables), ensure_ascii=False),
+        }
+        for name, facts in found.study.nodes.items()
+    ]
+    return pl.DataFrame(rows, schema=schema(NODE_COLUMNS))
+
+
+_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
+    "runs": runs_table,
+    "figures": figures_table,
+    "courses": courses_table,
+}
+_TPCH_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
+    "scores": scores_table,
+    "plans": plans_table,
+    "dropped_queries": dropped_queries_table,
+}
+_FLEET_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {"nodes": nodes_table}
+_POWER_CUT_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
+    "verdicts": verdicts_table,
+    "power_cuts": power_cuts_table,
+}
+
+
+def _tables(found: Overview) -> dict[str, pl.DataFrame]:
+    """Every table of a study by name; those of TPC-H, power cuts and nodes where the study has such."""
+    specs = (found.spec(run) for run in found.runs)
+    warehouse = any(spec is not None and spec.workload == WORKLOAD for spec in specs)
+    makers = {
+        **_MAKERS,
+        **(_TPCH_MAKERS if warehouse else {}),
+        **(_POWER_CUT_MAKERS if has_power_cuts(found) else {}),
+        **(_FLEET_MAKERS if found.study.nodes else {}),
+    }
+    return {name: make(found) for name, make in makers.items()}
+
+
+def _key(found: Overview, m: Measurement) -> dict[str, Any]:
+    return {
+        "study": found.study.facts.title,
+        "cell": m.cell,
+        "dataset": m.dataset,
+        "run": m.run,
+        "repetition": m.repetition,
+        "attempt": m.attempt,
+        "canary": m.canary,
+        "emulated": None if m.where is None else m.where.emulated,
+    }
+
+
+def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
+    cell = found.study.schedule.cells[m.cell]
+    facts = found.cells.get(m.cell)
+    return {
+        **_key(found, m),
+        "variant": cell.variant,
+        "filesystem": cell.filesystem.type,
+        "filesystem_block_size_bytes": (
+            facts.label.filesystem_block_bytes if facts else cell.filesystem.block_size_bytes
+        ),
+        "block_size_bytes": cell.build.database_block_bytes,
+        "throttle": cell.device.throttle.name if cell.device.throttle else None,
+        "order": m.order,
+        "executor": m.where.executor if m.where else None,
+        "kernel": m.where.kernel if m.where else None,
+        "accelerator": m.where.accelerator if m.where else None,
+        "boot_id": m.where.boot_id if m.where else None,
+        "node": m.where.node if m.where else None,
+        "started_wall_s": m.started_wall_s,
+        "outcome": m.outcome.value,
+        "validity": m.validity.value,
+        "reasons": "; ".join(sentences(m.reasons)),
+        **_durability(found, m),
+        "device_sector_bytes": facts.sector_bytes if facts else None,
+        "warmup_s": m.figures.warmup_s if m.figures else None,
+        "duration_s": m.figures.duration_s if m.figures else None,
+    }
+
+
+def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str = "") -> dict[str, str | None]:
+    """What survives a power cut of all that the run, or this part of it, commits."""
+    facts, spec = found.cells.get(m.cell), found.spec((m.dataset, m.run))
+    known = promised(
+        facts.durability if facts else None, workload=spec.workload if spec else "", phase=phase, item=item
+    )
+    least = promising_least(known) if known else None
+    return {
+        "durability_volatile": least.volatile_cache if least else None,
+        "durability_volatile_512": least.class_with(VOLATILE_512) if least else None,
+        "durability_protected": least.protected_cache if least else None,
+    }
+
+
+def _write_file(found: Overview, output: Path, kind: str) -> None:
+    if kind == "json":
+        tables = {name: frame.to_dicts() for name, frame in _tables(found).items()}
+        _write_text(output, json.dumps(tables, ensure_ascii=False, allow_nan=False))
+        return
+    runs = runs_table(found).drop(
+        "study", "durability_volatile", "durability_volatile_512", "durability_protected"
+    )
+    keys = [name for name in KEY_COLUMNS if name != "study"]
+    figures = figures_table(found).join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
+    _write(figures, output, kind)
+
+
+def _write(frame: pl.DataFrame, path: Path, kind: str) -> Path:
+    temporary = path.with_name(f".{path.name}.part")
+    if kind == "csv":
+        _without_formulas(frame).write_csv(temporary)
+    elif kind == "parquet":
+        frame.write_parquet(temporary)
+    else:
+        frame.write_json(temporary)
+    temporary.replace(path)
+    return path
+
+
+def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts that a spreadsheet would take for a formula, behind an apostrophe; numbers are numbers."""
+    texts = pl.col(pl.String)
+    is_formula = texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)
+    shown = frame.with_columns(pl.when(is_formula).then(pl.lit("'") + texts).otherwise(texts).name.keep())
+    # The columns of a course are named by its file.
+    return shown.rename(lambda name: f"'{name}" if re.match(_FORMULA, name) else name)
+
+
+def _write_text(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,91 @@
+"""Why something is so: a code that decisions read, the values that stand in its sentence, and the sentence for people.
+
+A code is a word of the field in small letters and hyphens. It is stored in studies, so it keeps its meaning; the words of
+a sentence may change. A code that is read elsewhere than where its reason is made has its constant here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from bedplate.model.levels import Levels, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bedplate.errors import BedplateError
+
+# Of a reason of which only the words are known: in studies of format 1 a reason was its sentence.
+UNCLASSIFIED = "unclassified"
+FULL_PAGE_WRITES_OFF = "full-page-writes-off"
+SCRATCH_DEVICE_FULL = "scratch-device-full"
+FILE_SYSTEM_SILENT = "file-system-silent"
+
+# Of format 1: how the sentences began on which a decision hung, and the code that it hangs on now.
+_DECISIVE_IN_FORMAT_1 = {"full_page_writes = off": FULL_PAGE_WRITES_OFF}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something is so."""
+
+    code: str
+    """what a program reads: stable words of the field with hyphens (`fsync-off`); `unclassified` where only the
+    sentence is known"""
+    sentence: str
+    """what a person reads; its words may change"""
+    values: Levels = field(default_factory=Levels)
+    """values of the sentence that are worth reading apart, by name; may be empty"""
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def about(self, what: str) -> Reason:
+        """The same, said of something by its name."""
+        return replace(self, sentence=f"{what}: {self.sentence}")
+
+
+def because(code: str, sentence: str, **values: Scalar | None) -> Reason:
+    """A reason with its values; those that are None or no finite number are left out, as a study holds none."""
+    known = {name: value for name, value in values.items() if value is not None}
+    finite = {k: v for k, v in known.items() if not isinstance(v, float) or math.isfinite(v)}
+    return Reason(code, sentence, Levels(finite))
+
+
+def of_format_1(sentence: str) -> Reason:
+    """The reason that a study of format 1 has as its sentence alone."""
+    found = (code for words, code in _DECISIVE_IN_FORMAT_1.items() if sentence.startswith(words))
+    return Reason(next(found, UNCLASSIFIED), sentence)
+
+
+def reasons_of(error: BedplateError) -> tuple[Reason, ...]:
+    """Why an error was raised; a reason that it was given as a sentence has the code of its class."""
+    return tuple(each if isinstance(each, Reason) else Reason(error.code, each) for each in error.given)
+
+
+def sentences(reasons: Iterable[Reason]) -> tuple[str, ...]:
+    """What people read of them."""
+    return tuple(reason.sentence for reason in reasons)
+
+
+def distinct(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Each sentence once, where it was first said. Of one that some visits have a code for and older ones have not, the code."""
+    found: dict[str, Reason] = {}
+    for reason in reasons:
+        known = found.setdefault(reason.sentence, reason)
+        if known.code == UNCLASSIFIED:
+            found[reason.sentence] = reason
+    return tuple(found.values())
+
+
+def joined(reasons: Iterable[Reason]) -> Reason:
+    """Several as one, in one sentence; ValueError where there is none. It has the code of the first."""
+    first, *others = reasons
+    return replace(first, sentence="; ".join(map(str, (first, *others))))
+
+
+def is_given(code: str, reasons: Iterable[Reason]) -> bool:
+    """Whether one of them has this code."""
+    return any(reason.code == code for reason in reasons)

@@ -1,0 +1,32 @@
+"""What records alone say of a type of workload: the role `model` of its folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate import registry
+from bedplate.model.levels import Levels
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import RunSpec
+
+
+class WorkloadModel:
+    """A type whose datasets are all for one engine, and whose runs stand each for itself; others say so."""
+
+    def __init__(self, engine: str) -> None:
+        self._engine = engine
+
+    def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
+        """The engine that a dataset is for."""
+        return self._engine
+
+    def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
+        """Whether a run makes what later ones of its visit read, so that without it they cannot be."""
+        return False
+
+
+def model_of(workload: str) -> WorkloadModel:
+    """That of a type; PlanError lists the known ones."""
+    model: WorkloadModel = registry.part(workload, "model")
+    return model

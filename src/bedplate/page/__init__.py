@@ -1,0 +1,7 @@
+"""One self-contained page from studies: it opens offline and asks nothing of a network.
+
+Here: the document that the script reads, what stands on the page before it runs, and the script itself in `assets`.
+Not here: what is said, which is `analysis`.
+May import: `analysis`, `statistics`, `model`; jinja2, plotly, numpy, polars.
+Must not import: `terminal`, `export`; rich, xlsxwriter.
+"""

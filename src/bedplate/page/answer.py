@@ -1,0 +1,280 @@
+"""The answer of a page: what a study says in five sentences, what to choose, what is unsafe, unknown or to be measured.
+
+Every sentence is one that a command says (`advise`, `effects`, `claims`); here is only chosen which of them come
+first. So the page never says more than the commands can bear out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.advice.advised import VOLATILE, advised
+from bedplate.analysis.advice.sentences import (
+    cell_words,
+    closing_sentences,
+    contest_sentences,
+    ranked_cells,
+    standing_cells,
+)
+from bedplate.analysis.claims.judged import Finding
+from bedplate.analysis.claims.sentences import findings_sentence
+from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
+from bedplate.analysis.run_heads import writes
+from bedplate.analysis.wording import number
+from bedplate.model.device_cache import PROTECTED
+from bedplate.model.metrics import METRICS
+from bedplate.statistics.pareto import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
+    from bedplate.analysis.advice.sentences import Sentence
+    from bedplate.analysis.claims.judged import ClaimsAnswer
+    from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects
+    from bedplate.analysis.overview import Overview
+
+SENTENCES = 5
+# More is in `bedplate advise --json`; nobody chooses among twenty.
+CHOICES = 6
+_STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, the words that it stands under, and the section of the page that bears it out."""
+
+    about: str
+    text: str
+    section: str
+
+
+@dataclass(frozen=True)
+class ChosenFigure:
+    """One figure of a cell: `24,310`, and `24,110–24,450` below it, an interval or else a range; empty where there is none."""
+
+    value: str
+    bounds: str
+    has_interval: bool
+
+
+@dataclass(frozen=True)
+class CandidateCell:
+    """A cell that may be chosen. `same_as` are others that are the same in force; `standing` is `leads` or `behind?`."""
+
+    cell: str
+    same_as: tuple[str, ...]
+    standing: str
+    figures: tuple[ChosenFigure, ...]
+    n: int
+
+
+@dataclass(frozen=True)
+class ContestAnswer:
+    """What to choose among the cells of one class of durability in one run; no `choices` where nothing can be judged.
+
+    `heads` are the names and units over the figures, `behind` counts cells that are ruled out, `more` those that are
+    not and do not stand in `choices`. `sentences` are all that `bedplate advise` says of it.
+    """
+
+    run: str
+    durability: str
+    heads: tuple[tuple[str, str], ...]
+    definitions: tuple[tuple[str, str], ...]
+    choices: tuple[CandidateCell, ...]
+    cells: int
+    more: int
+    behind: int
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CacheAnswer:
+    """Advice for a device with that cache, as sentences name it.
+
+    `unjudged` says why there is no recommendation, each reason once and behind the runs that it holds for.
+    """
+
+    cache: str
+    contests: tuple[ContestAnswer, ...]
+    unjudged: tuple[tuple[str, str], ...]
+    unsafe: tuple[str, ...]
+    unknown: tuple[str, ...]
+    following: tuple[str, ...]
+    limits: tuple[str, ...]
+
+    @property
+    def definitions(self) -> tuple[tuple[str, str], ...]:
+        """What the figures are, of all contests."""
+        judged = [contest for contest in self.contests if contest.choices]
+        return tuple(dict.fromkeys(each for contest in judged for each in contest.definitions))
+
+
+@dataclass(frozen=True)
+class StudyAnswer:
+    """The answer of one study. `protected` is None where a protected cache puts no cell into another class."""
+
+    title: str
+    directory: str
+    said: tuple[Said, ...]
+    volatile: CacheAnswer
+    protected: CacheAnswer | None
+
+
+@dataclass(frozen=True)
+class _Advice:
+    """Advice with its sentences, which are made once: each contest with its own, and what closes them."""
+
+    found: Advised
+    contests: tuple[tuple[Contest, tuple[Sentence, ...]], ...]
+    closing: tuple[Sentence, ...]
+
+
+def _advice(found: Advised) -> _Advice:
+    # Runs that write before the others: in them file systems differ.
+    ordered = sorted(found.contests, key=lambda contest: not writes(found.overview, contest.run))
+    told = tuple((contest, contest_sentences(found, contest)) for contest in ordered)
+    return _Advice(found, told, closing_sentences(found))
+
+
+def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
+    """The answer of a study, the one of this number among those that the claims were judged on."""
+    volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
+    return StudyAnswer(
+        title=found.study.facts.title,
+        directory=found.study.directory.name,
+        said=tuple(_said(volatile, effects, claims, number))[:SENTENCES],
+        volatile=_cache_answer(volatile),
+        protected=_cache_answer(protected) if protected.found.classes != volatile.found.classes else None,
+    )
+
+
+def _said(advice: _Advice, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
+    """The sentences, the weightiest first: what leads, what matters, what casts doubt, what was borne out."""
+    firsts = _first_contests(advice)
+    judged = [(contest, sentences) for contest, sentences in firsts if contest.can_judge][:2]
+    for contest, sentences in judged:
+        yield Said(f"{contest.run[1]}, {contest.durability}", sentences[0].text, "answer")
+    if not judged:
+        for about, text in _unjudged(advice):
+            yield Said(about, text, "answer")
+    runs = [contest.run for contest, _ in firsts] or advice.found.overview.runs
+    told = [each for run in runs for each in effects.found if each.asked.run == run]
+    strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
+    if strongest:
+        yield Said(f"What matters, {strongest[0][0].asked.run[1]}", strongest[0][1], "effects")
+    yield from _doubts(advice)
+    own = [one for file in claims.judged for one in file if one.study in (number, None)]
+    if any(one.finding is not Finding.NOT_MEASURED for one in own):
+        yield Said("Claims", findings_sentence(own), "claims")
+    yield from _interplay(told)
+
+
+def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
+    for each in told:
+        for part in each.parts[:1]:
+            for words in interaction_sentences(part, METRICS[each.asked.metric])[:1]:
+                yield Said(f"Together, {each.asked.run[1]}", words, "effects")
+
+
+def _doubts(advice: _Advice) -> Iterable[Said]:
+    """The first of what the study says against itself; else how much could be told at all."""
+    health = advice.found.overview.health.sentences()
+    if health:
+        yield Said("Doubts", health[0], "order")
+        return
+    limits = [each for each in advice.closing if each.kind == "limits"]
+    if advice.found.judged and limits:
+        yield Said("How sure", limits[0].text, "answer")
+
+
+def _first_contests(advice: _Advice) -> list[tuple[Contest, tuple[Sentence, ...]]]:
+    """For each run the strictest class that can be judged, else the strictest; what can be judged before the rest."""
+    by_run: dict[Run, tuple[Contest, tuple[Sentence, ...]]] = {}
+    for contest, sentences in advice.contests:
+        kept = by_run.get(contest.run)
+        if kept is None or (contest.can_judge and not kept[0].can_judge):
+            by_run[contest.run] = (contest, sentences)
+    return sorted(by_run.values(), key=lambda each: not each[0].can_judge)
+
+
+def _cache_answer(advice: _Advice) -> CacheAnswer:
+    every = [each for _, sentences in advice.contests for each in sentences]
+    has_contests = bool(advice.contests)
+    return CacheAnswer(
+        cache=advice.found.cache_words,
+        contests=tuple(
+            _contest_answer(advice.found, contest, sentences) for contest, sentences in advice.contests
+        ),
+        unjudged=_unjudged(advice),
+        unsafe=_of_kind(advice.closing, "unsafe"),
+        unknown=(*_unchosen(advice), *_of_kind((*advice.closing, *every), "unknown", "apart")),
+        following=_of_kind((*every, *advice.closing), "next"),
+        limits=_of_kind(advice.closing if has_contests else advice.closing[1:], "limits"),
+    )
+
+
+def _unchosen(advice: _Advice) -> Iterable[str]:
+    """Where nothing is recommended, the first thing that is not known is what to choose."""
+    for runs, _ in _unjudged(advice):
+        where = f" in {runs}" if advice.contests else ""
+        yield f"Which cell is the best{where}: nothing can be recommended; the reason stands above."
+
+
+def _unjudged(advice: _Advice) -> tuple[tuple[str, str], ...]:
+    if not advice.contests:
+        return (("Advice", advice.closing[0].text),)
+    runs: dict[str, list[str]] = {}
+    for contest, sentences in advice.contests:
+        if not contest.can_judge:
+            runs.setdefault(sentences[0].text, []).append(contest.run[1])
+    return tuple((", ".join(names), text) for text, names in runs.items())
+
+
+def _of_kind(sentences: Iterable[Sentence], *kinds: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.text for each in sentences if each.kind in kinds))
+
+
+def _contest_answer(found: Advised, contest: Contest, sentences: Sequence[Sentence]) -> ContestAnswer:
+    standing = {
+        cell: words
+        for kind, words in _STANDINGS.items()
+        for cell in (standing_cells(contest, kind) if contest.can_judge else ())
+    }
+    ranked = [cell for cell in ranked_cells(found, contest, contest.objectives[0]) if cell in standing]
+    # `sorted` keeps the order by speed within each standing.
+    shown = sorted(ranked, key=lambda cell: standing[cell] != "leads")[:CHOICES]
+    return ContestAnswer(
+        run=contest.run[1],
+        durability=contest.durability,
+        heads=tuple((each.head, _unit(each)) for each in contest.objectives),
+        definitions=tuple((each.head, each.metric.definition) for each in contest.objectives),
+        choices=tuple(_choice(found, contest, cell, standing[cell]) for cell in shown),
+        cells=len(contest.cells) + len(contest.left_out),
+        more=len(ranked) - len(shown),
+        behind=len(contest.cells) - len(standing) if contest.can_judge else 0,
+        sentences=tuple(each.text for each in sentences),
+    )
+
+
+def _unit(objective: Objective) -> str:
+    return "" if objective.metric.unit in ("1", "1/s", "share") else objective.metric.unit
+
+
+def _choice(found: Advised, contest: Contest, cell: str, standing: str) -> CandidateCell:
+    figures = tuple(_figure(found, contest, objective, cell) for objective in contest.objectives)
+    return CandidateCell(
+        cell=cell_words(found.overview, cell),
+        same_as=tuple(cell_words(found.overview, other) for other in contest.same_as.get(cell, ())),
+        standing=standing,
+        figures=figures,
+        n=found.summary(contest, contest.objectives[0], cell).n,
+    )
+
+
+def _figure(found: Advised, contest: Contest, objective: Objective, cell: str) -> ChosenFigure:
+    summary = found.summary(contest, objective, cell)
+    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
+    bounds = "" if low is None or high is None else f"{number(low)}–{number(high)}"
+    return ChosenFigure(number(summary.centre), bounds, summary.low is not None)

@@ -1,0 +1,271 @@
+"use strict";
+// The document of the page, its indices, and the few words that every part needs.
+// What came from outside is only ever set as text: nothing here takes markup.
+
+const bedplate = {};
+
+bedplate.document = JSON.parse(document.getElementById("data").textContent);
+
+bedplate.data = (() => {
+  const page = bedplate.document;
+  const found = new Map();
+  // Which metrics have anything to show, by run; and of which parts, by run and metric.
+  const metricsOf = new Map();
+  const partsOf = new Map();
+  const note = (map, key, value) => {
+    if (!map.has(key)) map.set(key, new Set());
+    map.get(key).add(value);
+  };
+  const take = (s) => {
+    for (let i = 0; i < s.cell.length; i += 1) {
+      const part = s.part ? s.part[i] : 0;
+      const limit = s.limit[i];
+      found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}/${part}`, {
+        n: s.n[i],
+        basis: s.basis[i],
+        median: s.median[i],
+        minimum: s.minimum[i],
+        maximum: s.maximum[i],
+        variation: s.variation[i],
+        low: s.low[i],
+        high: s.high[i],
+        reason: s.reason[i],
+        counted: s.counted[i],
+        censored: s.censored[i],
+        limit,
+      });
+      if (s.n[i] > 0 || limit !== null) {
+        note(metricsOf, s.run[i], s.metric[i]);
+        note(partsOf, `${s.run[i]}/${s.metric[i]}`, part);
+      }
+    }
+  };
+  take(page.summaries);
+  // What speaks of parts of runs is packed, and is read once, before anything is drawn.
+  const open = async () => {
+    const within = await bedplate.unpack(page.within);
+    if (!within) return;
+    take(within.summaries);
+  };
+  const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
+  const m = page.measurements;
+  const rows = m.cell.map((_, index) => index);
+  const runsOf = new Map();
+  for (const i of rows) {
+    const key = `${m.cell[i]}/${m.run[i]}`;
+    if (m.canary[i]) continue;
+    if (!runsOf.has(key)) runsOf.set(key, []);
+    runsOf.get(key).push(i);
+  }
+  const ordered = (numbers) => [...(numbers ?? [])].sort((one, other) => one - other);
+  const first = (run) => page.runs[run]?.first ?? 0;
+  // Metrics that no run has a value for are explained where they are missed, and not offered.
+  const offered = (run) => (metricsOf.has(run) ? ordered(metricsOf.get(run)) : [first(run)]);
+  const parts = (run, metric) => (partsOf.has(`${run}/${metric}`) ? ordered(partsOf.get(`${run}/${metric}`)) : [0]);
+  const several = page.studies.length > 1;
+  // A speed of emulated processors is never named without saying so.
+  const emulation = (cell) => (cell.emulated ? " · emulated" : "");
+  // An engine may have no blocks to choose.
+  const blocks = (row, column) => (column ? `fs ${row} · db ${column}` : `fs ${row}`);
+  const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
+  return {
+    several,
+    blocks,
+    metricOf,
+    open,
+    first,
+    offered,
+    parts,
+    summary: (cell, run, metric, part = 0) => found.get(`${cell}/${run}/${metric}/${part}`),
+    named: (cell, run, name) => (metricOf.has(name) ? found.get(`${cell}/${run}/${metricOf.get(name)}/0`) : undefined),
+    partName: (part) => (part ? page.parts[part][0] : ""),
+    // The mark of a figure that rests on no trusted run, behind what is to stand before it.
+    doubtMark: (entry, before = "") => {
+      const mark = page.rules.words.marks[entry?.basis];
+      return mark ? `${before}${mark}` : "";
+    },
+    measurements: (cell, run) => runsOf.get(`${cell}/${run}`) ?? [],
+    all: rows,
+    panelName: (cell) => `${cell.panel}${several ? ` · ${page.studies[cell.study].name}` : ""}${emulation(cell)}`,
+    cellName: (index) => {
+      const cell = page.cells[index];
+      const study = several ? ` · ${page.studies[cell.study].name}` : "";
+      return `${cell.panel} · ${blocks(cell.row, cell.column)}${study}${emulation(cell)}`;
+    },
+    runName: (index) => {
+      if (index < 0) return "canary";
+      const run = page.runs[index];
+      if (!run) return "no run";
+      return datasets ? `${run.run} (${run.dataset_words})` : run.run;
+    },
+    // A run, or the part of it that is looked at.
+    runAndPart: (run, part) => `${bedplate.data.runName(run)}${part ? `, ${page.parts[part][0]}` : ""}`,
+  };
+})();
+
+// An element with attributes and children; strings become text. Properties of `on…` are listeners.
+bedplate.element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "class") made.className = value;
+    else if (key === "share") made.style.setProperty("--share", value);
+    else if (key === "depth") made.style.setProperty("--depth", value);
+    else if (key === "width") made.style.width = value;
+    else if (key === "colour") made.style.background = value;
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+};
+
+// Four significant digits, thousands apart; a dash where nothing was measured.
+bedplate.number = (value) => {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
+  const short = Number(value.toPrecision(4));
+  const magnitude = Math.floor(Math.log10(Math.abs(short)));
+  if (magnitude >= 9 || magnitude < -4) return value.toPrecision(3);
+  const decimals = Math.max(0, 3 - magnitude);
+  return short.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+};
+
+// More than a limit, which is a round figure of somebody's choice.
+bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignificantDigits: 6 })}`;
+
+bedplate.percent = (value) => (value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)} %`);
+
+// The sample sizes behind a picture, each that of one bar or square; empty where nothing has a value.
+bedplate.sampleSize = (sizes, what) => {
+  const counts = sizes.filter((n) => n > 0);
+  if (!counts.length) return "";
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  return (
+    ` n = ${least === most ? most : `${least} to ${most}`} in each of ${counts.length} ` +
+    `${what}${counts.length === 1 ? "" : "s"} with a value.`
+  );
+};
+
+bedplate.unit = (metric) =>
+  metric.unit === "1" || metric.unit === "1/s" || metric.unit === "share" ? "" : ` ${metric.unit}`;
+
+// "Zlib" in base64, as page/courses.py packs it; unpacked once.
+bedplate.unpack = (() => {
+  const done = new Map();
+  const open = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new window.DecompressionStream("deflate"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  return (text) => {
+    if (!text) return Promise.resolve(null);
+    if (!done.has(text)) done.set(text, open(text));
+    return done.get(text);
+  };
+})();
+
+// What the page carries packed (page/packed_data.py): read when it is asked for, and once.
+bedplate.packedData = (() => {
+  const done = new Map();
+  // It stands behind this script, so that the page can be used before the last of it has been read.
+  const whole = new Promise((resolve) => {
+    const take = () => resolve(document.getElementById("packed-data").textContent);
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", take, { once: true });
+    else take();
+  });
+  const inflated = async ([start, length]) => {
+    const letters = atob((await whole).substr(start, length));
+    const bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new window.DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const words = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+  // The value of every code; one that lies within a step is not told more exactly than the step.
+  const scale = (low, high, steps, logarithmic) => {
+    if (logarithmic) {
+      const digits = Math.min(4, Math.max(2, Math.ceil(-Math.log10(Math.log(high / low) / steps))));
+      return (code) => Number((low * (high / low) ** (code / steps)).toPrecision(digits));
+    }
+    const step = (high - low) / steps;
+    const decimals = step > 0 ? Math.max(0, -Math.floor(Math.log10(step))) : 0;
+    return (code) => (decimals > 20 ? low + code * step : Number((low + code * step).toFixed(decimals)));
+  };
+
+  const course = (bytes) => {
+    const view = new DataView(bytes.buffer);
+    const long = view.getUint32(0, true);
+    const head = words(bytes.subarray(4, 4 + long));
+    const made = { second: head.second ?? Array.from({ length: head.n }, (_, i) => head.first + i) };
+    if (head.phases) made.phases = head.phases;
+    let at = 4 + long;
+    for (const [name, low, high, steps, logarithmic] of head.columns) {
+      const value = scale(low, high, steps, logarithmic);
+      const known = new Map();
+      const wide = steps > 254;
+      made[name] = Array.from({ length: head.n }, (_, i) => {
+        const code = bytes[at + i] + (wide ? 256 * bytes[at + head.n + i] : 0);
+        if (!code) return null;
+        if (!known.has(code)) known.set(code, value(code - 1));
+        return known.get(code);
+      });
+      at += head.n * (wide ? 2 : 1);
+    }
+    return made;
+  };
+
+  const open = (place, read) => {
+    if (!place) return Promise.resolve(null);
+    if (!done.has(place)) done.set(place, inflated(place).then(read));
+    return done.get(place);
+  };
+  const m = bedplate.document.measurements;
+  // Of a run, by its place among the measurements: a column each of its seconds, and its bins; null without.
+  return { course: (run) => open(m.course[run], course), latencies: (run) => open(m.latencies[run], words) };
+})();
+
+// A table from heads and rows; a head that ends in "#" marks a column of figures.
+bedplate.table = (heads, rows) => {
+  const h = bedplate.element;
+  const figures = heads.map((head) => head.endsWith("#"));
+  return h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        heads.map((head, i) => h("th", { scope: "col", class: figures[i] ? "number" : null }, head.replace(/#$/, ""))),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      rows.map((row) =>
+        h(
+          "tr",
+          {},
+          row.map((value, i) => h("td", { class: figures[i] ? "number" : null }, value)),
+        ),
+      ),
+    ),
+  );
+};
+
+// Fills a <details> when it is opened, not before: a table of seconds is long. `made(id)` makes the table it would hold.
+bedplate.lazyTable = (id, make) => {
+  const details = document.getElementById(id);
+  bedplate.lazyTable.makers.set(id, make);
+  const fill = () => {
+    details.querySelectorAll(".wide").forEach((old) => old.remove());
+    if (details.open) details.append(bedplate.element("div", { class: "wide", tabindex: "0" }, make()));
+  };
+  details.ontoggle = fill;
+  fill();
+};
+bedplate.lazyTable.makers = new Map();
+bedplate.lazyTable.made = (id) => bedplate.lazyTable.makers.get(id)?.();

@@ -1,0 +1,103 @@
+"use strict";
+// On a page of hundreds of cells, what stands in the window is drawn at once, what is near it after the next frame, and the
+// others one by one when the browser has nothing else to do: what a reader looks at answers first. A small page is drawn
+// whole at once. Paper shows everything, so everything is drawn for it.
+
+bedplate.onScreen = (() => {
+  const AT_ONCE_CELLS = 60;
+  // Half a window's height ahead, so that what is scrolled to is there already.
+  const AHEAD = "50% 0px";
+  // Who chooses may choose again at once: what is out of sight waits until nothing was chosen for so long.
+  const REST_MS = 600;
+  const small = bedplate.document.cells.length <= AT_ONCE_CELLS;
+  const views = [];
+  const byElement = new Map();
+  let timer = null;
+  let looked = null;
+  // Where everything stands is known a moment after the page was laid out.
+  const ready = small
+    ? Promise.resolve()
+    : new Promise((resolve) => {
+        looked = resolve;
+      });
+
+  const now = (view) => {
+    view.due = false;
+    view.drawing = Promise.resolve(view.draw());
+    return view.drawing;
+  };
+
+  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  let queue = Promise.resolve();
+  // An error of a view is reported, here and below, and the next view is drawn all the same. One a frame, so that a choice that is made
+  // meanwhile waits for one at the most.
+  const afterFrame = (view) => {
+    view.due = true;
+    view.drawing = queue.then(nextFrame).then(() => (view.due ? now(view) : view.drawing));
+    queue = view.drawing.catch(window.reportError);
+    return view.drawing;
+  };
+
+  const whenIdle = window.requestIdleCallback ?? setTimeout;
+  const rest = async () => {
+    const next = views.find((view) => view.due);
+    if (!next || timer) return;
+    try {
+      await now(next);
+    } catch (error) {
+      reportError(error);
+    }
+    whenIdle(rest);
+  };
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      timer = null;
+      whenIdle(rest);
+    }, REST_MS);
+  };
+
+  const observing = (key, options) =>
+    new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        for (const view of byElement.get(entry.target)) {
+          view[key] = entry.isIntersecting;
+          if (view[key] && view.due) now(view);
+        }
+      }
+      told.add(key);
+      if (told.size === observers.length) looked?.();
+    }, options);
+  // They tell in any order.
+  const told = new Set();
+  const observers = [observing("seen", {}), observing("near", { rootMargin: AHEAD })];
+
+  // → `ask`: draws at once where the element is in the window (or is none), soon where it is near, else some time. Its
+  // promise is that of what is drawn at once or soon.
+  const watch = (element, draw) => {
+    const always = small || !element;
+    const view = { draw, seen: always, near: always, due: false, drawing: Promise.resolve() };
+    views.push(view);
+    if (!always) {
+      byElement.set(element, [...(byElement.get(element) ?? []), view]);
+      for (const observer of observers) observer.observe(element);
+    }
+    return () => {
+      if (view.seen) return now(view);
+      if (view.near) return afterFrame(view);
+      view.due = true;
+      later();
+      return Promise.resolve();
+    };
+  };
+
+  // Draws what is due, wherever it stands, and waits for it.
+  const all = () => Promise.all(views.map((view) => (view.due ? now(view) : view.drawing)));
+
+  // What is in the window has been drawn; and what is near it, too.
+  const answered = () => Promise.all(views.filter((view) => view.seen).map((view) => view.drawing));
+  const drawn = () => Promise.all(views.filter((view) => view.near).map((view) => view.drawing));
+
+  window.addEventListener("beforeprint", all);
+  return { all, answered, drawn, ready, watch };
+})();

@@ -1,0 +1,285 @@
+"use strict";
+// Which cell is held against which, and what came of it: analysis/comparison/matching.py and compared.py for any choice.
+//
+// A side is one cell, or all shown cells of a level. Two cells are a pair if they differ in nothing but what the sides
+// name. Without a contender every other shown cell, or every other level of the factor, is one.
+
+bedplate.pairs = (() => {
+  const { verdicts, choice, words } = bedplate;
+  const page = bedplate.document;
+  const m = page.measurements;
+  const around = page.surroundings;
+  // What `same` means, in per cent: what a reader calls no difference.
+  const MARGINS = ["1", "2", "5", "10", "20"];
+  // Made once for a visit, and told with each of its runs (analysis/parts.py).
+  const OF_VISIT = new Set(page.rules.visit_figures);
+  choice.own("compare.margin", { values: () => MARGINS });
+  const margin = () =>
+    choice.state["compare.margin"] ? Number(choice.state["compare.margin"]) / 100 : verdicts.MARGIN;
+
+  const isLevel = (side) => side !== null && typeof side === "object";
+
+  const sparse = (rows) => new Map(rows);
+  const own = sparse(around.own);
+  const identical = sparse(around.identical);
+  const notes = sparse(around.notes);
+  const placeOf = new Map(page.factors.map((factor, place) => [factor.name, place]));
+  const study = placeOf.get("study");
+
+  const sideCells = (side) =>
+    isLevel(side) ? choice.shown().filter((cell) => choice.levelOf(cell, side.factor) === side.level) : [side];
+
+  // The cells of both sides, and which factors they name: all of them where a cell is named by itself.
+  const sidesOf = ({ baseline, contender }) => {
+    if (baseline === null) return null;
+    const first = sideCells(baseline);
+    const others = choice
+      .shown()
+      .filter(
+        (cell) => !first.includes(cell) && (!isLevel(baseline) || choice.levelOf(cell, baseline.factor) !== null),
+      );
+    const second = contender === null ? others : sideCells(contender);
+    const cellNamed = !isLevel(baseline) || (contender !== null && !isLevel(contender));
+    const named = new Set(
+      cellNamed ? placeOf.keys() : [baseline.factor, ...(contender === null ? [] : [contender.factor])],
+    );
+    return { first, second, named };
+  };
+
+  const isNamed = (name, named) => named.has(name) || [...named].some((other) => name.startsWith(`${other}.`));
+  // Within a study only its own factors count: what a cell of another one was asked for keeps no two of its cells apart.
+  const level = (cell, place, within) =>
+    within !== null && page.cells[cell].foreign?.includes(place) ? -1 : page.cells[cell].levels[place];
+
+  const pairsOf = (state) => {
+    const sides = sidesOf(state);
+    if (!sides) return [];
+    const { first, second, named } = sides;
+    const free = page.factors
+      .map((factor, place) => place)
+      .filter((place) => place !== study && !isNamed(page.factors[place].name, named));
+    // What both sides have: of the cells of one study, or (null) of all.
+    const sharedIn = new Map();
+    const shared = (own_) => {
+      if (!sharedIn.has(own_)) {
+        const parts = [first, second].map((side) =>
+          own_ === null ? side : side.filter((cell) => page.cells[cell].study === own_),
+        );
+        sharedIn.set(
+          own_,
+          free.filter((place) => parts.every((part) => part.some((cell) => level(cell, place, own_) >= 0))),
+        );
+      }
+      return sharedIn.get(own_);
+    };
+    const key = (cell, own_) =>
+      `${own_}:${shared(own_)
+        .map((place) => level(cell, place, own_))
+        .join("/")}`;
+    const partners = new Map();
+    for (const cell of first)
+      for (const own_ of [null, page.cells[cell].study])
+        partners.set(key(cell, own_), [...(partners.get(key(cell, own_)) ?? []), cell]);
+    const done = new Set();
+    return second.flatMap((cell) => {
+      const mine = page.cells[cell].study;
+      const within = (partners.get(key(cell, mine)) ?? []).filter((other) => other !== cell);
+      const away = (partners.get(key(cell, null)) ?? []).filter((other) => page.cells[other].study !== mine);
+      return (within.length && !named.has("study") ? within : [...within, ...away]).flatMap((other) => {
+        const pair = [other, cell].sort((a, b) => a - b).join("/");
+        if (done.has(pair)) return [];
+        done.add(pair);
+        return [{ baseline: other, contender: cell }];
+      });
+    });
+  };
+
+  // What factors explain: a kernel that is a factor may differ, and so may its build.
+  const explained = (cells) => {
+    const varying = page.factors.filter(
+      (_, place) => new Set(cells.map((cell) => page.cells[cell].levels[place])).size > 1,
+    );
+    const found = new Set(
+      around.following
+        .filter(([start]) => varying.some(({ name }) => name.startsWith(start)))
+        .flatMap(([, names]) => names),
+    );
+    return found.has("kernel") ? found.add("kernel_digest") : found;
+  };
+
+  // Why two cells stand side by side in a run, without a verdict; empty where they may be compared.
+  const incomparable = ({ baseline, contender }, run, metric) => {
+    const cells = [baseline, contender];
+    const allowed = explained(cells);
+    const lived = cells.flatMap((cell) => around.kinds[around.of[cell][page.runs[run].dataset]] ?? []);
+    // Within a study cells meet on one node at a time, and nodes may differ where the plan says so.
+    const within = page.cells[baseline].study === page.cells[contender].study;
+    const nodes = within ? [...new Set(lived.map(([node]) => node))] : [null];
+    const groups = nodes.map((node) =>
+      lived.filter(([own_]) => node === null || own_ === node).map(([, kind]) => kind),
+    );
+    const said = cells.flatMap((cell) =>
+      (own.get(cell) ?? []).map((why) =>
+        words.filled("visits_differ", { cell: bedplate.data.cellName(cell), words: why }),
+      ),
+    );
+    for (const kinds of groups)
+      for (const [key, name] of around.names) {
+        const values = [...new Set(kinds.flatMap((kind) => kind[key] ?? []))].sort();
+        if (!allowed.has(key) && values.length > 1)
+          said.push(words.filled("surroundings_differ", { name, values: values.join(", ") }));
+      }
+    // How a run was asked for changes nothing of what the visit did before it.
+    const asked =
+      around.asked && !ofVisit(metric)
+        ? cells.map((cell) => around.asked[page.cells[cell].study][run] ?? {})
+        : [{}, {}];
+    for (const name of [...new Set(asked.flatMap(Object.keys))].sort()) {
+      const levels = asked.map((one) => one[name] ?? words.default);
+      if (levels[0] !== levels[1])
+        said.push(words.filled("runs_differ", { name, run: page.runs[run].run, levels: levels.join(", ") }));
+    }
+    return [...new Set(said)];
+  };
+
+  const limits = new Map(page.observations.limits.map(([row, metric, limit]) => [`${row}/${metric}`, limit]));
+  const counted = new Map(
+    page.observations.counted.map(([row, metric, part, k, n]) => [`${row}/${metric}/${part}`, [k, n]]),
+  );
+  let within = null;
+  // Figures of parts are unpacked when the first verdict over a part is asked for.
+  const open = async () => {
+    if (within) return;
+    const rows = (await bedplate.unpack(page.observations.within)) ?? [];
+    within = new Map(
+      rows.map(([part, metric, places, values, ends]) => [
+        `${part}/${metric}`,
+        new Map(places.map((row, i) => [row, [values[i], ends[i]]])),
+      ]),
+    );
+  };
+
+  const figure = (row, metric, part) =>
+    part
+      ? (within.get(`${part}/${metric}`)?.get(row) ?? [null, null])
+      : [m.figures[metric][row], limits.get(`${row}/${metric}`) ?? null];
+
+  const ofVisit = (metric) => OF_VISIT.has(page.metrics[metric].name);
+  // A visit's own figure stands with all runs on its dataset.
+  const rowsWith = (cell, run, metric) =>
+    ofVisit(metric)
+      ? page.runs.flatMap((one, place) =>
+          one.dataset === page.runs[run].dataset ? bedplate.data.measurements(cell, place) : [],
+        )
+      : bedplate.data.measurements(cell, run);
+
+  // Of several the one that there is least doubt about, as analysis/observed.py takes it.
+  const doubt = (one) =>
+    [one.outcome !== "completed", one.value === null, one.validity !== "valid"].reduce(
+      (sum, is) => 2 * sum + Number(is),
+      0,
+    );
+  const observations = (cell, run, metric, part) => {
+    const found = new Map();
+    for (const row of rowsWith(cell, run, metric)) {
+      const [value, limit] = figure(row, metric, part);
+      const status = limit !== null ? "censored" : value === null ? "absent" : "measured";
+      const one = {
+        value,
+        limit,
+        status,
+        outcome: m.outcome[row],
+        validity: m.validity[row],
+        of: counted.get(`${row}/${metric}/${part}`) ?? null,
+      };
+      const before = found.get(m.repetition[row]);
+      if (!before || doubt(one) < doubt(before)) found.set(m.repetition[row], one);
+    }
+    return found;
+  };
+
+  // The counts themselves, and of what they speak.
+  const wordsAboutCounts = ({ basis, n }) => {
+    if (!basis?.pooled) return [];
+    const [first, second] = basis.pooled.map(([bad, cuts]) => `${bad} of ${cuts}`);
+    return [`${second} beside ${first}, ${words.aboutCounts(n, basis.within)}`];
+  };
+
+  const compared = (pair, { run, metric, part }) => {
+    const { baseline, contender } = pair;
+    const together = page.cells[baseline].study === page.cells[contender].study;
+    const same = together && (identical.get(baseline) ?? []).includes(contender);
+    const apart = incomparable(pair, run, metric);
+    const found = verdicts.compare(
+      observations(baseline, run, metric, part),
+      observations(contender, run, metric, part),
+      page.metrics[metric],
+      { margin: margin(), sharesRepetitions: together },
+    );
+    const said = [
+      ...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? [])),
+      ...wordsAboutCounts(found),
+    ];
+    const promises = words.promisesDiffer(page.cells[baseline], page.cells[contender]);
+    if (promises) said.push(promises);
+    return {
+      ...pair,
+      run,
+      metric,
+      part,
+      identical: same,
+      incomparable: apart,
+      notes: said,
+      medians: [baseline, contender].map((cell) => bedplate.data.summary(cell, run, metric, part)?.median ?? null),
+      // Without a basis it is in no family; its estimate stays as a description.
+      found:
+        same || apart.length ? { ...found, verdict: verdicts.CANNOT_TELL, low: null, high: null, basis: null } : found,
+    };
+  };
+
+  // All pairs of a choice in every run and metric that is asked for, as one question whose verdicts hold together.
+  const judged = async (pairs, asked) => {
+    if (asked.some(({ part }) => part)) await open();
+    const all = asked.flatMap((one) =>
+      pairs
+        .filter((pair) => [pair.baseline, pair.contender].every((cell) => rowsWith(cell, one.run, one.metric).length))
+        .map((pair) => compared(pair, one)),
+    );
+    const together = verdicts.judgedTogether(
+      all.map(({ found }) => found),
+      all.map(({ run, metric, part }) => `${ofVisit(metric) ? page.runs[run].dataset : run}/${metric}/${part}`),
+    );
+    return all.map((one, place) => ({ ...one, found: together[place] }));
+  };
+
+  const word = (one) => {
+    if (one.identical) return "identical";
+    if (one.incomparable.length) return "side by side";
+    const { kind, margin: share, verdict } = one.found;
+    return verdict === "same" ? words.filled("same_within", { margin: words.margin(kind, share) }) : verdict;
+  };
+
+  const estimate = (found, value, decimals = 3) => {
+    if (value === null) return "–";
+    if (found.kind === "ratio")
+      return `×${value >= 100 || value < 0.01 ? value.toPrecision(3) : value.toFixed(decimals)}`;
+    return `${value > 0 ? "+" : ""}${bedplate.number(value)}`;
+  };
+
+  const interval = (found) => {
+    if (found.low === null && found.high === null) return "no interval";
+    if (found.high === null) return `at least ${estimate(found, found.low)}`;
+    return found.low === null
+      ? `at most ${estimate(found, found.high)}`
+      : `${estimate(found, found.low)} to ${estimate(found, found.high)}`;
+  };
+
+  const sideName = (side) => {
+    if (side === null) return "nothing";
+    return isLevel(side)
+      ? `${page.factors[placeOf.get(side.factor)].words} ${side.level}`
+      : bedplate.data.cellName(side);
+  };
+
+  return { MARGINS, margin, pairsOf, judged, word, estimate, interval, sideName, isLevel };
+})();

@@ -1,0 +1,16 @@
+"use strict";
+// The start: the data, the choice that the address holds, then every view once.
+
+(async () => {
+  await bedplate.data.open();
+  bedplate.choice.open();
+  // Plotly's colours are drawn in, not styled: another theme, or paper, needs another drawing.
+  for (const query of ["(prefers-color-scheme: dark)", "print"])
+    window.matchMedia(query).addEventListener("change", async () => {
+      await bedplate.views.drawAll();
+      if (query === "print") await bedplate.onScreen.all();
+    });
+  await bedplate.views.drawAll();
+  bedplate.choice.scroll();
+  document.documentElement.dataset.ready = "yes";
+})();

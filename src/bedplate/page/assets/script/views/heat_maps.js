@@ -1,0 +1,485 @@
+"use strict";
+// Heat maps as tables: one per variant, and the average over the variants that have every square. A square shows its
+// figure, or how it differs from its baseline and how sure that is.
+
+(() => {
+  const { element: h, number, choice, words } = bedplate;
+  const page = bedplate.document;
+  const byId = (id) => document.getElementById(id);
+  const SHOW = [
+    ["figures", "figures"],
+    ["difference", "difference to the baseline"],
+  ];
+  const PRESS = [
+    ["follow", "follows its course below"],
+    ["baseline", "makes it the baseline"],
+    ["contender", "makes it the contender"],
+    ["leave", "takes it out of the selection"],
+  ];
+  /** @type {[string, string[][], string][]} */
+  const SELECTS = [
+    ["heat-show", SHOW, "heat.show"],
+    ["heat-press", PRESS, "heat.press"],
+  ];
+  const COURSES_MOST = 8;
+  // Made over all cells together, not over the repetitions of one.
+  const OVER_CELLS = new Set(page.rules.tpch.SCORES);
+
+  choice.own("heat.show", { values: () => SHOW.map(([name]) => name) });
+  choice.own("heat.press", { values: () => PRESS.map(([name]) => name) });
+
+  const axis = (cells, name) => {
+    const sizes = new Map();
+    for (const cell of cells) sizes.set(cell[name], cell[`${name}_bytes`] ?? 0);
+    return [...sizes].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1)).map(([label]) => label);
+  };
+
+  const share = (value, ends) => {
+    if (ends.high === ends.low) return 0.5;
+    if (ends.logarithmic) return Math.log(value / ends.low) / Math.log(ends.high / ends.low);
+    return (value - ends.low) / (ends.high - ends.low);
+  };
+
+  // The colours run over three stops; the upper half is dark enough for light figures.
+  const shade = (depth) => `square${depth > 0.5 ? " upper" : ""}${depth > 0.6 ? " deep" : ""}`;
+
+  // What a square shows: the summary of its runs, or the score over the cells that are shown.
+  const entriesOf = async (state) => {
+    const { name } = page.metrics[state.metric];
+    const summary = (cell) => bedplate.data.summary(cell, state.run, state.metric, state.part);
+    if (!OVER_CELLS.has(name) || !page.tpch || choice.shown().length === page.cells.length) return summary;
+    const over = await bedplate.scores.over(state.run);
+    return (cell) => {
+      const found = summary(cell);
+      const [value, , low, high] = over.get(cell)?.[name] ?? [null, null, null, null];
+      return found && { ...found, median: value, low, high };
+    };
+  };
+
+  const describe = (index, view) => {
+    const { state } = view;
+    const metric = page.metrics[state.metric];
+    const found = view.entry(index);
+    const cell = page.cells[index];
+    const parts = [`${bedplate.data.cellName(index)}: ${metric.name} ${number(found?.median)}${bedplate.unit(metric)}`];
+    if (found && found.n > 1 && found.minimum !== null)
+      parts.push(`range ${number(found.minimum)} to ${number(found.maximum)}`);
+    if (found && found.low !== null) parts.push(`95 % interval ${number(found.low)} to ${number(found.high)}`);
+    if (found) parts.push(found.counted);
+    const compared = view.differences?.get(index);
+    if (compared) parts.push(differenceWords(compared));
+    parts.push(`${words.after_power_cut}: ${cell.durability}`);
+    if (cell.throttle) parts.push(`emulated device ${cell.throttle}`);
+    if (cell.identical_to.length) parts.push(words.filled("same_in_force", { cells: cell.identical_to.join("; ") }));
+    return parts.join(" · ");
+  };
+
+  const differenceWords = (one) => {
+    const { pairs, verdicts } = bedplate;
+    const more = verdicts.moreRepetitions(one.found);
+    const said = [...one.incomparable, ...one.found.reasons];
+    return (
+      `${pairs.estimate(one.found, one.found.estimate)} of ` +
+      `${bedplate.data.cellName(one.baseline)}, ${pairs.interval(one.found)}: ` +
+      `${pairs.word(one)}${more === null ? "" : `, ${more} more repetition${more === 1 ? "" : "s"} would tell`}` +
+      `${said.length ? ` (${said.join("; ")})` : ""}`
+    );
+  };
+
+  const emptyReason = (index, view) => {
+    const { state } = view;
+    const m = page.measurements;
+    const stopped = view.entry(index);
+    if (stopped && stopped.limit !== null)
+      return [bedplate.beyond(stopped.limit), [`stopped at its limit, which is no measurement; ${stopped.counted}`]];
+    const due = bedplate.data.measurements(index, state.run);
+    const reasons = due.flatMap((i) => m.reasons[i]);
+    const outcomes = new Set(due.map((i) => m.outcome[i]));
+    if (outcomes.has("failed") || due.some((i) => m.unreached[i])) return ["failed", reasons];
+    if (outcomes.has("completed"))
+      return ["no value", [stopped?.reason ?? `the runs have no ${page.metrics[state.metric].name}`]];
+    return ["not run", reasons];
+  };
+
+  const SIGNS = { faster: "▲", slower: "▼", higher: "▲", lower: "▼", same: "=", "cannot tell": "?" };
+  // Blue is the better side, orange the worse one; where neither is better blue is more.
+  const sideOf = (found, metric) => {
+    const more = found.kind === "ratio" ? found.estimate > 1 : found.estimate > 0;
+    return (metric.better === "lower" ? !more : more) ? "better" : "worse";
+  };
+
+  // Filled: it is faster or slower. Plain: it is the same. Hollow: it cannot be told.
+  const difference = (index, view) => {
+    const { state, differences, depth } = view;
+    const one = differences.get(index);
+    if (!one)
+      return {
+        kind: "difference apart",
+        figure: number(view.entry(index).median),
+        sign: view.baselines.has(index) ? "baseline" : "no pair",
+      };
+    const { found } = one;
+    const figure = bedplate.pairs.estimate(found, found.estimate, 2);
+    if (one.identical || one.incomparable.length)
+      return { kind: "difference apart", figure, sign: one.identical ? "≡ identical" : "∥ side by side" };
+    const sign = `${SIGNS[found.verdict]} ${found.verdict}`;
+    if (found.verdict === "same") return { kind: "difference alike", figure, sign };
+    const side = found.estimate === null ? "" : ` ${sideOf(found, page.metrics[state.metric])}`;
+    if (found.verdict === "cannot tell") return { kind: `difference open${side}`, figure, sign };
+    return { kind: `difference told${side}`, figure, sign, share: depth(found) };
+  };
+
+  const onPress = (index) => {
+    const { state } = choice;
+    const press = state["heat.press"] ?? "follow";
+    if (press === "baseline" || press === "contender")
+      choice.change({ [press]: index, ...(press === "baseline" ? { "heat.show": "difference" } : {}) });
+    else if (press === "leave") choice.change({ cells: choice.shown().filter((cell) => cell !== index) });
+    else
+      choice.change({
+        courses: state.courses.includes(index) ? state.courses : [...state.courses, index].slice(-COURSES_MOST),
+        focus: index,
+        "effective.cell": null,
+      });
+  };
+
+  const square = (index, view) => {
+    const found = view.entry(index);
+    const show = (make) => {
+      byId("heat-detail").textContent = make();
+    };
+    if (!found || found.median === null) {
+      const [word, reasons] = emptyReason(index, view);
+      const text = `${bedplate.data.cellName(index)}: ${word}. ${[...new Set(reasons)].join("; ")}`;
+      return h(
+        "td",
+        {
+          class: found && found.limit !== null ? "empty stopped" : "empty",
+          tabindex: "0",
+          title: text,
+          onfocus: () => show(() => text),
+          onmouseenter: () => show(() => text),
+        },
+        word,
+      );
+    }
+    const made = view.differences
+      ? difference(index, view)
+      : {
+          kind: shade(view.share(found.median)),
+          figure: number(found.median),
+          share: view.share(found.median),
+        };
+    const label = `${bedplate.data.cellName(index)}: ${made.figure}${made.sign ? `, ${made.sign}` : ""}`;
+    const describing = () => show(() => describe(index, view));
+    const doubt = ["suspect", "unknown"].includes(found.basis) ? found.basis : "";
+    return h(
+      "td",
+      {
+        class: [made.kind, doubt, view.baselines.has(index) ? "baseline" : ""].filter(Boolean).join(" "),
+        share: made.share?.toFixed(3),
+        tabindex: "0",
+        role: "button",
+        "aria-label": label,
+        "data-cell": index,
+        onfocus: describing,
+        onmouseenter: describing,
+        onclick: () => onPress(index),
+        onkeydown: (event) => {
+          if (event.key === "Enter" || event.key === " ") {
+            event.preventDefault();
+            onPress(index);
+          }
+        },
+      },
+      made.figure,
+      made.sign ? h("small", {}, made.sign) : null,
+    );
+  };
+
+  const grid = (rows, columns, caption, make) =>
+    h(
+      "figure",
+      { class: "map" },
+      h("figcaption", {}, caption),
+      h(
+        "table",
+        {},
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, columns.some(Boolean) ? "fs \\ db" : "fs"),
+            columns.map((column) => h("th", { scope: "col" }, column || "–")),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((row) =>
+            h(
+              "tr",
+              {},
+              h("th", { scope: "row" }, row),
+              columns.map((column) => make(row, column)),
+            ),
+          ),
+        ),
+      ),
+    );
+
+  const panel = (name, study, view, axes) => {
+    const cells = page.cells
+      .map((cell, index) => ({ ...cell, index }))
+      .filter((cell) => cell.study === study && cell.panel === name);
+    const pruned = page.pruned.filter((cell) => cell.study === study && cell.panel === name);
+    const shown = cells.filter((cell) => view.shown.has(cell.index));
+    const rows = axes.rows.filter((row) =>
+      [...shown, ...(view.narrowed ? [] : pruned)].some((cell) => cell.row === row),
+    );
+    const durability = [...new Set(shown.map((cell) => cell.durability))].join(", ");
+    return grid(
+      rows,
+      axes.columns,
+      h("span", {}, bedplate.data.panelName(shown[0]), h("span", { class: "note" }, ` — ${durability}`)),
+      (row, column) => {
+        const cell = cells.find((one) => one.row === row && one.column === column);
+        if (cell && view.shown.has(cell.index)) return square(cell.index, view);
+        const gone = cell ? null : pruned.find((one) => one.row === row && one.column === column);
+        const where = `${name} · ${bedplate.data.blocks(row, column)}`;
+        const [word, text] = cell
+          ? ["–", `${where}: not among the cells that are shown`]
+          : gone
+            ? ["pruned", `${where}: pruned. ${gone.reasons.join("; ")}`]
+            : page.studies[study].selection
+              ? ["–", `${where}: not among the selected cells`]
+              : ["not planned", `${where}: not in the plan`];
+        const show = () => {
+          byId("heat-detail").textContent = text;
+        };
+        return h("td", { class: "empty", title: text, tabindex: "0", onfocus: show, onmouseenter: show }, word);
+      },
+    );
+  };
+
+  const average = (made, axes, view) => {
+    if (!made.used.length) return null;
+    const left = made.left_out.length ? ` Left out, as they lack a square: ${made.left_out.join(", ")}.` : "";
+    const has = (row, column) => made.values.has(JSON.stringify([row, column]));
+    const figure = grid(
+      axes.rows.filter((row) => axes.columns.some((column) => has(row, column))),
+      axes.columns,
+      `Average of ${made.used.length} variant${made.used.length === 1 ? "" : "s"} (n = ${made.used.length})`,
+      (row, column) => {
+        if (!has(row, column)) return h("td", { class: "empty" }, "–");
+        const value = made.values.get(JSON.stringify([row, column]));
+        const depth = view.share(value);
+        return h("td", { class: shade(depth), share: depth.toFixed(3) }, number(value));
+      },
+    );
+    figure.append(h("p", { class: "note" }, `Over ${made.used.join(", ")}.${left}`));
+    return figure;
+  };
+
+  // The maps of one study: what they share, and which squares there are.
+  const study = (number_, view) => {
+    const { state } = view;
+    const metric = page.metrics[state.metric];
+    const due = new Set(page.measurements.cell.filter((_, i) => page.measurements.run[i] === state.run));
+    const every = page.cells
+      .map((cell, index) => ({ ...cell, index }))
+      .filter((cell) => cell.study === number_ && (due.has(cell.index) || due.size === 0));
+    const mine = every.filter((cell) => view.shown.has(cell.index));
+    const maps = new Map(mine.map((cell) => [cell.panel, new Map()]));
+    for (const cell of mine) {
+      const value = view.entry(cell.index)?.median ?? null;
+      if (value !== null) maps.get(cell.panel).set(JSON.stringify([cell.row, cell.column]), value);
+    }
+    const ends = bedplate.heatScale.common(
+      [...maps.values()].flatMap((squares) => [...squares.values()]),
+      metric.scale,
+    );
+    const pruned = view.narrowed ? [] : page.pruned.filter((cell) => cell.study === number_);
+    return {
+      mine,
+      maps,
+      ends,
+      axes: { rows: axis([...mine, ...pruned], "row"), columns: axis(mine, "column") },
+    };
+  };
+
+  const legendOf = (ends, number_, metric) => {
+    const { name, marks } = page.studies[number_];
+    return h(
+      "p",
+      { class: "ramp" },
+      `${bedplate.data.several ? `${name}: ` : ""}${number(ends.low)}`,
+      h("i"),
+      `${number(ends.high)}${bedplate.unit(metric)}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps`,
+      marks.length ? ` · ${marks.map((mark) => mark.split(":")[0]).join(", ")}` : "",
+    );
+  };
+
+  const differenceLegend = () =>
+    h(
+      "ul",
+      { class: "chosen" },
+      [
+        ["told worse", "worse"],
+        ["told better", "better"],
+        ["alike", words.filled("same_within", { margin: words.margin("ratio", bedplate.pairs.margin()) })],
+        ["open", "cannot tell: hollow"],
+        ["apart", "no verdict: the baseline, identical, side by side"],
+      ].map(([kind, said]) => h("li", {}, h("span", { class: `swatch block difference ${kind}` }), said)),
+    );
+
+  const table = (view, metric) => () =>
+    bedplate.table(
+      [
+        "Cell",
+        words.capital(words.after_power_cut),
+        `Median${bedplate.unit(metric)}#`,
+        "Least#",
+        "Greatest#",
+        "95 % interval",
+        "Variation#",
+        "n",
+        ...(view.differences ? ["Contender / baseline#", "Its interval", "Verdict", "Baseline"] : []),
+      ],
+      choice.shown().map((index) => {
+        const found = view.entry(index);
+        const one = view.differences?.get(index);
+        const interval = found && found.low !== null ? `${number(found.low)} – ${number(found.high)}` : "–";
+        const judged = !view.differences
+          ? []
+          : one
+            ? [
+                bedplate.pairs.estimate(one.found, one.found.estimate),
+                bedplate.pairs.interval(one.found),
+                bedplate.pairs.word(one),
+                bedplate.data.cellName(one.baseline),
+              ]
+            : ["–", "–", "–", "–"];
+        return [
+          bedplate.data.cellName(index),
+          page.cells[index].durability,
+          number(found?.median),
+          number(found?.minimum),
+          number(found?.maximum),
+          interval,
+          bedplate.percent(found?.variation),
+          found ? found.counted : "n = 0",
+          ...judged,
+        ];
+      }),
+    );
+
+  const definition = (state, view) => {
+    const metric = page.metrics[state.metric];
+    const direction = metric.better === "neither" ? `a description, ${metric.direction}` : metric.direction;
+    const whose = bedplate.data.runAndPart(state.run, state.part);
+    const over = OVER_CELLS.has(metric.name)
+      ? `Over the ${choice.shown().length} cells that are shown, for ${whose}.`
+      : `Median over the repetitions of ${whose}.`;
+    const sample = bedplate.sampleSize(
+      choice.shown().map((cell) => view.entry(cell)?.n ?? 0),
+      "square",
+    );
+    const audit = metric.name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "";
+    const beside =
+      state["heat.show"] === "difference" && !view.differences
+        ? " There is no difference to show: choose a baseline in the bar above, or let a press on a square make it one."
+        : "";
+    return `${metric.name}: ${metric.definition}; ${direction}. ${over}${sample}${audit}${beside}`;
+  };
+
+  // Each contender beside its baseline, and how deep a difference is coloured beside the largest.
+  const withDifferences = async (view) => {
+    const { state } = view;
+    if (state["heat.show"] !== "difference" || state.baseline === null) return view;
+    const found = bedplate.pairs.pairsOf(state);
+    const judged = await bedplate.pairs.judged(found, [state]);
+    const size = (one) =>
+      one.estimate === null ? 0 : Math.abs(one.kind === "ratio" ? Math.log(one.estimate) : one.estimate);
+    const largest = Math.max(...judged.map((one) => size(one.found)).filter(Number.isFinite), 0);
+    const differences = new Map();
+    for (const one of judged) if (!differences.has(one.contender)) differences.set(one.contender, one);
+    return {
+      ...view,
+      differences,
+      depth: (one) => (largest ? Math.min(1, size(one) / largest) : 0),
+      baselines: new Set(found.map((one) => one.baseline)),
+    };
+  };
+
+  const drawStudy = (number_, view) => {
+    const { state } = view;
+    const metric = page.metrics[state.metric];
+    const { mine, maps, ends, axes } = study(number_, view);
+    if (!mine.length && view.narrowed) return;
+    const here = { ...view, share: (value) => share(value, ends) };
+    const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
+    if (!ends)
+      byId("heat-list").append(
+        h(
+          "p",
+          { class: "note" },
+          `${before}no run of ${bedplate.data.runAndPart(state.run, state.part)} has a value for ${metric.name}.`,
+        ),
+      );
+    else if (!view.differences) byId("heat-legend").append(legendOf(ends, number_, metric));
+    byId("heat-list").append(...[...maps.keys()].map((name) => panel(name, number_, here, axes)));
+    const mean =
+      ends && !view.differences && maps.size > 1
+        ? average(bedplate.heatScale.average(maps, metric.scale), axes, here)
+        : null;
+    if (mean) byId("heat-list").append(mean);
+  };
+
+  const draw = async (state, isCurrent) => {
+    const entry = await entriesOf(state);
+    const shown = new Set(choice.shown());
+    const view = await withDifferences({
+      state,
+      entry,
+      shown,
+      narrowed: shown.size < page.cells.length,
+      differences: null,
+      baselines: new Set(),
+    });
+    if (!isCurrent()) return;
+    const focused = document.activeElement?.closest?.("#heat-list td[data-cell]")?.dataset.cell;
+    byId("heat-definition").textContent = definition(state, view);
+    for (const [id, options, key] of SELECTS) {
+      byId(id).replaceChildren(
+        ...options.map(([name, said]) =>
+          h("option", { value: name, selected: name === (state[key] ?? options[0][0]) }, said),
+        ),
+      );
+    }
+    byId("heat-list").replaceChildren();
+    byId("heat-legend").replaceChildren(...(view.differences ? [differenceLegend()] : []));
+    if (!shown.size)
+      byId("heat-list").append(
+        h("p", { class: "note" }, "No cell is left: the filters and the selection exclude each other."),
+      );
+    page.studies.forEach((_, number_) => drawStudy(number_, view));
+    bedplate.lazyTable("heat-table", table(view, page.metrics[state.metric]));
+    if (focused !== undefined)
+      byId("heat-list").querySelector(`td[data-cell="${focused}"]`)?.focus({ preventScroll: true });
+  };
+
+  for (const [id, options, key] of SELECTS) {
+    byId(id).addEventListener("change", (event) =>
+      choice.change({ [key]: event.target.value === options[0][0] ? null : event.target.value }),
+    );
+  }
+  bedplate.view({
+    name: "heat maps",
+    keys: ["run", "metric", "part", "shown", "baseline", "contender", "compare.margin", "heat.show", "heat.press"],
+    place: "heat-list",
+    draw,
+  });
+})();

@@ -1,0 +1,211 @@
+"use strict";
+// bonnie++ and fio: throughput, and beside it what it took of the processor, in the chosen cells.
+
+(() => {
+  const { element: h, number, charts } = bedplate;
+  const page = bedplate.document;
+  const byId = (id) => document.getElementById(id);
+  const PLOTS = [
+    ["raw-throughput", "throughput_mib_per_s"],
+    ["raw-cpu", "cpu_s_per_gib"],
+  ];
+  // Single bytes take a thousand times the CPU of blocks, and would leave nothing else to see.
+  const STAGES = ["put_block", "rewrite", "get_block"];
+  const LISTED = [
+    "putc",
+    "put_block",
+    "rewrite",
+    "getc",
+    "get_block",
+    "seeks",
+    "seq_create",
+    "seq_stat",
+    "seq_del",
+    "ran_create",
+    "ran_stat",
+    "ran_del",
+    "sync",
+  ];
+  const MORE = [
+    "operations_per_s",
+    "latency_ms_p99",
+    "latency_ms_max",
+    "machine_cpu_s_per_gib",
+    "device_read_mib",
+    "device_written_mib",
+  ];
+  const choice = { logarithmic: false };
+
+  bedplate.choice.own("raw.logarithmic");
+
+  const stagePart = (name) =>
+    page.parts.findIndex(([label, group], index) => index > 0 && label === name && group === "phases");
+  const isRaw = (run) => ["bonnie", "fio"].includes(page.runs[run]?.kind);
+
+  // A dataset without levels has no other words than the name of the tool.
+  const jobsOn = ({ kind, dataset_words: words }) => `The jobs of fio${words === kind ? "" : ` on ${words}`}`;
+  // The places on the axis: stages of one run of bonnie++, or all jobs of fio on one dataset.
+  const places = (run) => {
+    if (page.runs[run].kind === "bonnie") {
+      return STAGES.map((name) => ({ name, run, part: stagePart(name) })).filter(({ part }) => part > 0);
+    }
+    const { dataset, kind } = page.runs[run];
+    return page.runs
+      .map((one, index) => ({ name: one.run, run: index, part: 0, one }))
+      .filter(({ one }) => one.dataset === dataset && one.kind === kind);
+  };
+
+  const entryOf = (cell, place, metric) =>
+    bedplate.data.summary(cell, place.run, bedplate.data.metricOf.get(metric), place.part);
+
+  const words = (entry, metric) => {
+    if (!entry || entry.median === null) return entry?.reason ? `none: ${entry.reason}` : "none";
+    const range = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
+    return `${number(entry.median)} ${metric.unit}${range}; ${entry.counted}`;
+  };
+
+  const bars = (cell, place, shown, metric) => {
+    const entries = shown.map((one) => entryOf(cell, one, metric.name));
+    const ends = (pick) =>
+      entries.map((entry) =>
+        entry && entry.median !== null && entry.n > 1 && entry.minimum !== null ? pick(entry) : null,
+      );
+    return {
+      type: "bar",
+      name: charts.plain(bedplate.data.cellName(cell)),
+      offsetgroup: String(place),
+      x: shown.map(({ name }) => name),
+      y: entries.map((entry) => entry?.median ?? null),
+      text: entries.map((entry) => bedplate.data.doubtMark(entry)),
+      textposition: "outside",
+      cliponaxis: false,
+      constraintext: "none",
+      marker: { color: charts.series(place) },
+      error_y: {
+        type: "data",
+        symmetric: false,
+        color: charts.colour("--ink"),
+        thickness: 1,
+        width: 2,
+        array: ends((entry) => entry.maximum - entry.median),
+        arrayminus: ends((entry) => entry.median - entry.minimum),
+      },
+      customdata: entries.map((entry, i) =>
+        charts.plain(`${shown[i].name} · ${bedplate.data.cellName(cell)}: ${words(entry, metric)}`),
+      ),
+      hovertemplate: "%{customdata}<extra></extra>",
+    };
+  };
+
+  /** @param {string[]} of */
+  const plot = ([id, name], cells, shown) => {
+    const metric = page.metrics[bedplate.data.metricOf.get(name)];
+    if (!metric) {
+      charts.clear(id);
+      return;
+    }
+    charts.draw(
+      id,
+      cells.map((cell, place) => bars(cell, place, shown, metric)),
+      charts.layout({
+        height: 340,
+        barmode: "group",
+        bargap: 0.25,
+        bargroupgap: 0.06,
+        hovermode: "closest",
+        margin: { l: 52, r: 12, t: 34, b: 46 },
+        title: {
+          text: charts.plain(`${metric.name}, ${metric.unit}`),
+          x: 0,
+          xref: "paper",
+          xanchor: "left",
+          y: 0.98,
+          font: { size: 12, color: charts.colour("--ink") },
+        },
+        xaxis: charts.axis({
+          type: "category",
+          tickmode: "array",
+          tickvals: shown.map((one) => one.name),
+          ticktext: shown.map((one) => charts.plain(one.name)),
+          showgrid: false,
+        }),
+        yaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+      }),
+    );
+  };
+
+  const table = (cells, run, shown) => {
+    const names = [...PLOTS.map(([, name]) => name), ...MORE].filter((name) => bedplate.data.metricOf.has(name));
+    // Seeks and small files have no bytes, and so no bar.
+    const rows =
+      page.runs[run].kind === "bonnie"
+        ? LISTED.map((name) => ({ name, run, part: stagePart(name) })).filter(({ part }) => part > 0)
+        : shown;
+    const heads = names.map((name) => {
+      const { unit } = page.metrics[bedplate.data.metricOf.get(name)];
+      return `${name}, ${unit}#`;
+    });
+    const having = rows.filter((one) => cells.some((cell) => names.some((name) => entryOf(cell, one, name))));
+    return bedplate.table(
+      ["", "Cell", bedplate.words.capital(bedplate.words.after_power_cut), ...heads, "n"],
+      having.flatMap((one) =>
+        cells.map((cell) => [
+          one.name,
+          bedplate.data.cellName(cell),
+          page.cells[cell].durability,
+          ...names.map((name) => {
+            const entry = entryOf(cell, one, name);
+            return `${number(entry?.median)}${bedplate.data.doubtMark(entry, " ")}`;
+          }),
+          names.map((name) => entryOf(cell, one, name)).find((entry) => entry)?.counted ?? "n = 0",
+        ]),
+      ),
+    );
+  };
+
+  const draw = (state) => {
+    choice.logarithmic = state["raw.logarithmic"] === "yes";
+    byId("raw-logarithmic").checked = choice.logarithmic;
+    const run = isRaw(state.run) ? state.run : page.runs.findIndex((_, index) => isRaw(index));
+    const shown = places(run);
+    const sizes = (cell) =>
+      shown.map((one) =>
+        Math.max(
+          0,
+          ...PLOTS.map(([, name]) => (bedplate.data.metricOf.has(name) ? (entryOf(cell, one, name)?.n ?? 0) : 0)),
+        ),
+      );
+    // The cells chosen for the courses of another run may have none of this one.
+    const away =
+      state.courses.length > 0 &&
+      !state.courses.some((cell) => shown.some((one) => bedplate.data.measurements(cell, one.run).length));
+    const cells = away ? bedplate.choice.usual(run) : state.courses;
+    const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
+    byId("raw-note").textContent =
+      `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.` +
+      bedplate.sampleSize(cells.flatMap(sizes), "bar") +
+      (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`) +
+      (away ? " None of the cells chosen under Courses has such a run: one of each variant is shown." : "") +
+      (cells.length ? "" : " No cell is chosen.") +
+      defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
+    byId("raw-legend").replaceChildren(
+      ...cells.map((cell, place) =>
+        h(
+          "li",
+          {},
+          h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+          `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
+        ),
+      ),
+    );
+    PLOTS.forEach((one) => plot(one, cells, shown));
+    bedplate.lazyTable("raw-table", () => table(cells, run, shown));
+  };
+
+  if (byId("raw"))
+    byId("raw-logarithmic").addEventListener("change", (event) =>
+      bedplate.choice.change({ "raw.logarithmic": event.target.checked ? "yes" : null }),
+    );
+
+  bedplate.view({ name: "raw", keys: ["run", "courses", "shown", "raw.logarithmic"], place: "raw", draw });
+})();

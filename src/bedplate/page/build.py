@@ -1,0 +1,157 @@
+"""One self-contained page from studies: it opens offline and asks nothing of a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from bedplate import __version__
+from bedplate.analysis.claims.file import load_claims
+from bedplate.analysis.claims.judged import judge_claims
+from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.wording import device_sectors
+from bedplate.errors import PlanError
+from bedplate.model.device_cache import sectors_told
+from bedplate.page.answer import study_answer
+from bedplate.page.claims_view import claims_view
+from bedplate.page.document import page_document
+from bedplate.page.effects_view import effects_view, page_effects
+from bedplate.page.machines_view import machines_view
+from bedplate.page.packed_data import PackedData
+from bedplate.page.power_cut_page import power_cut_rows
+from bedplate.page.static import page_shell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_PAGE = Path(__file__).parent / "assets"
+# The parts of the page's script in the order in which they run; each uses what stands above it.
+SCRIPT = (
+    "core/data",
+    "core/words",
+    "core/on_screen",
+    "core/choice",
+    "core/views",
+    "core/bar",
+    "core/filters",
+    "core/sides",
+    "core/save",
+    "statistics/spread",
+    "statistics/heat_scale",
+    "statistics/student",
+    "statistics/shares",
+    "statistics/verdicts",
+    "views/heat_maps",
+    "core/pairs",
+    "views/comparison",
+    "statistics/tpch_scores",
+    "views/scores",
+    "core/charts",
+    "core/span",
+    "core/mark_keys",
+    "views/courses",
+    "views/latency",
+    "views/items",
+    "views/plans",
+    "views/raw",
+    "views/lmdb",
+    "core/tables",
+    "views/order",
+    "views/effects",
+    "core/rows",
+    "views/power_cuts",
+    "views/effective",
+    "core/pictures",
+    "core/paper",
+    "core/start",
+)
+
+
+def build_report(
+    studies: Sequence[Path], output: Path, *, cells: Sequence[str] = (), claims: Sequence[Path] = ()
+) -> None:
+    """Write the report of the studies to `output`, whole or not at all; its folder is made if need be.
+
+    `cells` are filters of cells, `claims` files of claims to judge. PlanError without a study, for a filter that selects
+    nothing or a file of claims that is wrong, StudyError where a study is damaged.
+    """
+    if not studies:
+        raise PlanError("a report needs at least one study: bedplate report STUDY -o report.html")
+    files = load_claims(claims)
+    found = selected_overviews(studies, cells)
+    judged = judge_claims(found, files)
+    effects = [page_effects(each) for each in found]
+    packed_data = PackedData()
+    document = page_document(found, packed_data)
+    document["effects"] = effects_view(effects, [(run["dataset"], run["run"]) for run in document["runs"]])
+    data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
+    scripts = {"plotly": get_plotlyjs(), "script": _script()}
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_PAGE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
+    environment.filters["code"] = _code
+    text = environment.get_template("report.html.j2").render(
+        **page_shell(found),
+        answers=[
+            study_answer(each, told, judged, number)
+            for number, (each, told) in enumerate(zip(found, effects, strict=True))
+        ],
+        claims=claims_view(judged),
+        machines=machines_view(found),
+        power_cuts=power_cut_rows(found),
+        power_cut_sectors="; ".join(dict.fromkeys(sectors_told(device_sectors(each)) for each in found)),
+        version=__version__,
+        policy=_policy(scripts.values()),
+        css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        data=Markup(data),  # noqa: S704 - escaped for where it stands
+        packed_data=Markup(packed_data.text),  # noqa: S704 - base64
+        **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.part")
+    # A directory may have a name that is no text.
+    temporary.write_text(text, encoding="utf-8", errors="replace")
+    temporary.replace(output)
+
+
+def _code(text: str) -> Markup:
+    """The text with what stands between back quotes as code."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts)
+    )
+
+
+def _script() -> str:
+    """The page's own script: its parts, one after the other."""
+    return "\n".join((_PAGE / "script" / f"{part}.js").read_text(encoding="utf-8") for part in SCRIPT)
+
+
+def _for_script_element(text: str) -> str:
+    """JSON that cannot end its <script> element, open a comment in it, or break a line of script."""
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    """A Content-Security-Policy: these scripts and no other run, and nothing is ever fetched."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,119 @@
+"""The limits that the page's script judges by, and the words and sentences that stand elsewhere too, as Python has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bedplate.analysis import tpch_view, wording
+from bedplate.analysis.comparison import surroundings
+from bedplate.analysis.effects import sentences as effects
+from bedplate.analysis.factors import DEFAULT
+from bedplate.analysis.lmdb_view import ONLY_READS
+from bedplate.analysis.parts import VISIT_FIGURES
+from bedplate.analysis.tpch_view import SCORES
+from bedplate.model.device_cache import CACHE_WORDS
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.power_cut_metrics import RECOVERY
+from bedplate.model.tpch_figures import STOPPED_AT
+from bedplate.statistics import comparable, comparison, estimation, heat_map, tpch_scores
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# By the names that the script calls them by.
+TEMPLATES: Mapping[str, str] = {
+    "no_value": comparison.NO_VALUE,
+    "no_value_left_out": comparison.LEFT_OUT,
+    "no_common_repetition": comparison.NO_COMMON_REPETITION,
+    "not_positive": comparison.NOT_POSITIVE,
+    "both_stopped": comparison.BOTH_STOPPED,
+    "too_few_in_common": comparison.TOO_FEW_IN_COMMON,
+    "too_few_on_one_side": comparison.TOO_FEW_ON_ONE_SIDE,
+    "suspect_runs": comparison.SUSPECT_RUNS,
+    "unknown_runs": comparison.UNKNOWN_RUNS,
+    "surroundings_differ": comparable.DIFFERENCE,
+    "visits_differ": surroundings.VISITS_DIFFER,
+    "runs_differ": surroundings.RUNS_DIFFER,
+    "promises_differ": wording.PROMISES_DIFFER,
+    "promises_differ_elsewhere": wording.PROMISES_DIFFER_ELSEWHERE,
+    "sectors_512": wording.SECTORS_512,
+    "sectors_4k": wording.SECTORS_4K,
+    "sectors_other": wording.OTHER_SECTORS,
+    "one_recording": wording.ONE_RECORDING,
+    "several_recordings": wording.SEVERAL_RECORDINGS,
+    "within_recordings": wording.WITHIN_RECORDINGS,
+    "same_in_force": wording.SAME_IN_FORCE,
+    "identical": wording.IDENTICAL,
+    "same_within": wording.SAME_WITHIN,
+    "of_ratios": wording.OF_RATIOS,
+    "of_differences": wording.OF_DIFFERENCES,
+    "left_out": wording.LEFT_OUT,
+    "stopped": wording.STOPPED,
+    "stopped_at": STOPPED_AT,
+    "none_can_tell": wording.NONE_CAN_TELL,
+    "can_tell": wording.CAN_TELL,
+    "wrong_on_average": wording.WRONG_ON_AVERAGE,
+    "no_run_in_both": wording.NO_RUN_IN_BOTH,
+    "no_effects": effects.NO_EFFECTS,
+    "no_factor": effects.NO_FACTOR,
+    "no_factor_in_a_class": effects.NO_FACTOR_IN_A_CLASS,
+    "not_positive_runs": effects.NOT_POSITIVE_RUNS,
+    "descriptions_only": effects.DESCRIPTIONS_ONLY,
+    "no_interplay": effects.NO_INTERPLAY,
+    "no_time_in": tpch_scores.NO_TIME_IN,
+    "over_limit_in": tpch_scores.OVER_LIMIT_IN,
+    "plan_unknown_in": tpch_scores.PLAN_UNKNOWN_IN,
+    "plans_in": tpch_scores.PLANS_IN,
+    "plans_across": tpch_scores.PLANS_ACROSS,
+    "none_kept": tpch_scores.NONE_KEPT,
+    "without_time": tpch_scores.WITHOUT_TIME,
+    "no_time_here": tpch_scores.NO_TIME_HERE,
+    "untrusted": tpch_scores.UNTRUSTED,
+    "unlike": tpch_scores.UNLIKE,
+    "none_trusted": tpch_view.NONE_TRUSTED,
+    "some_untrusted": tpch_view.SOME_UNTRUSTED,
+}
+
+
+def rules_document() -> dict[str, Any]:
+    """By the script's own names; a text with {names} is filled by the script."""
+    return {
+        "verdicts": {
+            "MARGIN": comparison.MARGIN,
+            "CONFIDENCE": comparison.CONFIDENCE,
+            "RATE": RATE,
+            "REPETITIONS_MIN": estimation.REPETITIONS_MIN,
+            "REPETITIONS_MAX": comparison.REPETITIONS_MAX,
+            "CHANCE": comparison.CHANCE,
+            "CLASSES": estimation.CLASSES,
+            "NO_SCATTER": estimation.NO_SCATTER,
+            "CANNOT_TELL": Verdict.CANNOT_TELL.value,
+        },
+        "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
+        "tpch": {
+            "NO_TIME": tpch_scores.NO_TIME,
+            "OVER_LIMIT": tpch_scores.OVER_LIMIT,
+            "PLAN_UNKNOWN": tpch_scores.PLAN_UNKNOWN,
+            "PLANS_IN_A_CELL": tpch_scores.PLANS_IN_A_CELL,
+            "PLANS_ACROSS_CELLS": tpch_scores.PLANS_ACROSS_CELLS,
+            "SCORES": list(SCORES),
+        },
+        "visit_figures": list(VISIT_FIGURES),
+        "words": {
+            "default": DEFAULT,
+            "only_reads": ONLY_READS,
+            "after_power_cut": wording.AFTER_POWER_CUT,
+            "sides": wording.SIDES,
+            "share": effects.SHARE,
+            "recovery": RECOVERY,
+            "caches": dict(CACHE_WORDS),
+            "classes": [DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN],
+            "marks": dict(wording.BASIS_MARKS),
+            "basis": {UNKNOWN_BASIS: wording.UNKNOWN_VALIDITY},
+            "doubts": {SUSPECT: SUSPECT, UNKNOWN_BASIS: wording.OF_UNKNOWN_VALIDITY},
+        },
+        "templates": dict(TEMPLATES),
+    }

@@ -1,0 +1,478 @@
+"""What stands on the page before its script runs: summary, failures, machine and plan, as plain records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bedplate.analysis.comparison.compared import study_names
+from bedplate.analysis.failures import failures
+from bedplate.analysis.fleet import folded, node_kinds
+from bedplate.analysis.flush_rates import COUNTED, rate_text
+from bedplate.analysis.lmdb_view import is_lmdb
+from bedplate.analysis.part_summaries import ranked
+from bedplate.analysis.run_heads import has_raw, has_transactions, run_head
+from bedplate.analysis.wording import (
+    FAILED_MARK,
+    MISSING_MARK,
+    SAME_IN_FORCE,
+    SUSPECT_MARK,
+    UNKNOWN_MARK,
+    VALID_MARK,
+    counted,
+    device_sectors,
+    durability_class,
+    durability_told,
+    durability_words,
+    mark,
+    number,
+    repetitions_sentence,
+    span,
+)
+from bedplate.model.device_cache import sectors_told
+from bedplate.model.figure import Scale
+from bedplate.model.metrics import METRICS
+from bedplate.model.reason import sentences
+from bedplate.model.template import filled
+from bedplate.page.tpch_document import has_tpch
+from bedplate.statistics.summary import SummaryKey
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.model.figure import Metric
+    from bedplate.model.machine import Machine
+    from bedplate.statistics.summary import Summary
+
+# In the order of the page. Those of transactions stand only where a run made some, those of TPC-H only where
+# one of its passes was measured.
+SECTIONS = (
+    ("answer", "Answer"),
+    ("summary", "Summary"),
+    ("heat-maps", "Block sizes"),
+    ("compare", "Compare"),
+    ("scores", "TPC-H scores"),
+    ("effects", "Effects"),
+    ("courses", "Courses"),
+    ("lmdb", "LMDB"),
+    ("raw", "Sequential I/O"),
+    ("items", "Queries and phases"),
+    ("plans", "Query plans"),
+    ("latency", "Latency over time"),
+    ("distribution", "Latency distribution"),
+    ("caches", "Cache ratios"),
+    ("checkpoints", "Checkpoints"),
+    ("claims", "Claims"),
+    ("durability", "Durability"),
+    ("order", "Order and drift"),
+    ("failures", "Failures and doubts"),
+    ("effective", "Asked and effective"),
+    ("machine", "Machine"),
+    ("plan", "Plan"),
+)
+_OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
+_OF_PARTS = ("items",)
+_OF_TPCH = ("scores", "plans")
+_OF_RAW = ("raw",)
+_OF_LMDB = ("lmdb",)
+_OF_CACHES = ("caches",)
+_CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
+_MARK_WORDS = {
+    VALID_MARK: "valid",
+    SUSPECT_MARK: "suspect",
+    UNKNOWN_MARK: "unknown",
+    FAILED_MARK: "failed",
+    MISSING_MARK: "incomplete",
+}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A drawing of repetitions on a line from 0 to 100; `dots` are places and whether to trust them."""
+
+    low: float | None
+    high: float | None
+    median: float
+    dots: tuple[tuple[float, bool], ...]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands over the one or two columns of a run; `second` is empty where there is one."""
+
+    run: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """The two figures of one run in the row of a cell, the first with its scatter."""
+
+    head: Head
+    median: str
+    range: tuple[str, ...]
+    counted: str
+    second: str
+    strip: Strip | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell in the summary, by its index among all of the page. `group` heads the rows of a variant that has several."""
+
+    index: int
+    group: str
+    name: str
+    blocks: str
+    notes: tuple[str, ...]
+    durability: str
+    durability_class: str
+    durability_reasons: str
+    runs: tuple[RunEntry, ...]
+    mark_class: str
+    mark_text: str
+    counted: str
+
+
+@dataclass(frozen=True)
+class FlushRow:
+    """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of `COUNTED`; `index` is the cell's on the page."""
+
+    index: int
+    cell: str
+    rates: tuple[str, ...]
+    durability: str
+    durability_class: str
+    reasons: tuple[str, ...]
+    basis: str
+
+
+@dataclass(frozen=True)
+class StudyShell:
+    """One study on the page.
+
+    `name` is what filters call it, unique on the page; `place` says on what it was measured. `shared` are the notes
+    that every cell has, `reasons` those of its class of durability; they stand once, and not in every row.
+    """
+
+    title: str
+    name: str
+    sentence: str
+    place: str
+    shared: tuple[str, ...]
+    reasons: tuple[str, ...]
+    repetitions_sentence: str
+    marks: tuple[str, ...]
+    heads: tuple[Head, ...]
+    rows: tuple[Row, ...]
+    legend: str
+    drift: tuple[str, ...]
+    history: tuple[tuple[str, str], ...]
+    plan: str
+    flushes: tuple[FlushRow, ...]
+    has_counts: bool
+
+
+def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
+    """The sections that a page of these studies has, each with its heading."""
+    without: set[str] = set()
+    if not has_transactions(overviews):
+        without.update(_OF_TRANSACTIONS)
+    if not has_tpch(overviews):
+        without.update(_OF_TPCH)
+    if not any(is_lmdb(found, run) for found in overviews for run in found.runs):
+        without.update(_OF_LMDB)
+    if not has_raw(overviews):
+        without.update(_OF_RAW)
+    ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
+    if not ratios and not has_transactions(overviews):
+        without.update(_OF_CACHES)
+    if not any(m.parts for found in overviews for m in found.measurements):
+        without.update(_OF_PARTS)
+    return tuple(section for section in SECTIONS if section[0] not in without)
+
+
+def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
+    """The variables of the page's template."""
+    sections = sections_of(overviews)
+    names = study_names(overviews)
+    studies = [
+        _study(found, names[number], _cells_before(overviews, number))
+        for number, found in enumerate(overviews)
+    ]
+    titles = list(dict.fromkeys(study.title for study in studies))
+    return {
+        "title": titles[0] if len(titles) == 1 else f"{len(studies)} studies",
+        "sections": sections,
+        "shown": {name for name, _ in sections},
+        "studies": studies,
+        "places": _places(studies),
+        "defined": _defined(overviews),
+        "counted": COUNTED,
+        "failures": [
+            failure for name, found in zip(names, overviews, strict=True) for failure in failures(found, name)
+        ],
+        "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
+    }
+
+
+def _defined(overviews: Sequence[Overview]) -> list[Metric]:
+    """The metrics of the summary's columns."""
+    heads = [run_head(found, run) for found in overviews for run in found.runs]
+    names = dict.fromkeys(name for head in heads for name in (head.first, head.second))
+    return [METRICS[name] for name in names]
+
+
+def _cells_before(overviews: Sequence[Overview], number: int) -> int:
+    """The page counts the cells of all its studies in one row (`document.py`)."""
+    return sum(len(found.cells) for found in overviews[:number])
+
+
+def _places(studies: Sequence[StudyShell]) -> list[tuple[tuple[str, ...], str]]:
+    """On what the studies were measured, each machine once with the studies it holds for; no names where it is all."""
+    names: dict[str, list[str]] = {}
+    for study in studies:
+        names.setdefault(study.place, []).append(study.name)
+    return [(() if len(names) == 1 else tuple(of), place) for place, of in names.items()]
+
+
+def _study(found: Overview, name: str, first: int) -> StudyShell:
+    facts = found.study.facts
+    shared = _shared([_notes(found, cell) for cell in found.cells.values()])
+    reasons = _shared([_reasons(cell) for cell in found.cells.values()])
+    return StudyShell(
+        title=facts.title,
+        name=name,
+        sentence=_sentence(found),
+        place=_place(found),
+        shared=shared,
+        reasons=reasons,
+        repetitions_sentence=repetitions_sentence(
+            found.repetitions, study=found.study.directory.name, executor=found.study.facts.executor
+        ),
+        marks=found.marks,
+        heads=tuple(_head(found, run) for run in found.runs),
+        rows=tuple(_rows(found, first, shared)),
+        legend=_legend(found),
+        drift=found.health.sentences(),
+        history=tuple((entry.when, entry.what) for entry in facts.history),
+        plan=found.study.plan_text,
+        flushes=tuple(
+            _flush_row(cell, first + place, reasons)
+            for place, cell in enumerate(found.cells.values())
+            if cell.flushes or cell.durability
+        ),
+        has_counts=any(cell.flushes for cell in found.cells.values()),
+    )
+
+
+def _notes(found: Overview, cell: CellFacts) -> list[str]:
+    notes = [filled(SAME_IN_FORCE, cells=found.cells[other].label.full) for other in cell.identical_to]
+    notes += sentences(cell.notes)
+    if cell.label.throttle:
+        notes.append(f"emulated device: {cell.label.throttle}")
+    return notes
+
+
+def _shared(lists: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """What every list holds, in the order of the first; nothing where there is but one."""
+    if len(lists) < 2:
+        return ()
+    return tuple(text for text in lists[0] if all(text in each for each in lists))
+
+
+def _reasons(cell: CellFacts) -> tuple[str, ...]:
+    return sentences(cell.durability.reasons) if cell.durability else ()
+
+
+def _flush_row(cell: CellFacts, index: int, shared: Sequence[str]) -> FlushRow:
+    words = durability_words(cell.durability)
+    return FlushRow(
+        index=index,
+        cell=cell.label.full,
+        rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
+        durability=words,
+        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
+        reasons=tuple(words for words in _reasons(cell) if words not in shared),
+        basis=cell.durability.basis if cell.durability else "",
+    )
+
+
+def _sentence(found: Overview) -> str:
+    cells, variants = len(found.cells), len({cell.label.panel for cell in found.cells.values()})
+    runs = ", ".join(dict.fromkeys(run for _, run in found.runs)) or "nothing"
+    return (
+        f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
+        f"variant{'' if variants == 1 else 's'}, runs {runs}"
+    )
+
+
+def _place(found: Overview) -> str:
+    kinds = node_kinds(found.study)
+    if not kinds:
+        return f"{found.study.machine.hostname}: {_machine_words(found.study.machine, _kernels(found))}"
+    return "; ".join(
+        f"node{'s' * (len(kind.nodes) > 1)} {folded(kind.nodes)}: "
+        f"{_machine_words(kind.facts.machine, f'kernel {kind.facts.machine.kernel_release}')}"
+        for kind in kinds
+    )
+
+
+def _machine_words(machine: Machine, kernel: str) -> str:
+    virtual = f", virtualised ({machine.virtualisation})" if machine.virtualisation else ""
+    return (
+        f"{machine.cpu_model}, {machine.cpu_count} CPUs, {format_size(machine.memory_bytes)} of memory{virtual}, "
+        f"{kernel}, {machine.distribution}"
+    )
+
+
+def _kernels(found: Overview) -> str:
+    """The kernel that the figures were made under: the guests' where visits were lived in guests."""
+    own = f"kernel {found.study.machine.kernel_release}"
+    places = [run.where for run in found.measurements if run.where is not None]
+    guests = sorted({where.kernel for where in places if where.executor == "qemu" and where.kernel})
+    if not guests:
+        return own
+    inside = f"in guests of QEMU with kernel {', '.join(guests)}"
+    everywhere = all(where.executor == "qemu" for where in places)
+    return (
+        f"{inside} (the machine's own is {found.study.machine.kernel_release})"
+        if everywhere
+        else f"{own}, and {inside}"
+    )
+
+
+def _legend(found: Overview) -> str:
+    words = "Figures are medians over the repetitions"
+    if found.repetitions >= 2:
+        words += "; dots are the single runs, the tick is the median"
+    if any(summary.low is not None for summary in found.summaries.values()):
+        words += ", the line is the 95 % interval of the geometric mean"
+    promised = [durability_words(cell.durability) for cell in found.cells.values()]
+    if any(" / " in text for text in promised):
+        words += (
+            ". Of two classes the first holds with a volatile device cache, the second with a protected one"
+        )
+    if any(cell.durability.tells_sectors for cell in found.cells.values() if cell.durability):
+        words += f". Colours are those of the volatile cache that this machine has: {sectors_told(device_sectors(found))}"
+    return (
+        f"{words}. All strips of one run share a scale that starts at zero. Runs that are suspect, or of "
+        "unknown validity, are left out where a cell has a trusted one; where it has none, their figures are shown and marked."
+    )
+
+
+def _rows(found: Overview, first: int, shared: Sequence[str]) -> list[Row]:
+    sizes: dict[str, int] = {}
+    for cell in found.cells.values():
+        sizes[cell.label.panel] = sizes.get(cell.label.panel, 0) + 1
+    largest = {run: _largest(found, run) for run in found.runs}
+    rows: list[Row] = []
+    group = ""
+    for index, cell in enumerate(found.cells.values(), start=first):
+        grouped = sizes[cell.label.panel] > 1
+        heads = cell.label.panel if grouped and cell.label.panel != group else ""
+        group = cell.label.panel
+        notes = tuple(note for note in _notes(found, cell) if note not in shared)
+        rows.append(
+            _row(found, cell, index=index, group=heads, grouped=grouped, notes=notes, largest=largest)
+        )
+    return rows
+
+
+def _row(
+    found: Overview,
+    cell: CellFacts,
+    *,
+    index: int,
+    group: str,
+    grouped: bool,
+    notes: tuple[str, ...],
+    largest: dict[tuple[str, str], float],
+) -> Row:
+    blocks = cell.label.blocks
+    due = [m for run in found.runs for m in found.of(cell.id, run)]
+    sign = mark(due)
+    words = durability_told(cell)
+    return Row(
+        index=index,
+        group=group,
+        name=blocks if grouped else cell.label.panel,
+        blocks="" if grouped else blocks,
+        notes=notes,
+        durability=words,
+        durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
+        durability_reasons="; ".join(_reasons(cell)),
+        runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
+        mark_class=_MARK_WORDS[sign],
+        mark_text=f"{sign} {_MARK_WORDS[sign]}",
+        counted="; ".join(
+            dict.fromkeys(
+                counted(found.summary(cell.id, run, run_head(found, run).first)) for run in found.runs
+            )
+        ),
+    )
+
+
+def _head(found: Overview, run: tuple[str, str]) -> Head:
+    shown = run_head(found, run)
+    return Head(run[1], shown.first_words, "" if shown.beneath else shown.second_words)
+
+
+def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> RunEntry:
+    shown = run_head(found, run)
+    seen = ranked(found, SummaryKey(cell, *run, shown.first), found.summary(cell, run, shown.first))
+    summary = seen.summary
+    stopped = summary.median is None and seen.limit is not None
+    second = found.summary(cell, run, shown.second).median
+    beneath: tuple[str, ...] = ()
+    if shown.beneath and second is not None:
+        words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number(second)
+        beneath = (f"{words} {shown.second_words}",)
+    return RunEntry(
+        head=_head(found, run),
+        median=f"> {number(seen.limit)}" if stopped else number(summary.median),
+        range=(*_range(summary), *beneath),
+        counted=counted(summary),
+        second=number(second),
+        strip=_strip(summary, found.of(cell, run), shown.first, largest),
+    )
+
+
+def _range(summary: Summary) -> tuple[str, ...]:
+    """The range, and the interval where there is one."""
+    if summary.n < 2:
+        return ()
+    if summary.low is None:
+        return (span(summary),)
+    return (span(summary), f"95 %: {number(summary.low)}–{number(summary.high)}")
+
+
+def _strip(
+    summary: Summary, measurements: Sequence[Measurement], metric: str, largest: float
+) -> Strip | None:
+    if summary.median is None or largest <= 0:
+        return None
+
+    def place(value: float) -> float:
+        return round(min(value / largest, 1.0) * 100, 2)
+
+    dots = [
+        (place(value), m.validity.is_trusted) for m in measurements if (value := m.value(metric)) is not None
+    ]
+    return Strip(
+        low=None if summary.low is None else place(summary.low),
+        high=None if summary.high is None else place(summary.high),
+        median=place(summary.median),
+        dots=tuple(dots),
+    )
+
+
+def _largest(found: Overview, run: tuple[str, str]) -> float:
+    metric = run_head(found, run).first
+    values = [
+        value for cell in found.cells for m in found.of(cell, run) if (value := m.value(metric)) is not None
+    ]
+    return max(values, default=0.0) * 1.03

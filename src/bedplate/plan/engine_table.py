@@ -1,0 +1,54 @@
+"""The table of an engine in a plan, `[postgresql]` say: the role `plan` of an engine that has factors of its own."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, ClassVar
+
+from bedplate import registry
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.levels import Scalar
+from bedplate.model.plan import EngineSetup
+from bedplate.plan.table import PlanTable
+
+
+class EngineTable(PlanTable):
+    """The keys of one engine. `level_names` says how the levels of its cells begin, by the table that a key stands in."""
+
+    level_names: ClassVar[dict[str, str]] = {}
+
+    @staticmethod
+    def level(section: str, level: Scalar) -> Scalar:  # noqa: ARG004 -- of engines that spell values their own way
+        """A level of one of its tables as cells have it; ValueError where it is none."""
+        return level
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """The levels of what is compiled in, or chosen when the data are made."""
+        raise NotImplementedError
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """The levels of what is configured."""
+        raise NotImplementedError
+
+    def setup(self) -> EngineSetup:
+        """Every combination."""
+        raise NotImplementedError
+
+    def count(self) -> int:
+        """How many combinations, before they are made."""
+        return prod(map(len, (*self.build_factors(), *self.cluster_factors())))
+
+
+def engine_tables() -> dict[str, type[EngineTable]]:
+    """Those of all engines that have one, by the engine's name."""
+    return dict(registry.engine_parts("plan"))
+
+
+def plain_setup(engine: str) -> EngineSetup:
+    """Of an engine without a table: there is one way to have it."""
+    return EngineSetup(engine, (BuildLevels.without_postgresql(engine),), (ClusterLevels(),))
+
+
+def asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The levels of a factor; None where the key was left out."""
+    return levels or (None,)

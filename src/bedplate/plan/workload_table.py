@@ -1,0 +1,58 @@
+"""`[[workload]]`: what every type answers of its table; a type's own table is the role `plan` of its folder."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar
+
+from bedplate.model.levels import Levels
+from bedplate.plan.table import InnerTables, PlanTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bedplate.model.levels import Scalar
+    from bedplate.model.plan import PlannedWorkload
+    from bedplate.plan.chosen_cells import Departures
+
+
+class WorkloadTable(PlanTable):
+    """The keys of one type, and what they come to.
+
+    `dataset_key` is what tells two datasets of the type apart, as it is written behind `workload[0]`; `runs_key` is what a
+    reason against its runs is about. `inner_tables` are the tables within it, by their keys.
+    """
+
+    type: str
+    dataset_key: ClassVar[str] = ""
+    runs_key: ClassVar[str] = "run"
+    inner_tables: ClassVar[InnerTables] = {}
+
+    def run_count(self) -> int:
+        """How many runs a visit makes, without making them."""
+        raise NotImplementedError
+
+    def dataset_count(self) -> int:
+        """How many datasets it loads, each in a visit of its own."""
+        raise NotImplementedError
+
+    def engines(self) -> tuple[str, ...]:
+        """The engines that it runs on, in the order of the plan."""
+        raise NotImplementedError
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:
+        """Its datasets and runs; ValueError where they cannot be. `seed` is the plan's, `defaults` the version of its defaults."""
+        raise NotImplementedError
+
+    def cells_named(self) -> tuple[Departures, ...]:
+        """The cells that it keeps to; none where it runs in all of them."""
+        return ()
+
+    def against(self, others: Sequence[WorkloadTable]) -> tuple[str, ...]:  # noqa: ARG002 -- of others' tables
+        """What speaks against it among all workloads of the plan, each a key with a dot and a sentence."""
+        return ()
+
+
+def datasets(**factors: tuple[Scalar, ...]) -> tuple[Levels, ...]:
+    """Every combination of the levels, the last one varying fastest."""
+    return tuple(Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))

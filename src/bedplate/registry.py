@@ -1,0 +1,71 @@
+"""The workloads and the engines, and the folder of each: a new one is a folder and a line here.
+
+The rooms of the house know roles and no names. A room declares what it needs of a workload or an engine (the plan a table,
+the visit a load and runs, the figures a maker), and asks here for the file of a folder that fulfils it. Files are imported when they are asked for: a visit stays on the standard library, and a start of the command
+line reads no figures.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from bedplate.errors import PlanError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# By the type that a plan names, in the order in which they are listed.
+WORKLOADS: Mapping[str, str] = {
+    "pgbench": "bedplate.workloads.pgbench",
+    "tpch": "bedplate.workloads.tpch",
+    "lmdb": "bedplate.workloads.microbenchmark",
+    "bonnie": "bedplate.workloads.bonnie",
+    "fio": "bedplate.workloads.fio",
+    "power_cut": "bedplate.workloads.power_cut",
+}
+# By the name that a cell has for it.
+ENGINES: Mapping[str, str] = {
+    "postgresql": "bedplate.engines.postgresql",
+    "lmdb": "bedplate.engines.lmdb",
+    "none": "bedplate.engines.none",
+}
+
+
+def part(workload: str, role: str) -> Any:
+    """What a workload has for a role: the object `ROLE` (in capitals) of the file `role` of its folder.
+
+    The caller's protocol gives its type. PlanError lists the known workloads; a role that the folder does not
+    have is an ImportError, as it is a fault of the folder.
+    """
+    return _object(_folder(workload, WORKLOADS, "workload"), role)
+
+
+def parts(role: str) -> Mapping[str, Any]:
+    """What the workloads have for a role that not all of them have, by their types, in the order of the registry."""
+    return _objects(WORKLOADS, role)
+
+
+def engine_part(engine: str, role: str) -> Any:
+    """As `part`, of an engine."""
+    return _object(_folder(engine, ENGINES, "engine"), role)
+
+
+def engine_parts(role: str) -> Mapping[str, Any]:
+    """As `parts`, of the engines by their names."""
+    return _objects(ENGINES, role)
+
+
+def _folder(name: str, folders: Mapping[str, str], kind: str) -> str:
+    if name not in folders:
+        raise PlanError(f"{kind} {name!r} is not known; known are {', '.join(folders)}")
+    return folders[name]
+
+
+def _objects(folders: Mapping[str, str], role: str) -> Mapping[str, Any]:
+    return {name: _object(folder, role) for name, folder in folders.items() if find_spec(f"{folder}.{role}")}
+
+
+def _object(folder: str, role: str) -> Any:
+    return getattr(import_module(f"{folder}.{role}"), role.upper())

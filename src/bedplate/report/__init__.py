@@ -1,1 +1,0 @@
-"""Reports: tables, the page, exports; reads studies and nothing else."""

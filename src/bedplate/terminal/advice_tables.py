@@ -1,0 +1,199 @@
+"""`bedplate advise` for the terminal, readable at 80 columns, and the same as one document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.text import Text
+
+from bedplate.analysis.advice.sentences import cell_words, closing_sentences, contest_sentences, ranked_cells
+from bedplate.analysis.wording import device_sectors, number
+from bedplate.model.figure import Scale
+from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.pareto import Standing
+from bedplate.terminal.table_parts import mark_lines, plain_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.advice.advised import Advised, Contest, Objective
+    from bedplate.analysis.advice.sentences import ComparisonEvidence, Sentence
+    from bedplate.statistics.summary import Summary
+
+_ROWS = 12
+_ORDER = (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
+_WORDS = {Standing.LEADING: "leads", Standing.OPEN: "behind?", Standing.RULED_OUT: "ruled out"}
+_STYLES = {Standing.LEADING: "bold green", Standing.OPEN: "yellow", Standing.RULED_OUT: "dim"}
+_LEGEND = (
+    "leads: no cell is shown better in one column and worse in none. ruled out: one is, and the same in the "
+    "rest; behind?: one is, not everything could be told. Means, with the 95 % interval of the first alone."
+)
+_NOT_JUDGED = "Means of few repetitions, with an interval or else their range: what was found, and no order."
+
+
+def advice_tables(found: Advised) -> list[RenderableType]:
+    """For each run and class a table and its sentences, then what holds for all."""
+    overview = found.overview
+    shown: list[RenderableType] = [
+        Group(Text(overview.study.facts.title, style="bold"), *mark_lines(overview))
+    ]
+    for contest in found.contests:
+        shown.append(_table(found, contest))
+        shown.append(_lines(contest_sentences(found, contest)))
+    shown.append(Group(Text("\nAll of it", style="bold"), _lines(closing_sentences(found))))
+    return shown
+
+
+def advice_document(found: Advised) -> dict[str, Any]:
+    """The same as JSON. Bounds that are open and figures that are absent are null."""
+    overview = found.overview
+    return {
+        "study": str(overview.study.directory),
+        "title": overview.study.facts.title,
+        "marks": list(overview.marks),
+        "cache": found.cache,
+        "device_sector_bytes": device_sectors(overview),
+        "false_discovery_rate": RATE,
+        "verdicts": found.verdicts,
+        "judged": found.judged,
+        "durability": {
+            cell: {"label": cell_words(overview, cell), "class": name} for cell, name in found.classes.items()
+        },
+        "contests": [_contest_document(found, contest) for contest in found.contests],
+        "sentences": [_sentence_document(each) for each in closing_sentences(found)],
+    }
+
+
+def _table(found: Advised, contest: Contest) -> RenderableType:
+    table = plain_table()
+    table.add_column("cell", min_width=14, max_width=26)
+    for place, objective in enumerate(contest.objectives):
+        unit = objective.metric.unit
+        head = objective.head if place or len(objective.head) <= 16 else objective.head.replace("_", "_\n")
+        words = head.replace(" ", "\n", 1)
+        table.add_column(words if unit in ("1", "share") else f"{words}\n{unit}", justify="right")
+    if contest.can_judge:
+        table.add_column("", no_wrap=True)
+    rows = list(_rows(found, contest))
+    for cell, standing in rows[:_ROWS]:
+        figures = [
+            _figure(found.summary(contest, objective, cell), with_bounds=place == 0)
+            for place, objective in enumerate(contest.objectives)
+        ]
+        mark = [] if standing is None else [Text(_WORDS[standing], style=_STYLES[standing])]
+        table.add_row(Text(cell_words(found.overview, cell)), *figures, *(mark if contest.can_judge else []))
+    title = Text(f"\n{contest.run[1]}: {contest.durability} with a {found.cache_words}", style="bold")
+    legend = _LEGEND if contest.can_judge else _NOT_JUDGED
+    definitions = "; ".join(f"{each.head}: {each.metric.definition}" for each in contest.objectives)
+    more = (
+        [Text(f"{len(rows) - _ROWS} more cells stand in the document (--json).")] if len(rows) > _ROWS else []
+    )
+    return Group(title, table, *more, Text(legend, style="dim"), Text(f"{definitions}.", style="dim"))
+
+
+def _rows(found: Advised, contest: Contest) -> Iterable[tuple[str, Standing | None]]:
+    """Cells by their standing and then by the first figure; where nothing can be judged all as they are scheduled."""
+    if not contest.can_judge:
+        yield from ((cell, None) for cell in (*contest.cells, *contest.left_out))
+        return
+    standings = dict(zip(contest.cells, contest.front.standings, strict=True))
+    ranked = ranked_cells(found, contest, contest.objectives[0])
+    for wanted in _ORDER:
+        yield from ((cell, wanted) for cell in ranked if standings[cell] is wanted)
+
+
+def _figure(summary: Summary, *, with_bounds: bool) -> Text:
+    text = Text(number(summary.centre))
+    bounds = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
+    if with_bounds and bounds[0] is not None and summary.n > 1:
+        text.append(f"\n{number(bounds[0])}–{number(bounds[1])}", style="dim")
+    return text
+
+
+def _lines(sentences: Iterable[Sentence]) -> RenderableType:
+    return Padding(Group(*(Text(f"• {each.text}") for each in sentences)), (1, 0, 0, 0))
+
+
+def _contest_document(found: Advised, contest: Contest) -> dict[str, Any]:
+    standings = contest.front.standings
+    cells = [
+        {
+            "cell": cell,
+            "label": cell_words(found.overview, cell),
+            "standing": standing.value if contest.can_judge else None,
+            "behind": [contest.cells[other] for other in ahead],
+            "same_in_force_as": list(contest.same_as.get(cell, ())),
+            "figures": {
+                objective.metric.name: _summary_document(found, contest, objective, cell)
+                for objective in contest.objectives
+            },
+        }
+        for cell, standing, ahead in zip(contest.cells, standings, contest.front.ahead, strict=True)
+    ]
+    return {
+        "dataset": contest.run[0],
+        "run": contest.run[1],
+        "durability": contest.durability,
+        "objectives": [
+            {
+                "metric": each.metric.name,
+                "parts": list(each.parts),
+                "unit": each.metric.unit,
+                "better": each.metric.better.value,
+                "kind": "ratio" if each.metric.scale is Scale.RATIO else "difference",
+                "confidence_difference": confidence.difference,
+                "confidence_same": confidence.sameness,
+            }
+            for each, confidence in zip(contest.objectives, contest.confidences, strict=True)
+        ],
+        "judged": contest.can_judge,
+        "pareto_set": [
+            each["cell"] for each in cells if each["standing"] in (Standing.LEADING, Standing.OPEN)
+        ],
+        "cells": cells,
+        "not_judged": dict(contest.left_out),
+        "sentences": [_sentence_document(each) for each in contest_sentences(found, contest)],
+    }
+
+
+def _summary_document(found: Advised, contest: Contest, objective: Objective, cell: str) -> dict[str, Any]:
+    summary = found.summary(contest, objective, cell)
+    return {
+        "mean": summary.centre,
+        "low": summary.low,
+        "high": summary.high,
+        "minimum": summary.minimum,
+        "maximum": summary.maximum,
+        "n": summary.n,
+        "suspect": summary.suspect,
+        "unknown": summary.unknown,
+    }
+
+
+def _sentence_document(sentence: Sentence) -> dict[str, Any]:
+    return {
+        "kind": sentence.kind,
+        "text": sentence.text,
+        "cells": list(sentence.cells),
+        "evidence": [_evidence_document(each) for each in sentence.evidence],
+    }
+
+
+def _evidence_document(each: ComparisonEvidence) -> dict[str, Any]:
+    comparison = each.comparison
+    return {
+        "metric": comparison.metric.name,
+        "baseline": each.baseline,
+        "contender": each.contender,
+        "estimate": comparison.estimate,
+        "low": comparison.low,
+        "high": comparison.high,
+        "verdict": comparison.verdict.value,
+        "confidence": comparison.confidence,
+        "n": comparison.n,
+        "more_repetitions": comparison.more_repetitions,
+    }

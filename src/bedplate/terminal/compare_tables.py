@@ -1,0 +1,416 @@
+"""`bedplate compare` for the terminal, readable at 80 columns, and the same as one document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate.analysis.comparison.compared import study_names
+from bedplate.analysis.comparison.condition import Truth, exit_status, truth
+from bedplate.analysis.factors import short_name
+from bedplate.analysis.wording import (
+    CAN_TELL,
+    IDENTICAL,
+    LEFT_OUT,
+    NONE_CAN_TELL,
+    SAME_WITHIN,
+    SIDES,
+    STOPPED,
+    WRONG_ON_AVERAGE,
+    block_words,
+    confidence_words,
+    margin_words,
+    number,
+)
+from bedplate.model.figure import Better, Scale
+from bedplate.model.metrics import METRICS
+from bedplate.model.template import filled
+from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict, left_out_words
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.false_discovery import RATE
+from bedplate.terminal.interval_bars import Span, bar_scale, interval_bar
+from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.cell_filter import Candidate
+    from bedplate.analysis.comparison.compared import Compared, ComparedMetric, ComparisonAnswer
+    from bedplate.analysis.comparison.condition import Condition
+    from bedplate.analysis.overview import CellFacts
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.proportions import Counted
+
+_BAR_COLUMNS = 13
+_ALONE_SHOWN = 5
+_SHARES = (Scale.PROPORTION, Scale.SHARE)
+_STYLES = {
+    Verdict.FASTER: "green",
+    Verdict.SLOWER: "red",
+    Verdict.HIGHER: "cyan",
+    Verdict.LOWER: "cyan",
+    Verdict.SAME: "bold",
+    Verdict.CANNOT_TELL: "dim",
+}
+
+
+def compare_tables(found: ComparisonAnswer, condition: Condition | None = None) -> list[RenderableType]:
+    """A table for each run and metric, then what holds for all of them. PlanError where a condition does not fit."""
+    shown: list[RenderableType] = [_head(found)]
+    for asked in dict.fromkeys((each.asked.run, each.asked.metric) for each in found.compared):
+        rows = [each for each in found.compared if (each.asked.run, each.asked.metric) == asked]
+        shown.append(_table(found, rows))
+    shown.append(Group(Text(), *(Text(line) for line in closing_sentences(found))))
+    if condition is not None:
+        shown.append(Text(condition_sentence(found, condition), style="bold"))
+    return shown
+
+
+def compare_document(found: ComparisonAnswer, condition: Condition | None = None) -> dict[str, Any]:
+    """The same as JSON. Bounds that are open and figures that are absent are null."""
+    names = study_names(found.overviews)
+    document: dict[str, Any] = {
+        "studies": [
+            {"study": name, "title": each.study.facts.title, "marks": list(each.marks)}
+            for name, each in zip(names, found.overviews, strict=True)
+        ],
+        "baseline": found.question.baseline,
+        "contender": found.question.contender,
+        "margin": found.question.margin,
+        "false_discovery_rate": RATE,
+        "verdicts": found.verdicts,
+        "judged": len(found.judged),
+        "differ_as_well": list(found.matched.one_sided),
+        "without_a_partner": [_side_document(found, cell) for cell in found.matched.alone],
+        "comparisons": [_compared_document(found, each, condition) for each in found.compared],
+        "sentences": list(closing_sentences(found)),
+    }
+    if condition is not None:
+        document["condition"] = {
+            "word": condition.word,
+            "share": condition.share,
+            "exit_status": exit_status(truth(condition, each) for each in found.compared),
+            "sentence": condition_sentence(found, condition),
+        }
+    return document
+
+
+def closing_sentences(found: ComparisonAnswer) -> tuple[str, ...]:
+    """What is to be known of all comparisons together."""
+    judged, m = found.verdicts, len(found.judged)
+    sentences = []
+    if m:
+        told = filled(CAN_TELL, told=judged, n=m, counts="")
+        wrong = filled(WRONG_ON_AVERAGE, confidence=confidence_words(found.confidences))
+        sentences.append(f"{told} {wrong}")
+    else:
+        sentences.append(_without_interval(found))
+    waiting = [each.comparison for each in found.judged if each.comparison.verdict is Verdict.CANNOT_TELL]
+    more = [c.more_repetitions for c in waiting if c.more_repetitions is not None]
+    if more:
+        sentences.append(
+            f"+n: so many more repetitions would tell with a chance of {CHANCE:.0%}, were the ratio found the true "
+            f"one; none is given beyond {REPETITIONS_MAX} in all."
+        )
+    elif any(c.pooled is None for c in waiting):
+        sentences.append(f"No number of repetitions up to {REPETITIONS_MAX} promises to tell the others.")
+    if any(c.pooled is not None for c in waiting):
+        sentences.append("Of shares of cuts more cuts tell smaller differences: `points` in the plan.")
+    suspect = sum(each.comparison.suspect for each in found.compared)
+    if suspect:
+        runs = "value of a suspect run is" if suspect == 1 else "values of suspect runs are"
+        sentences.append(
+            f"{suspect} {runs} no part of these verdicts: a run that a rule speaks against is left out."
+        )
+    unknown = sum(each.comparison.unknown for each in found.compared)
+    if unknown:
+        verb = "is" if unknown == 1 else "are"
+        sentences.append(
+            f"{unknown} value{'' if unknown == 1 else 's'} of runs of unknown validity {verb} no part of these verdicts: "
+            "evidence is missing; `bedplate show` says which."
+        )
+    if any(not each.pair.is_within_a_study for each in found.judged):
+        sentences.append(
+            "Two studies have no repetition in common: what drifted between them is in no interval and in every ratio."
+        )
+    sentences += _health_sentences(found)
+    if found.matched.one_sided:
+        factors = ", ".join(short_name(name) for name in found.matched.one_sided)
+        sentences.append(f"The pairs differ in {factors} as well, which only one side has.")
+    if found.matched.alone:
+        sentences.append(_alone_sentence(found.matched.alone))
+    return tuple(sentences)
+
+
+def _without_interval(found: ComparisonAnswer) -> str:
+    """That nothing can be told, and where repetitions are what is missing how to get them."""
+    words = NONE_CAN_TELL
+    candidates = [each for each in found.compared if not each.identical and not each.incomparable]
+    most = max((each.comparison.n for each in candidates), default=REPETITIONS_MIN)
+    if most >= REPETITIONS_MIN:
+        return words
+    study = found.overviews[0].study
+    sudo = "sudo " if study.facts.executor == "local" else ""
+    return (
+        f"{words} A verdict needs {REPETITIONS_MIN} repetitions and there {'is' if most == 1 else 'are'} {most}: "
+        f"`{sudo}./bedplate extend {study.directory} --repetitions 5` adds them."
+    )
+
+
+def _source(found: ComparisonAnswer, each: Compared) -> str:
+    """What the figure is one of: the run, and its dataset where others have such a run; of the visit's own the dataset."""
+    owner, asked = found.overviews[each.pair.contender.study], each.asked
+    words = owner.dataset_words(asked.run[0])
+    if asked.of_visit:
+        return words
+    several = sum(name == asked.run[1] for _, name in owner.runs) > 1
+    return f"{asked.run[1]} ({words})" if several else asked.run[1]
+
+
+def condition_sentence(found: ComparisonAnswer, condition: Condition) -> str:
+    """Of how many comparisons the condition holds, and the exit code that follows."""
+    truths = [truth(condition, each) for each in found.compared]
+    counts = ", ".join(f"{word.value} {truths.count(word)}" for word in Truth if word in truths)
+    amount = f"{100 * condition.share:g} %"
+    if all(each.comparison.metric.scale in _SHARES for each in found.compared):
+        # Of a share the condition means points, as the margin does: it may be zero, and has no ratio.
+        amount = f"{100 * condition.share:g} points"
+    return f"{condition.word} {amount}: {counts} of {len(truths)}; exit code {exit_status(truths)}"
+
+
+def verdict_words(found: Compared) -> str:
+    """The verdict, `same within 5 %`, or why there is none."""
+    if found.identical:
+        return "identical"
+    if found.incomparable:
+        return "no verdict"
+    if found.comparison.verdict is Verdict.SAME:
+        return filled(SAME_WITHIN, margin=margin_words(found.comparison))
+    return found.comparison.verdict.value
+
+
+def _head(found: ComparisonAnswer) -> RenderableType:
+    titles = dict.fromkeys(each.study.facts.title for each in found.overviews)
+    marks = {line.plain: line for each in found.overviews for line in mark_lines(each)}
+    return Group(*(Text(title, style="bold") for title in titles), *marks.values())
+
+
+def _table(found: ComparisonAnswer, rows: Sequence[Compared]) -> RenderableType:
+    notes = Notes()
+    metric = METRICS[rows[0].asked.metric]
+    scale = bar_scale(rows[0].comparison.kind, (_span(each.comparison) for each in rows))
+    ratio = "contender /\nbaseline" if metric.scale is Scale.RATIO else "contender -\nbaseline"
+    table = plain_table()
+    table.add_column(SIDES.replace(" ", "\n", 1), min_width=18, max_width=27)
+    table.add_column(
+        "median" if metric.unit == "1" else f"median,\n{metric.unit}", justify="right", no_wrap=True
+    )
+    table.add_column(ratio, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, width=_BAR_COLUMNS)
+    table.add_column("verdict", min_width=11, max_width=16)
+    for each in rows:
+        table.add_row(
+            _sides(found, each),
+            Text.assemble(number(each.medians[1]), "\n", (number(each.medians[0]), "dim")),
+            _estimate(each.comparison),
+            Text(
+                interval_bar(_span(each.comparison), scale, columns=_BAR_COLUMNS) if scale else "",
+                style="cyan",
+            ),
+            _verdict(each, notes),
+        )
+    title = Text(f"\n{_source(found, rows[0])}: {metric.name}", style="bold")
+    better = () if metric.better is Better.NEITHER else (metric.better.words,)
+    direction = ", ".join((f"{metric.name}: {metric.definition}", *better))
+    ends = f" Bars reach from {scale.words}, │ is equality." if scale else ""
+    legend = f"{_bounds_words(rows)}{ends}\n{direction}."
+    return Group(title, table, Text(legend, style="dim"), *notes.lines())
+
+
+def _bounds_words(rows: Sequence[Compared]) -> str:
+    """What stands below the figures of a table: intervals, ranges that are none, or both."""
+    what = "ratio" if rows[0].comparison.metric.scale is Scale.RATIO else "difference"
+    has_interval = any(_has_interval(each.comparison) for each in rows)
+    has_range = any(not _has_interval(each.comparison) and each.comparison.n > 1 for each in rows)
+    words = [
+        f"Below each {what} its interval." if has_interval else "",
+        f"In brackets the smallest and the largest {what} of one repetition, which is no interval."
+        if has_range
+        else "",
+    ]
+    return " ".join(filter(None, words)) or f"No {what} has an interval."
+
+
+def _has_interval(comparison: Comparison) -> bool:
+    return comparison.low is not None or comparison.high is not None
+
+
+def _sides(found: ComparisonAnswer, each: Compared) -> Text:
+    sides = (each.pair.contender, each.pair.baseline)
+    contender, baseline = (_cell_words(found, side) for side in sides)
+    names = [study_names(found.overviews)[side.study] for side in sides]
+    part = f"{each.asked.part}: " if each.asked.part else ""
+    text = Text(f"{part}{contender}")
+    if contender == baseline and names[0] != names[1]:
+        below = f"{names[0]} beside {names[1]}"
+    elif len(found.overviews) > 1:
+        text = Text(f"{part}{names[0]}: {contender}")
+        below = f"{names[1]}: {baseline}"
+    else:
+        below = baseline
+    text.append(f"\n{below}", style="dim")
+    return text
+
+
+def _cell_words(found: ComparisonAnswer, side: Candidate) -> str:
+    facts = _facts(found, side)
+    return f"{facts.label.panel} {block_words(facts).replace(' · ', ' ')}"
+
+
+def _facts(found: ComparisonAnswer, side: Candidate) -> CellFacts:
+    return found.overviews[side.study].cells[side.cell]
+
+
+def _span(comparison: Comparison) -> Span:
+    return Span(comparison.estimate, comparison.low, comparison.high)
+
+
+def _estimate(comparison: Comparison) -> Text:
+    text = Text(_figure(comparison, comparison.estimate))
+    if _has_interval(comparison):
+        bounds = [
+            _figure(comparison, bound) if bound is not None else "…"
+            for bound in (comparison.low, comparison.high)
+        ]
+        text.append(
+            f"\n{bounds[0]}–{bounds[1]}"
+            if comparison.kind is EstimateKind.RATIO
+            else f"\n{bounds[0]} to {bounds[1]}",
+            style="dim",
+        )
+    elif comparison.n > 1 and comparison.smallest is not None:
+        ends = [_figure(comparison, end) for end in (comparison.smallest, comparison.largest)]
+        text.append(f"\n({' to '.join(ends)})", style="dim")
+    return text
+
+
+def _figure(comparison: Comparison, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if comparison.kind is EstimateKind.DIFFERENCE:
+        return f"{value:+.3g}"
+    return f"{value:.3f}" if 0.01 <= value < 10 else f"{value:.3g}"
+
+
+def _verdict(each: Compared, notes: Notes) -> Text:
+    comparison = each.comparison
+    words = verdict_words(each)
+    plain = each.identical or each.incomparable
+    text = Text(words, style="dim" if plain else _STYLES[comparison.verdict])
+    numbers = [notes.number(sentence) for sentence in _footnotes(each)]
+    text.append(",".join(numbers), style="dim")
+    pooled = comparison.pooled
+    counts = (
+        f"n {comparison.n}" if pooled is None else "\n".join(map(_of, (pooled.contender, pooled.baseline)))
+    )
+    if comparison.more_repetitions is not None:
+        counts += f", +{comparison.more_repetitions}"
+    text.append(f"\n{counts}", style="dim")
+    return text
+
+
+def _of(counted: Counted) -> str:
+    return f"{counted[0]} of {counted[1]}"
+
+
+def _footnotes(each: Compared) -> list[str]:
+    comparison = each.comparison
+    found = []
+    if each.identical:
+        found.append(IDENTICAL)
+    if each.incomparable:
+        found.append(f"side by side, not comparable: {'; '.join(each.incomparable)}")
+    elif not each.identical:
+        found += comparison.reasons
+    words = left_out_words(comparison.suspect, comparison.unknown)
+    if words:
+        found.append(filled(LEFT_OUT, runs=words))
+    if comparison.censored:
+        found.append(filled(STOPPED, n=comparison.censored))
+    return [*found, *each.notes]
+
+
+def _health_sentences(found: ComparisonAnswer) -> list[str]:
+    """Of the studies and runs that are compared. Suspect runs are told with the verdicts that they are no part of."""
+    names = study_names(found.overviews)
+    runs = {each.asked.run for each in found.compared}
+    used = {side.study for each in found.compared for side in (each.pair.baseline, each.pair.contender)}
+    return [
+        f"{names[number]}: {words}" if len(names) > 1 else words
+        for number in sorted(used)
+        for words in replace(found.overviews[number].health, suspect=0, unknown=0).sentences(runs)
+    ]
+
+
+def _alone_sentence(alone: Sequence[Candidate]) -> str:
+    labels = [cell.labels[1] for cell in alone[:_ALONE_SHOWN]]
+    more = len(alone) - len(labels)
+    rest = f" and {more} more" if more else ""
+    return f"Without a partner: {'; '.join(labels)}{rest}. Cells are paired that differ only in what the filters name."
+
+
+def _compared_document(
+    found: ComparisonAnswer, each: Compared, condition: Condition | None
+) -> dict[str, Any]:
+    comparison = each.comparison
+    asked: ComparedMetric = each.asked
+    return {
+        "baseline": _side_document(found, each.pair.baseline),
+        "contender": _side_document(found, each.pair.contender),
+        "dataset": asked.run[0],
+        # A visit's own figure is of none of its runs.
+        "run": None if asked.of_visit else asked.run[1],
+        "metric": asked.metric,
+        "unit": comparison.metric.unit,
+        "phase": asked.phase,
+        "item": asked.item,
+        "kind": comparison.kind.value,
+        "baseline_median": each.medians[0],
+        "contender_median": each.medians[1],
+        "estimate": comparison.estimate,
+        "low": comparison.low,
+        "high": comparison.high,
+        "confidence": comparison.confidence,
+        "confidence_difference": comparison.difference_confidence,
+        "verdict": None if each.incomparable or each.identical else comparison.verdict.value,
+        "words": verdict_words(each),
+        "identical": each.identical,
+        "incomparable": list(each.incomparable),
+        "reasons": list(comparison.reasons),
+        "notes": list(each.notes),
+        "n": comparison.n,
+        "counted": None
+        if comparison.pooled is None
+        else {
+            side: {"bad": counts[0], "cuts": counts[1]}
+            for side, counts in (
+                ("baseline", comparison.pooled.baseline),
+                ("contender", comparison.pooled.contender),
+            )
+        },
+        "paired": comparison.paired,
+        "more_repetitions": comparison.more_repetitions,
+        "suspect": comparison.suspect,
+        "unknown": comparison.unknown,
+        "censored": comparison.censored,
+        **({} if condition is None else {"condition": truth(condition, each).value}),
+    }
+
+
+def _side_document(found: ComparisonAnswer, side: Candidate) -> dict[str, Any]:
+    return {"study": study_names(found.overviews)[side.study], "cell": side.cell, "label": side.labels[1]}

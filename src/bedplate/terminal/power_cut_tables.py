@@ -1,0 +1,237 @@
+"""The verdicts of power cuts for the terminal and as JSON: a row for each recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate.analysis.power_cut_view import bound_words, disagreement, told_apart, upper_share
+from bedplate.analysis.recording_words import recording_words
+from bedplate.analysis.wording import block_words, device_sectors
+from bedplate.model.codec import to_json
+from bedplate.model.device_cache import (
+    CACHES,
+    PROTECTED,
+    VOLATILE_4K,
+    VOLATILE_512,
+    sectors_told,
+)
+from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, CacheCuts, CutCounts
+from bedplate.model.reason import sentences
+from bedplate.terminal.table_parts import Notes, plain_table
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+    from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.terminal.fitting_table import FittingTable
+
+_REFUSED = "refused"
+# More columns than any table has.
+_ENDLESS = 1000
+_WORDS = (
+    "Cache: a volatile one in a device with sectors of 4 KiB, which it writes whole, one with sectors of 512 bytes, and a "
+    "protected one. Drawn: cuts at positions that chance chose after which something acknowledged was missing or damaged, of all "
+    "such cuts, and how many in a hundred that may be, at the most (exact 95 % interval of k of n; cuts of one recording); beneath, "
+    "what was found. Lost: the most acknowledged transactions that one cut took and left the rest whole; – where each that took some broke "
+    "the rest. Back after: median time until the engine answered, in memory. After a power cut: the class with that cache."
+)
+_SOUGHT_WORDS = (
+    " Sought: the same of cuts where metadata of the file system waited that a cut can tear; they show what can happen, and not how "
+    "often."
+)
+_SHORT: Mapping[str, str] = {VOLATILE_4K: "4 KiB", VOLATILE_512: "512 B", PROTECTED: "protected"}
+# A cell of the table keeps its lines beside those of its neighbours, so they are broken here and not by the terminal.
+_DRAWN_WIDTH, _NARROW_DRAWN_WIDTH, _CLASS_WIDTH = 17, 10, 8
+
+
+def power_cut_table(found: Overview) -> RenderableType | None:
+    """One row per recording; None where no power was cut."""
+    runs = [(cell, run) for cell in found.cells.values() for run in cell.cuts]
+    if not runs:
+        return None
+    notes = Notes()
+    # Made here, both, as the notes below are numbered by what stands in the rows.
+    table = _Fitting(*(_table(runs, notes, narrow=narrow) for narrow in (False, True)))
+    windows = {run.verdict.window_bytes for _, run in runs}
+    sizes = ", ".join(format_size(size) for size in sorted(windows))
+    sectors = sectors_told(device_sectors(found))
+    words = Text(
+        f"{_WORDS}{_SOUGHT_WORDS if _has_sought(runs) else ''} At risk are the last {sizes} of writes{_disks(runs)}. Of this machine: {sectors}.",
+        style="dim",
+    )
+    return Group(Text("Power cuts", style="bold"), table, words, *notes.lines())
+
+
+def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
+    """The recordings of a cell as JSON: verdict, tallies with their bounds, what was lost, recovery."""
+    return [_document(run) for run in cell.cuts]
+
+
+def _disks(runs: Sequence[tuple[CellFacts, CutRun]]) -> str:
+    sizes = sorted({run.verdict.image_bytes for _, run in runs if run.verdict.image_bytes is not None})
+    return f", recorded on disks of {', '.join(map(format_size, sizes))}" if sizes else ""
+
+
+@dataclass(frozen=True)
+class _Fitting:
+    """The wide table where the terminal holds it with no cell broken, else the narrow one."""
+
+    wide: FittingTable
+    narrow: FittingTable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = console.measure(self.wide, options=options.update(width=_ENDLESS)).maximum
+        yield self.wide if needed <= options.max_width else self.narrow
+
+
+def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> FittingTable:
+    """Narrow tallies have the bound on a line of its own, which leaves the cell's settings the room they need."""
+    table = plain_table()
+    has_sought = _has_sought(runs)
+    table.add_column("cell", min_width=12, max_width=26)
+    table.add_column("cache", no_wrap=True)
+    table.add_column("drawn,\nbad", no_wrap=True)
+    if has_sought:
+        table.add_column("sought,\nbad", no_wrap=True)
+    table.add_column("after a\npower\ncut", no_wrap=True)
+    table.add_column("lost", justify="right", no_wrap=True)
+    table.add_column("back\nafter,\ns" if narrow else "back\nafter, s", justify="right", no_wrap=True)
+    for cell, run in runs:
+        row = _row(cell, run, notes, narrow=narrow)
+        table.add_row(*(row if has_sought else [*row[:3], *row[4:]]))
+    return table
+
+
+def _has_sought(runs: Sequence[tuple[CellFacts, CutRun]]) -> bool:
+    return any(run.verdict.cuts(cache).sought.cuts for _, run in runs for cache in CACHES)
+
+
+def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[Text]:
+    name = Text(cell.label.panel)
+    aside = [block_words(cell), *told_apart(run, cell.cuts)]
+    name.append("".join(f"\n{words}" for words in aside), style="dim")
+    lost = run.verdict.loss.transactions_max
+    again = run.recovery_s
+    columns = [Text(), Text(), Text(), Text()]
+    caches = [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+    marks = _marks(cell, run, notes)
+    for cache in caches:
+        found = run.verdict.cuts(cache)
+        lines = [
+            Text(_SHORT[cache]),
+            _tally(found, narrow=narrow),
+            Text(_share(found.sought), style=_style(found.sought)),
+            _class(run, cache, marks if cache == caches[0] else ""),
+        ]
+        height = max(len(text.split("\n", allow_blank=True)) for text in lines)
+        for column, text in zip(columns, lines, strict=True):
+            missing = height - len(text.split("\n", allow_blank=True)) + (cache != caches[-1])
+            column.append_text(text)
+            column.append("\n" * missing)
+    return [
+        name,
+        *columns,
+        Text("–" if lost is None else f"{lost:,}"),
+        Text(f"{median(again):.2f}" if again else "–"),
+    ]
+
+
+def _share(tally: CutCounts) -> str:
+    return f"{tally.bad} of {tally.cuts}" if tally.cuts else "–"
+
+
+def _style(tally: CutCounts) -> str:
+    if not tally.cuts:
+        return "dim"
+    return "red" if tally.bad else "green"
+
+
+def _tally(found: CacheCuts, *, narrow: bool) -> Text:
+    width = _NARROW_DRAWN_WIDTH if narrow else _DRAWN_WIDTH
+    words = bound_words(found.drawn)
+    # Left to the terminal the line would break between the sign and its figure.
+    text = Text(words.replace(", <", ",\n<") if narrow else words, style=_style(found.drawn))
+    for kind, tally in (("", found.drawn), ("sought: ", found.sought)):
+        for name in reversed(FINDINGS):
+            if name != OK and tally.of(name):
+                for line in wrap(f"{kind}{tally.of(name)} {name}", width):
+                    text.append(f"\n{line}", style="dim" if name in GOOD else "")
+    return text
+
+
+def _class(run: CutRun, cache: str, marks: str) -> Text:
+    if run.verdict.refused:
+        text = Text(_REFUSED if marks else "", style="yellow")
+    else:
+        text = Text("\n".join(wrap(run.class_with(cache), _CLASS_WIDTH)))
+    text.append(marks, style="dim")
+    return text
+
+
+def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
+    """The numbers of the notes that hold for all of a recording."""
+    if run.verdict.refused:
+        return "".join(notes.number(f"refused: {reason}") for reason in run.verdict.refused)
+    differs = disagreement(run.declared, run.measured)
+    asides = [*([differs] if differs else []), *recording_words(run)]
+    if not run.verdict.of_the_cell:
+        asides.append(
+            "the journal in RAM was kept, as if it stood on a device of its own: no class of the cell as it is"
+        )
+    if cell.cuts and run.verdict.journal_lost:
+        asides.append("the journal stood in memory and was gone after each cut")
+    return "".join(map(notes.number, asides))
+
+
+def _document(run: CutRun) -> dict[str, Any]:
+    verdict = run.verdict
+    again = run.recovery_s
+    return {
+        "dataset": run.key.dataset,
+        "run": run.spec.name,
+        "repetition": run.key.repetition,
+        "volatile_cache": verdict.cuts(VOLATILE_4K).shown,
+        "volatile_cache_512": verdict.cuts(VOLATILE_512).shown,
+        "protected_cache": verdict.cuts(PROTECTED).shown,
+        "refused": list(sentences(verdict.refused)),
+        "of_the_cell": verdict.of_the_cell,
+        "image_bytes": verdict.image_bytes,
+        "foreign_syncs": verdict.foreign_syncs,
+        "declared": to_json(run.declared, in_words=True),
+        "disagreement": disagreement(run.declared, run.measured),
+        "window_bytes": verdict.window_bytes,
+        "volatile": _cache(verdict.cuts(VOLATILE_4K)),
+        "volatile_512": _cache(verdict.cuts(VOLATILE_512)),
+        "protected": _cache(verdict.cuts(PROTECTED)),
+        "waiting": None if verdict.waiting is None else dict(verdict.waiting),
+        "controls": _counts(verdict.controls),
+        "profiles": {name: _counts(tally) for name, tally in verdict.profiles.items()},
+        "loss": to_json(verdict.loss),
+        "recovery_s_median": median(again) if again else None,
+        "recovery_s_max": max(again, default=None),
+    }
+
+
+def _cache(found: CacheCuts) -> dict[str, Any]:
+    """The drawn cuts, and those that were sought without a share, which they have not."""
+    sought = {"cuts": found.sought.cuts, "bad": found.sought.bad, "findings": dict(found.sought.findings)}
+    return {**_counts(found.drawn), "idle": found.idle, "sought": sought}
+
+
+def _counts(tally: CutCounts) -> dict[str, Any]:
+    return {
+        "cuts": tally.cuts,
+        "bad": tally.bad,
+        "bad_share_high": upper_share(tally),
+        "findings": dict(tally.findings),
+    }

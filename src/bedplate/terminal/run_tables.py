@@ -1,0 +1,130 @@
+"""A metric of whole runs in the terminal, and the role `terminal` of workloads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate import registry
+from bedplate.analysis.part_summaries import ranked
+from bedplate.analysis.run_heads import makes_transactions
+from bedplate.analysis.wording import durability_words, number, span
+from bedplate.model.metrics import METRICS
+from bedplate.statistics.summary import SummaryKey
+from bedplate.terminal.table_parts import (
+    BAR_CELLS,
+    MARKS,
+    Notes,
+    bar,
+    cell_name,
+    plain_table,
+    shortened,
+    state_text,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import CellFacts, Overview
+
+Run = tuple[str, str]
+# The role `terminal` of a workload: what is shown of its runs where no metric is asked for, and what stands below it.
+WorkloadTables: TypeAlias = "Callable[[Overview, Sequence[Run]], list[RenderableType]]"
+# Two runs fit beside each other in 80 columns.
+_RUNS_IN_A_TABLE = 2
+
+
+def tables_of(workload: str) -> WorkloadTables:
+    """That of a type; PlanError lists the known ones."""
+    tables: WorkloadTables = registry.part(workload, "terminal")
+    return tables
+
+
+def run_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[RenderableType]:
+    """A metric of whole runs in every cell, two runs beside each other."""
+    return [
+        _run_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
+        for start in range(0, len(runs), _RUNS_IN_A_TABLE)
+    ]
+
+
+def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:
+    notes = Notes()
+    several = len({dataset for dataset, _ in found.runs}) > 1
+    # Where only some are, the footnote at their names says it.
+    measured = [cell for cell in found.cells.values() if any(found.of(cell.id, run) for run in runs)]
+    all_emulated = any(cell.emulated for cell in measured)
+    with_latency = _has_latency(found, runs)
+    table = plain_table()
+    table.add_column("cell", min_width=14, max_width=36)
+    table.add_column("after a\npower cut", max_width=12)
+    for dataset, run in runs:
+        # Whole, on lines of its own: two datasets may differ in their last number alone.
+        where = f"\n({found.dataset_words(dataset)})" if several else ""
+        unit = METRICS[metric].unit
+        head = Text(f"{shortened(run)}{where}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
+        if all_emulated:
+            head.append("\n(emulated)", style="yellow")
+        table.add_column(head, justify="right", min_width=13)
+    table.add_column("", no_wrap=True, width=BAR_CELLS)
+    if with_latency:
+        table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
+    table.add_column("n", no_wrap=True, min_width=5)
+    last = runs[-1]
+    largest = max((found.summary(cell, last, metric).median or 0.0 for cell in found.cells), default=0.0)
+    for cell in found.cells.values():
+        row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
+        table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
+    legend = _legend(runs, metric, with_latency=with_latency)
+    return Group(table, legend, *notes.lines())
+
+
+def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
+    """Queries of a data warehouse are no transactions, nor are stages of bonnie++; they have no percentiles."""
+    return any(makes_transactions(found, run) for run in runs)
+
+
+def _row(
+    found: Overview, cell: CellFacts, runs: Sequence[Run], *, metric: str, largest: float, notes: Notes
+) -> list[Text]:
+    survives = Text(
+        durability_words(cell.durability)
+        .replace(" / ", " /\n")
+        .replace("; ", ";\n")
+        .replace(" loss", "\nloss")
+    )
+    if cell.durability is not None and cell.durability.basis == "measured":
+        survives.append("\nmeasured", style="dim")
+    for reason in cell.durability.reasons if cell.durability else ():
+        survives.append(notes.number(reason.sentence), style="dim")
+    figures: list[Text] = []
+    for run in runs:
+        # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.
+        shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))
+        summary = shown.summary
+        stopped = summary.median is None and shown.limit is not None
+        text = Text(f"> {number(shown.limit)}" if stopped else number(summary.median))
+        text.append(f"\n{span(summary)}", style="dim")
+        figures.append(text)
+    last = runs[-1]
+    counts = [found.summary(cell.id, run, metric).n for run in runs]
+    name = cell_name(found, cell, notes)
+    return [
+        name,
+        survives,
+        *figures,
+        Text(bar(found.summary(cell.id, last, metric).median, largest), style="cyan"),
+        Text(number(found.summary(cell.id, last, "latency_ms_p99").median)),
+        state_text(counts, [m for run in runs for m in found.of(cell.id, run)], notes),
+    ]
+
+
+def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:
+    words = (
+        f"Median of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {runs[-1][1]}."
+    )
+    return Text(f"{words}\n{MARKS} {metric}: {METRICS[metric].definition}.", style="dim")

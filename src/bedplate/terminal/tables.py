@@ -1,0 +1,202 @@
+"""Tables of a study for the terminal, readable at 80 columns, and the same as plain records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate import registry
+from bedplate.analysis.overview import overview
+from bedplate.analysis.parts import WHOLE
+from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
+from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.tpch_view import tpch_document
+from bedplate.analysis.wording import mark, repetitions_sentence, told_of
+from bedplate.errors import PlanError
+from bedplate.model.codec import to_json
+from bedplate.model.metrics import METRICS
+from bedplate.terminal.durability_table import durability_table
+from bedplate.terminal.part_tables import part_table
+from bedplate.terminal.power_cut_tables import power_cut_document, power_cut_table
+from bedplate.terminal.run_tables import run_tables, tables_of
+from bedplate.terminal.table_parts import (
+    mark_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import CellFacts, Overview
+
+Run = tuple[str, str]
+
+
+def show_tables(
+    study_paths: Sequence[Path],
+    *,
+    workload: str | None = None,
+    metric: str | None = None,
+    cells: Sequence[str] = (),
+) -> list[RenderableType]:
+    """Every study's tables, each with its footnotes.
+
+    `workload` is the name of a run or a type of workload, `cells` are filters of cells. Without a `metric` each type shows what it is about:
+    tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
+    the parts of each run. The last of a study's tables is that of its durability; below it stands what time did
+    to the study. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
+    """
+    _require_metric(metric)
+    shown: list[RenderableType] = []
+    names: list[str] = []
+    for found in selected_overviews(study_paths, cells):
+        names += [run for _, run in found.runs]
+        runs = _chosen(found, workload)
+        if not runs:
+            continue
+        title = Text(found.study.facts.title, style="bold")
+        shown.append(Group(title, *mark_lines(found)))
+        shown += _metric_tables(found, runs, metric) if metric else _default_tables(found, runs)
+        cuts = power_cut_table(found)
+        if cuts is not None:
+            shown.append(cuts)
+        durability = durability_table(found)
+        if durability is not None:
+            shown.append(durability)
+        health = found.health.sentences(runs)
+        if health:
+            shown.append(Text("\n".join(("", *health))))
+    if workload is not None and not shown:
+        raise PlanError(
+            f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
+        )
+    return shown
+
+
+def show_document(
+    study_paths: Sequence[Path],
+    *,
+    workload: str | None = None,
+    metric: str | None = None,
+    cells: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The same as JSON: one entry per study, cell and run. Absent figures are null."""
+    _require_metric(metric)
+    return {
+        "studies": [
+            _study_document(found, workload=workload, metric=metric)
+            for found in selected_overviews(study_paths, cells)
+        ]
+    }
+
+
+def two_repetitions_sentence(study: Path) -> str:
+    """What the repetitions of this study can and cannot tell, and how to get verdicts."""
+    found = overview(study)
+    return repetitions_sentence(found.repetitions, study=str(study), executor=found.study.facts.executor)
+
+
+def _require_metric(metric: str | None) -> None:
+    if metric is not None and metric not in METRICS:
+        raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
+
+
+def _chosen(found: Overview, workload: str | None) -> list[Run]:
+    """The runs of that name, and those of that type of workload."""
+    return [run for run in found.runs if workload in (None, run[1], _type(found, run))]
+
+
+def _type(found: Overview, run: Run) -> str | None:
+    spec = found.spec(run)
+    return None if spec is None else spec.workload
+
+
+def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """Those of each workload, in the order of the registry; a run that no visit has begun stands with the transactions."""
+    shown: list[RenderableType] = []
+    for workload in registry.WORKLOADS:
+        own = [run for run in runs if workload == _type(found, run)]
+        if own:
+            shown += tables_of(workload)(found, own)
+    unknown = [run for run in runs if found.spec(run) is None]
+    return [*run_tables(found, unknown, TRANSACTIONS.first), *shown]
+
+
+def _metric_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[RenderableType]:
+    """The whole runs that have the metric, then the parts of each; a metric that nothing has is shown as such."""
+    having = {
+        (key.dataset, key.run)
+        for key in found.summaries
+        if key.metric == metric and (key.phase, key.item) == (WHOLE, "")
+    }
+    parts = [table for run in runs if (table := part_table(found, run, metric)) is not None]
+    whole = [run for run in runs if run in having]
+    return [*run_tables(found, whole if whole or parts else runs, metric), *parts]
+
+
+def _study_document(found: Overview, *, workload: str | None, metric: str | None) -> dict[str, Any]:
+    path = str(found.study.directory)
+    runs = _chosen(found, workload)
+    views = [view for view in found.tpch if (view.dataset, view.run) in runs]
+    return {
+        "study": path,
+        "title": found.study.facts.title,
+        "marks": list(found.marks),
+        "selection": found.selection,
+        "repetitions": found.repetitions,
+        "sentence": repetitions_sentence(found.repetitions, study=path, executor=found.study.facts.executor),
+        "health": list(found.health.sentences(runs)),
+        "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
+        **({"tpch": [tpch_document(view) for view in views]} if views else {}),
+    }
+
+
+def _cell_document(
+    found: Overview, cell: CellFacts, runs: Sequence[Run], metric: str | None
+) -> Mapping[str, Any]:
+    return {
+        "cell": cell.id,
+        "label": cell.label.full,
+        "variant": cell.label.panel,
+        "filesystem_block_size_bytes": cell.label.filesystem_block_bytes,
+        "block_size_bytes": cell.label.database_block_bytes,
+        "durability": to_json(cell.durability, in_words=True),
+        "device_sector_bytes": cell.sector_bytes,
+        "device_cache": cell.cache,
+        **(
+            {"declared": to_json(cell.declared, in_words=True), "power_cuts": power_cut_document(cell)}
+            if cell.cuts
+            else {}
+        ),
+        "flushes": [{**to_json(rate), "per_fsync": rate.per_call} for rate in cell.flushes],
+        "emulated": cell.emulated,
+        "incomparable": list(cell.incomparable),
+        "identical_to": list(cell.identical_to),
+        "runs": [_run_document(found, cell, run, metric) for run in runs],
+    }
+
+
+def _run_document(found: Overview, cell: CellFacts, run: Run, metric: str | None) -> Mapping[str, Any]:
+    document: dict[str, Any] = {
+        "dataset": run[0],
+        "run": run[1],
+        "mark": mark(found.of(cell.id, run)),
+        "reasons": [each.sentence for each in told_of(found.of(cell.id, run))],
+    }
+    if makes_transactions(found, run):
+        for name in dict.fromkeys((metric or TRANSACTIONS.first, "latency_ms_p99")):
+            document[name] = to_json(found.summary(cell.id, run, name))
+        return document
+    keys = [key for key in found.summaries_of(cell.id, run) if metric in (None, key.metric)]
+    whole = [key for key in keys if (key.phase, key.item) == (WHOLE, "")]
+    document["metrics"] = {key.metric: to_json(found.summaries[key]) for key in whole}
+    document["parts"] = [
+        {"phase": key.phase, "item": key.item, "metric": key.metric, **to_json(found.summaries[key])}
+        for key in keys
+        if key not in whole
+    ]
+    return document

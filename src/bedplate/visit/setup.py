@@ -1,0 +1,477 @@
+"""What a visit stands on: device, file system, server. Taken step by step, left in reverse."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.declaration import durability_of
+from bedplate.engines.postgresql.cluster import ServerFailed
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.filesystem.comparison import effective_facts, verify
+from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
+from bedplate.host.account import server_account
+from bedplate.host.cgroup import Group, drop_page_cache
+from bedplate.host.device import device_facts
+from bedplate.host.device_holders import demand_free
+from bedplate.host.journal_device import MEMORY_DIRECTORY, note_journal, prepare_journal, release_journal
+from bedplate.host.ledger import MARK, Holding, Ledger
+from bedplate.host.lock import IMAGE_FILES, device_lock
+from bedplate.host.process import marked_with
+from bedplate.host.scratch_device import prepare, release_device
+from bedplate.host.tunables import queue_settings, restore_all
+from bedplate.model import codec
+from bedplate.model.cell import JOURNAL_IN_RAM, digest
+from bedplate.model.device_cache import DISK, JOURNAL_DISK, JOURNAL_FACTS, outside
+from bedplate.model.durability import FSCK_FOUND_ERRORS
+from bedplate.model.levels import Levels
+from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because, is_given, reasons_of
+from bedplate.model.visit import CHECK_STEP, CheckOutcome, Outcome, ReadBack, RunRecord
+from bedplate.model.workload import model_of
+from bedplate.probe.kernel import (
+    DeviceProbe,
+    GroupProbe,
+    MemoryProbe,
+    PressureProbe,
+    ProcessorProbe,
+)
+from bedplate.units import MIB
+from bedplate.visit.declaration import after_run, declare
+from bedplate.visit.footing import device_troubles, filesystem_troubles
+from bedplate.visit.preflight import has_memory_of_a_guest
+from bedplate.visit.server import ServerPlaces, start_server
+from bedplate.visit.workload import VisitContext, workload_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.host.command import Commands
+    from bedplate.host.device import AttachedDevice
+    from bedplate.host.mount import MountEntry
+    from bedplate.model.cell import RunSpec
+    from bedplate.model.levels import Scalar
+    from bedplate.model.visit import ScratchDevice, VisitRequest
+    from bedplate.visit.findings import Findings, Steps
+
+# An image is written at some GiB a second; a display has use for a few events a second.
+_IMAGE_EVENT_BYTES = 256 * MIB
+_SERVER_HAD_DIED = because("server-had-died", "the server had died before this run")
+
+
+class VisitSetup:
+    """One visit's taking and giving back; `measure` goes up, `leave` comes down."""
+
+    def __init__(
+        self,
+        request: VisitRequest,
+        directory: Path,
+        *,
+        commands: Commands,
+        ledger: Ledger,
+        steps: Steps,
+        findings: Findings,
+        emit: Callable[[Mapping[str, Scalar]], None],
+    ) -> None:
+        self._request = request
+        self._directory = directory
+        self._commands = commands
+        self._ledger = ledger
+        self._steps = steps
+        self._findings = findings
+        self._emit = emit
+        self._filesystem = filesystem_for(request.cell.filesystem.type)
+        self._levels = request.cell.filesystem
+        self._account = server_account()
+        self._undo = contextlib.ExitStack()
+        self._place = ledger.directory
+        self._own_name = f"{os.getpid()}-{os.urandom(4).hex()}"  # containers have equal pids
+        self._mount_point = self._place / "mount"
+        self._data_directory = self._mount_point / "data"
+        self._journal: AttachedDevice | None = None
+        self._server_settings: Mapping[str, str] = {}
+        self._mounted: MountEntry | None = None
+        self._devices: list[AttachedDevice] = []
+
+    def measure(self) -> None:
+        """Every step from the scratch device to the closing check."""
+        with self._steps.step("scratch device", of_machine=True):
+            self._make_places()
+            device = self._take_device()
+        if self._levels.journal == "external":
+            with self._steps.step("journal device", of_machine=True):
+                self._take_journal()
+        site = Site(self._levels, device, self._mount_point, self._commands, self._journal)
+        with self._steps.step("control group"):
+            group = self._make_group(device)
+        with self._steps.step("mkfs"):
+            self._make_filesystem(site)
+        with self._steps.step("mount"):
+            # Before it: a signal ends mount(8), which may have mounted by then.
+            self._undo.callback(self._unmount, site)
+            self._mount(site, group)
+        with self._steps.step("read back"):
+            self._read_back(site)
+        cluster = self._make_cluster(group)
+        with self._steps.step("load"):
+            context = self._context(site, cluster, group)
+            workload_for(self._request.dataset.workload).load(self._request.dataset, context)
+        self._run_all(context)
+        with self._steps.step("stop"):
+            self._stop(cluster)
+        self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
+        with self._steps.step("collect"):
+            self._demand_footing()
+            self._measure_sizes()
+        with self._steps.step("unmount"):
+            self._unmount(site)
+            # Whoever else has it would make the check fail, and not for anything that it found.
+            for taken in self._devices:
+                demand_free(taken.path)
+        with self._steps.step(CHECK_STEP):
+            self._check(site)
+
+    def leave(self) -> None:
+        """Give back everything in reverse order; safe at any moment, and twice."""
+        self._undo.close()
+
+    def _demand_footing(self) -> None:
+        """VisitFailed if a device or the file system is no longer what was taken."""
+        troubles = [trouble for device in self._devices for trouble in device_troubles(device)]
+        if self._mounted is not None:
+            troubles += filesystem_troubles(self._mounted)
+        if troubles:
+            raise VisitFailed(self._steps.current, *troubles)
+
+    def _check(self, site: Site) -> None:
+        checked = self._filesystem.check(site)
+        if checked.ran and checked.clean:
+            self._findings.filesystem_check_outcome = CheckOutcome.CLEAN
+            self._findings.filesystem_check = "clean"
+            return
+        # Asked after it as well: a device that went away meanwhile is no error of the file system's.
+        troubles = [trouble for taken in self._devices for trouble in device_troubles(taken)]
+        if troubles or not checked.ran:
+            raise VisitFailed(
+                CHECK_STEP,
+                *(
+                    troubles
+                    or (f"fsck was ended before it had looked at everything: {checked.text[-2000:]}",)
+                ),
+            )
+        self._findings.filesystem_check_outcome = CheckOutcome.ERRORS
+        self._findings.filesystem_check = checked.text
+        words = f"fsck found errors after a clean unmount: {checked.text[-2000:]}"
+        raise VisitFailed(CHECK_STEP, because(FSCK_FOUND_ERRORS.code, words))
+
+    def _make_places(self) -> None:
+        self._mount_point.mkdir()
+        # A client's log goes to memory, so that writing it is no I/O of the machine under test.
+        shared = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else self._place
+        self._log_directory = shared / f"bedplate-{self._own_name}"
+        holding = Holding("log_directory", str(self._log_directory))
+        self._ledger.note(holding)
+        self._log_directory.mkdir(mode=0o755)
+        self._undo.callback(self._ledger.settled, holding)
+        self._undo.callback(shutil.rmtree, self._log_directory, ignore_errors=True)
+
+    def _lock(self, device: ScratchDevice) -> str | None:
+        name, study = device.device or IMAGE_FILES, str(self._directory)
+        return self._undo.enter_context(device_lock(Path(self._request.state_directory), name, study=study))
+
+    def _take_device(self) -> AttachedDevice:
+        request = self._request
+        scratch = request.scratch_device
+        locked = self._lock(scratch)
+        device = prepare(
+            scratch,
+            ledger=self._ledger,
+            commands=self._commands,
+            directory=Path(scratch.image_directory or self._place),
+            progress=self._tell_image_progress(scratch.image_bytes),
+            expected=locked,
+        )
+        self._undo.callback(release_device, device, ledger=self._ledger, commands=self._commands)
+        self._devices.append(device)
+        self._findings.device_names.append(device.name)
+        device_levels = request.cell.device
+        self._undo.callback(restore_all, self._ledger)
+        self._findings.comparisons += queue_settings(
+            device,
+            read_ahead_kb=device_levels.read_ahead_kb,
+            scheduler=device_levels.scheduler,
+            write_back=write_back_wanted(self._levels),
+            ledger=self._ledger,
+        )
+        self._findings.device_facts = Levels({**device_facts(device), **outside(request.provenance, DISK)})
+        return device
+
+    def _take_journal(self) -> None:
+        request = self._request
+        journal = request.journal_device
+        if journal is None:
+            raise VisitFailed("journal device", "the request names no device for the external journal")
+        locked = None if journal.is_image else self._lock(journal)
+        device = prepare_journal(
+            journal,
+            self._devices[0],
+            ledger=self._ledger,
+            commands=self._commands,
+            directory=self._log_directory,
+            expected=locked,
+        )
+        self._undo.callback(release_journal, journal, device, ledger=self._ledger, commands=self._commands)
+        self._undo.callback(restore_all, self._ledger)
+        self._devices.append(device)
+        self._findings.device_names.append(device.name)
+        self._findings.comparisons += queue_settings(
+            device,
+            read_ahead_kb=None,
+            scheduler=None,
+            write_back=write_back_wanted(self._levels),
+            ledger=self._ledger,
+            prefix="journal_device",
+        )
+        facts = {**device_facts(device), **outside(request.provenance, JOURNAL_DISK)}
+        if device.image is not None:
+            facts["kind"] = "memory behind a loop device"
+        own = {f"{JOURNAL_FACTS}{name}": value for name, value in facts.items()}
+        self._findings.device_facts = Levels({**self._findings.device_facts, **own})
+        self._journal = device
+
+    def _make_filesystem(self, site: Site) -> None:
+        warned = self._filesystem.mkfs(site)
+        if self._request.journal_device is not None and site.journal is not None:
+            note_journal(
+                self._request.journal_device, site.journal, ledger=self._ledger, commands=self._commands
+            )
+        self._findings.versions.update(self._filesystem.versions(commands=self._commands))
+        for text in warned:
+            self._findings.comparisons.append(ReadBack("mkfs warning", None, text, "mkfs", matches=None))
+
+    def _tell_image_progress(self, of_bytes: int | None) -> Callable[[int], None]:
+        told_bytes = 0
+
+        def tell(done_bytes: int) -> None:
+            nonlocal told_bytes
+            if done_bytes - told_bytes >= _IMAGE_EVENT_BYTES or done_bytes == of_bytes:
+                told_bytes = done_bytes
+                self._emit({"event": "image", "done_bytes": done_bytes, "of_bytes": of_bytes or 0})
+
+        return tell
+
+    def _mount(self, site: Site, group: Group) -> None:
+        self._ledger.note(Holding("mount", str(site.target), site.device.path))
+        self._mounted = self._filesystem.mount(site)
+        # What serves a file system from user space works, caches and writes for the server.
+        for pid in marked_with(MARK, str(self._ledger.directory)):
+            with contextlib.suppress(ProcessLookupError):
+                group.add(pid)
+
+    def _unmount(self, site: Site) -> None:
+        self._mounted = None
+        self._filesystem.unmount(site)
+        self._ledger.settled(Holding("mount", str(site.target)))
+
+    def _read_back(self, site: Site) -> None:
+        findings = self._findings
+        comparisons = self._filesystem.read_back(site)
+        findings.comparisons += comparisons
+        verify(comparisons)
+        measured = measure_fsyncs(site.target, site.device, site.journal)
+        findings.flush_counts = measured.counts
+        findings.device_facts = Levels(
+            {
+                **findings.device_facts,
+                **{f"fsync_us_median_{name}": us for name, us in measured.call_us_median.items()},
+            }
+        )
+        reasons = judge(measured.counts, self._levels.barrier)
+        if reasons:
+            raise VisitFailed("read back", *reasons)
+
+    def _make_group(self, device: AttachedDevice) -> Group:
+        device_levels = self._request.cell.device
+        group = Group.create(
+            self._own_name,
+            memory_bytes=self._memory_limit(),
+            throttle=device_levels.throttle,
+            device_number=_device_number(device),
+            ledger=self._ledger,
+        )
+        self._undo.callback(group.release)
+        self._findings.comparisons += group.comparisons
+        return group
+
+    def _memory_limit(self) -> int | None:
+        """The limit of the server's group; none in a guest that is as large as the cell's memory."""
+        asked = self._request.cell.device.memory_bytes
+        if asked is None or not has_memory_of_a_guest(self._request):
+            return asked
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self._findings.comparisons.append(
+            # The kernel keeps a sliver for itself: about 40 MiB, and a fiftieth.
+            ReadBack("device.memory_bytes", asked, there, "sysconf", 0.8 * asked <= there <= asked)
+        )
+        return None
+
+    def _make_cluster(self, group: Group) -> Cluster | None:
+        """The server, read back; None where the workloads stand on the file system itself."""
+        request = self._request
+        self._data_directory.mkdir(mode=0o700)
+        shutil.chown(self._data_directory, self._account.uid, self._account.gid)
+        settings: Mapping[str, str] = {}
+        cluster = None
+        if request.build is not None:
+            started = start_server(
+                request,
+                request.build,
+                places=ServerPlaces(
+                    data_directory=self._data_directory,
+                    socket_directory=self._place / "socket",
+                    log=self._directory / "logs" / "server.log",
+                ),
+                account=self._account,
+                commands=self._commands,
+                ledger=self._ledger,
+                group=group,
+                undo=self._undo,
+                steps=self._steps,
+                findings=self._findings,
+            )
+            cluster, settings = started.cluster, started.settings
+            self._server_settings = settings
+        engine = request.cell.build.engine
+        self._findings.comparisons += durability_of(engine).opened(request.cell.cluster.settings)
+        self._findings.durability = declare(
+            request.cell,
+            self._filesystem.traits,
+            self._findings.comparisons,
+            self._findings.flush_counts,
+            settings,
+            journal_in_memory=self._journal is not None and self._levels.journal_device == JOURNAL_IN_RAM,
+        )
+        facts = effective_facts(self._findings.comparisons)
+        build = engine if request.build is None else request.build.digest
+        self._findings.effective_digest = digest({**facts, "build": build})
+        return cluster
+
+    def _context(self, site: Site, cluster: Cluster | None, group: Group) -> VisitContext:
+        return VisitContext(
+            request=self._request,
+            ledger=self._ledger,
+            place=self._place,
+            dataset=self._request.dataset,
+            memory_bytes=self._request.cell.device.memory_bytes
+            or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+            mount_point=self._mount_point,
+            data_directory=self._data_directory,
+            account=self._account,
+            commands=self._commands,
+            probes=(
+                DeviceProbe(site.device.stat),
+                *(() if site.journal is None else (DeviceProbe(site.journal.stat, prefix="journal_device"),)),
+                MemoryProbe(),
+                PressureProbe(),
+                ProcessorProbe(),
+                GroupProbe("server", group.cpu_seconds),
+            ),
+            native_drivers=self._request.native_drivers,
+            log_directory=self._log_directory,
+            seed=self._request.seed,
+            emit=self._emit,
+            server=cluster,
+            engine_settings=self._request.cell.cluster.settings,
+            tool_versions=self._findings.tool_versions,
+            enter_group=group.enter,
+            inputs=self._request.inputs,
+            expected_answers=dict(self._request.expected_answers),
+            answer_sources=dict(self._request.answer_sources),
+            make_cold=lambda: self._make_cold(site, cluster, group),
+        )
+
+    def _make_cold(self, site: Site, cluster: Cluster | None, group: Group) -> None:
+        """Stop the server, unmount, mount, start: what was cached of data and of metadata is gone.
+
+        VisitFailed where the file system is not mounted as it was before.
+        """
+        with self._steps.step("cold"):
+            if cluster is not None:
+                cluster.stop()
+            self._unmount(site)
+            self._mount(site, group)
+            verify(self._filesystem.read_back(site))
+            drop_page_cache()
+            if cluster is not None:
+                cluster.start()
+
+    def _run_all(self, context: VisitContext) -> None:
+        specs = self._request.runs
+        without_load: Reason | None = None
+        for index, spec in enumerate(specs, start=1):
+            directory = self._directory / "runs" / f"{index:02d}-{spec.id}"
+            (directory / "logs").mkdir(parents=True)
+            self._findings.runs.append(directory.name)
+            self._emit({"event": "run", "run": spec.name, "index": index, "of": len(specs)})
+            loads = model_of(spec.workload).fills(spec)
+            if loads:
+                without_load = None
+            with self._steps.step(f"run {spec.name}"):
+                try:
+                    if context.server is not None:
+                        context.server.check_alive()
+                except ServerFailed:
+                    record = RunRecord(spec, Outcome.NOT_RUN, (_SERVER_HAD_DIED,))
+                else:
+                    if without_load is not None:
+                        record = RunRecord(spec, Outcome.NOT_RUN, (without_load,))
+                    else:
+                        record = self._run(spec, context, directory)
+            if loads and record.outcome is not Outcome.COMPLETED:
+                words = f"the run before it that loads ({spec.name}) did not complete"
+                without_load = because("load-not-completed", words, run=spec.name)
+            codec.write(directory / "record.json", record)
+            self._findings.durability = after_run(
+                self._findings.durability, record, self._findings.flush_counts, self._server_settings
+            )
+            self._findings.run_problems += [reason.about(spec.name) for reason in record.reasons]
+
+    def _run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """One run. Where the stand itself fell under it, the error goes on, but no run is without a record."""
+        record = RunRecord(spec, Outcome.FAILED)
+        try:
+            record = workload_for(spec.workload).run(spec, context, directory)
+            self._demand_footing()
+        except BedplateError as error:
+            reasons = (*reasons_of(error), *record.reasons)
+            codec.write(directory / "record.json", replace(record, outcome=Outcome.FAILED, reasons=reasons))
+            raise
+        return record
+
+    def _stop(self, cluster: Cluster | None) -> None:
+        if cluster is None:
+            return
+        if is_given(SCRATCH_DEVICE_FULL, self._findings.run_problems) or cluster.has_crashed:
+            # Without room a server can neither make its closing checkpoint nor end the recovery after a
+            # crash, and a fast shutdown within that recovery was seen to wait for ever (PostgreSQL 18).
+            cluster.kill()
+            if not self._findings.run_problems:
+                words = f"a process of the server crashed during the visit, and was started again: {cluster.last_words()}"
+                self._findings.run_problems.append(because("server-process-crashed", words))
+        else:
+            cluster.stop()
+
+    def _measure_sizes(self) -> None:
+        space = os.statvfs(self._mount_point)
+        self._findings.sizes["filesystem_bytes"] = space.f_blocks * space.f_frsize
+        self._findings.sizes["used_bytes"] = (space.f_blocks - space.f_bfree) * space.f_frsize
+
+
+def _device_number(device: AttachedDevice) -> str:
+    return (Path("/sys/class/block") / device.queue_name / "dev").read_text().strip()

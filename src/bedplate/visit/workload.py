@@ -1,0 +1,106 @@
+"""What a workload is, and what it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate import registry
+from bedplate.errors import BedplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping, Sequence
+    from pathlib import Path
+
+    from bedplate.engines.native import Library
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.host.command import Account, Commands
+    from bedplate.host.ledger import Ledger
+    from bedplate.host.requirement import Need
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.levels import Levels, Scalar
+    from bedplate.model.visit import RunRecord, VisitRequest
+    from bedplate.probe.protocol import Probe
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A program of bedplate's own that a workload is driven with: `drivers/<name>.c` and its libraries."""
+
+    name: str
+    libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True)
+class VisitContext:
+    """Everything that a workload stands on in one visit.
+
+    `memory_bytes` is the limit of the server's group, else the machine's memory. `data_directory` lies on
+    the scratch device and belongs to `account`. `enter_group` moves a child of ours into that group before
+    it runs a program: one that does the I/O itself, where there is no server.
+    `probes` are those of the machine and the device; a workload adds its engine's and its client's.
+    `log_directory` is on tmpfs, owned by `account`: what a client writes while it is measured goes
+    there and never to the scratch device. `inputs` are paths of what was made for the workloads before
+    the visit. `engine_settings` are the cell's, for an engine that the workload itself opens; into
+    `tool_versions` it puts the versions of the libraries and tools that do the work. `expected_answers` are digests of right answers by what was asked; a run adds its own, which
+    later runs are held to. `answer_sources` say in which run of which visit an answer was found, where that is known. `make_cold` stops the server, mounts the file system anew and starts it again:
+    nothing is cached afterwards, and every session is gone. A workload that makes file systems or servers of its own does so from the `request`, below
+    `place`, and notes them in the `ledger`. `emit` tells the caller of the visit what happens now.
+    """
+
+    request: VisitRequest
+    ledger: Ledger
+    place: Path
+    dataset: Dataset
+    memory_bytes: int
+    mount_point: Path
+    data_directory: Path
+    account: Account
+    commands: Commands
+    probes: Sequence[Probe]
+    native_drivers: Mapping[str, str]
+    log_directory: Path
+    seed: int
+    emit: Callable[[Mapping[str, Scalar]], None]
+    server: Cluster | None
+    engine_settings: Levels
+    tool_versions: MutableMapping[str, str]
+    enter_group: Callable[[], None]
+    inputs: Mapping[str, str]
+    expected_answers: MutableMapping[str, str]
+    answer_sources: MutableMapping[str, str]
+    make_cold: Callable[[], None]
+
+    @property
+    def cluster(self) -> Cluster:
+        """The server, for the workloads that run on one; the plan gives them no visit without it."""
+        if self.server is None:
+            raise BedplateError(f"{self.dataset.workload} needs a server, and this visit has none")
+        return self.server
+
+
+class Workload(Protocol):
+    """Loads a dataset and measures runs on it; one file each, named in `bedplate/registry.py`.
+
+    `protocol` names the version of how it measures; runs of two versions are not compared. `needs` are
+    programs of the system, `drivers` what is compiled beforehand.
+    """
+
+    name: str
+    protocol: str
+    needs: tuple[Need, ...]
+    drivers: tuple[Driver, ...]
+
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
+        """Load the dataset; the caller times it."""
+        ...
+
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """Measure one run; a run that fails comes back as `failed` with reasons, not as an error."""
+        ...
+
+
+def workload_for(name: str) -> Workload:
+    """The workload of that name; PlanError lists the known ones."""
+    workload: Workload = registry.part(name, "run")
+    return workload

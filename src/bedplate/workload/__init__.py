@@ -1,1 +1,0 @@
-"""Workloads: what is loaded and run; one file each."""

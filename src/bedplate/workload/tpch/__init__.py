@@ -1,5 +1,0 @@
-"""TPC-H: its schema, its 22 queries, their parameters and order, what a right answer is, and the runs.
-
-Clauses cited here are those of the TPC-H specification, revision 3. What bedplate does with them is not
-an audited TPC-H benchmark and its figures are no TPC-H results.
-"""

@@ -1,0 +1,8 @@
+"""What records say of bonnie++'s datasets and runs."""
+
+from __future__ import annotations
+
+from bedplate.model.engines import NO_ENGINE
+from bedplate.model.workload import WorkloadModel
+
+MODEL = WorkloadModel(NO_ENGINE)

@@ -1,0 +1,77 @@
+"""`type = "bonnie"` in a plan: bonnie++ once for each combination of its levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, PlainValidator
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import NO_ENGINE
+from bedplate.model.levels import Levels
+from bedplate.model.plan import PlannedWorkload
+from bedplate.model.raw import BONNIE
+from bedplate.plan import values
+from bedplate.plan.fields import Factor, Flag, within
+from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.units import MIB
+
+FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
+ChunkSize: TypeAlias = Annotated[int, within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
+PerCharacter: TypeAlias = Annotated[int, PlainValidator(values.per_character)]
+FileCount: TypeAlias = Annotated[int, PlainValidator(values.file_count)]
+
+
+class BonnieTable(WorkloadTable):
+    """`[[workload]]` of type bonnie: bonnie++ on one file and on many."""
+
+    type: Literal["bonnie"] = Field(description="bonnie")
+    file_size: Factor[FileSize] = Field(default=("2x memory",), description='a size, or "2x memory"')
+    direct: Factor[Flag] = Field(default=(False,), description="true or false: O_DIRECT for the block writes")
+    chunk_size: Factor[ChunkSize] = Field(default=(8192,), description="bytes of one read or write")
+    per_character: PerCharacter = Field(
+        default=3 * MIB, description="bytes of the per-character stages, 0 for none"
+    )
+    files: FileCount = Field(default=16 * 1024, description="files that are created, a multiple of 1024")
+
+    dataset_key: ClassVar[str] = ".file_size"
+
+    def run_count(self) -> int:
+        """One for each way of writing and size of a chunk."""
+        return len(self.direct) * len(self.chunk_size)
+
+    def dataset_count(self) -> int:
+        """One for each size of the file."""
+        return len(self.file_size)
+
+    def engines(self) -> tuple[str, ...]:
+        """None: the file system itself."""
+        return (NO_ENGINE,)
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
+        """A multiple of the memory becomes bytes where the memory of a cell is known."""
+        specs = bonnie_runs(self.direct, self.chunk_size, per_character=self.per_character, files=self.files)
+        return PlannedWorkload(self.type, (), specs, datasets(file_size=self.file_size))
+
+
+def bonnie_runs(
+    direct: Sequence[bool], chunk_size: Sequence[int], *, per_character: int, files: int
+) -> tuple[RunSpec, ...]:
+    """One run per combination; the per-character stages are left out under O_DIRECT, which refuses them."""
+    found = []
+    for is_direct, chunk in product(direct, chunk_size):
+        name = "bonnie" + ("-direct" if is_direct else "")
+        name += f"-{chunk}" if len(chunk_size) > 1 else ""
+        levels = Levels(
+            direct=is_direct,
+            chunk_bytes=chunk,
+            per_character_bytes=0 if is_direct else per_character,
+            files=files,
+        )
+        found.append(RunSpec(name, BONNIE, levels))
+    return tuple(found)
+
+
+PLAN = BonnieTable

@@ -1,0 +1,1 @@
+"""fio: one run for each job, and pg_test_fsync."""

@@ -1,0 +1,205 @@
+"""The figures of a run of fio, or of pg_test_fsync beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.figures.counters import (
+    busy_cpu_s,
+    gauge_figures,
+    machine_figures_without_server,
+    part_figures_without_server,
+)
+from bedplate.figures.evidence import FioEvidence, Moved
+from bedplate.figures.facts import no_fact, number, others_cpu_share_of, steal_share_of, step_figure
+from bedplate.figures.inputs import COURSE, read_inputs
+from bedplate.figures.phased import PhasedRun, phase_deltas
+from bedplate.figures.protocol import Made
+from bedplate.figures.rule import judge
+from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.tool_parts import device_bytes, parsed_output, per_gib, phase_figures
+from bedplate.figures.tool_validity import FIO_RULES
+from bedplate.figures.unfinished import not_completed, unmeasured
+from bedplate.model.course import COURSE_FILE
+from bedplate.model.metrics import figure
+from bedplate.model.raw import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
+from bedplate.model.reason import Reason, because
+from bedplate.model.visit import Outcome
+from bedplate.units import MIB
+from bedplate.workloads.fio import output as fio_output
+from bedplate.workloads.fio import pg_test_fsync_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bedplate.figures.inputs import RunInputs
+    from bedplate.figures.protocol import FigureMaker
+    from bedplate.model.figure import Figure
+    from bedplate.model.visit import RunRecord
+    from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide
+    from bedplate.workloads.fio.pg_test_fsync_output import PgTestFsyncResult
+
+_PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
+_TWO_SIDES = because("two-sides", "reads and writes have latencies of their own")
+_NOTHING = because("nothing-moved", "the job read and wrote nothing")
+_NO_TIME = because("no-time-passed", "no time passed")
+_NO_LATENCY = because("no-latency-told", "fio states no latency")
+_RAMP_TIME = because("ramp-time-counted", "the counters hold the ramp time too, and fio's bytes do not")
+# PostgreSQL's wal_sync_method on Linux, and what it costs a commit that writes one block.
+_DEFAULT_METHOD = "fdatasync"
+
+
+class FioFigures:
+    """Makes the figures of runs whose workload is `fio`."""
+
+    bulky: tuple[str, ...] = (COURSE,)
+
+    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
+        """Read the raw record of a run and make everything of it."""
+        inputs = read_inputs(visit_directory, run_directory, record)
+        if not inputs.record.phases:
+            return Made(unmeasured(inputs), {})
+        run = PhasedRun(inputs)
+        course = {COURSE_FILE: run.course(None)}
+        if inputs.record.outcome is not Outcome.COMPLETED:
+            return Made(run.run_figures((), not_completed(inputs)), course)
+        if is_pg_test_fsync(inputs.record.spec):
+            methods, problems = parsed_output(run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_result)
+            measured = _Measured(_with(inputs, problems))
+            verdict = judge(measured.evidence(None), FIO_RULES)
+            return Made(measured.run_figures(measured.figures_of_methods(methods), verdict), course)
+        result, problems = parsed_output(run_directory, "fio", fio_output.parse_result)
+        measured = _Measured(_with(inputs, problems))
+        job = None if result is None else _only_job(result)
+        verdict = judge(measured.evidence(job), FIO_RULES)
+        return Made(measured.run_figures(measured.figures_of_job(job), verdict), course)
+
+
+def _with(inputs: RunInputs, problems: tuple[str, ...]) -> RunInputs:
+    return replace(inputs, problems=(*inputs.problems, *problems))
+
+
+def _only_job(result: FioResult) -> FioJobResult:
+    # Equal processes are reported as one group, and a run is one job.
+    return result.jobs[0]
+
+
+class _Measured(PhasedRun):
+    """One run that came to its end."""
+
+    def figures_of_job(self, job: FioJobResult | None) -> Iterator[Figure]:
+        """Of the job, of its sides where there are two, of its syncs, of laying out and of the final sync."""
+        if job is not None:
+            yield from _job_figures(job)
+            yield from self._machine_cpu(job)
+        yield from self._shared()
+
+    def figures_of_methods(self, result: PgTestFsyncResult | None) -> Iterator[Figure]:
+        """A rate for each method of each part; that of the run is fdatasync's after one write."""
+        for method in () if result is None else result.methods:
+            rate = method.ops_per_s
+            yield figure(
+                "operations_per_s", rate, phase=method.part, item=method.method, reason=method.reason
+            )
+        if result is not None:
+            default = result.method(_DEFAULT_METHOD)
+            yield figure("operations_per_s", default.ops_per_s, reason=default.reason)
+        yield from self._shared()
+
+    def evidence(self, job: FioJobResult | None) -> FioEvidence:
+        """What speaks for or against the run."""
+        inputs, record = self.inputs, self.inputs.record
+        steady = None if job is None else job.steady_state
+        return FioEvidence(
+            duration_s=self.window.duration_s,
+            windows=(),
+            complaints=(),
+            kernel_messages=inputs.visit.kernel_messages,
+            clock_step_s=clock_step_s(inputs.samples),
+            steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
+            course_problem=inputs.course_problem,
+            course_missing=inputs.course_missing,
+            problems=inputs.problems,
+            reads=() if job is None else tuple(self._moved(job.read, "read_sectors")),
+            # What went around the cache is on the device, whatever the file system made of it.
+            writes=()
+            if job is None or record.spec.levels.flag("direct")
+            else tuple(self._moved(job.write, "written_sectors")),
+            steady_state_missed=steady.asked if steady is not None and not steady.attained else None,
+        )
+
+    def _moved(self, side: FioSide | None, counter: str) -> Iterator[Moved]:
+        if side is not None:
+            yield Moved("the job", side.size_bytes, device_bytes(self.inputs.record, FIO_JOB, counter))
+
+    def _machine_cpu(self, job: FioJobResult) -> Iterator[Figure]:
+        if "ramp_time" in self.inputs.record.spec.levels:
+            yield figure("machine_cpu_s_per_gib", None, reason=_RAMP_TIME)
+            return
+        deltas = phase_deltas(self.inputs.record, FIO_JOB)
+        yield per_gib("machine_cpu_s_per_gib", lambda: busy_cpu_s(deltas), job.size_bytes)
+
+    def _shared(self) -> Iterator[Figure]:
+        record = self.inputs.record
+        yield figure("tool_cpu_s", number(record, "tool_cpu_s"), reason=no_fact("tool_cpu_s"))
+        yield step_figure(self.inputs.visit, "mkfs_s")
+        deltas = phase_deltas(record, FIO_JOB)
+        yield from part_figures_without_server(deltas)
+        yield from machine_figures_without_server(deltas)
+        job = next((phase for phase in record.phases if phase.name == FIO_JOB), self.last)
+        samples = values_between(self.inputs.samples, job.start_monotonic_s, job.end_monotonic_s)
+        yield from gauge_figures(samples)
+        # The counters of the job are those of the run.
+        for phase in [each.name for each in record.phases if each.name != FIO_JOB]:
+            yield from phase_figures(record, phase)
+
+
+def _job_figures(job: FioJobResult) -> Iterator[Figure]:
+    sides = {name: side for name, side in (("read", job.read), ("write", job.write)) if side is not None}
+    seconds = max((side.runtime_s for side in sides.values()), default=0.0)
+    bandwidth = sum(side.bandwidth_bytes_per_s for side in sides.values())
+    yield figure("throughput_mib_per_s", bandwidth / MIB if sides else None, reason=_NOTHING)
+    yield figure(
+        "operations_per_s", sum(side.iops for side in sides.values()) if sides else None, reason=_NOTHING
+    )
+    yield figure("cpu_s_per_gib", job.cpu_s_per_gib, reason=_NOTHING)
+    yield figure("tool_cpu_share", job.cpu_s / seconds if seconds > 0 else None, reason=_NO_TIME)
+    one = next(iter(sides.values())) if len(sides) == 1 else None
+    yield from _latency_figures(
+        None if one is None else one.lat or one.clat, reason=_TWO_SIDES if sides else _NOTHING
+    )
+    if len(sides) > 1:
+        for name, side in sides.items():
+            yield figure("throughput_mib_per_s", side.bandwidth_bytes_per_s / MIB, phase=FIO_JOB, item=name)
+            yield figure("operations_per_s", side.iops, phase=FIO_JOB, item=name)
+            yield from _latency_figures(side.lat or side.clat, phase=FIO_JOB, item=name)
+    if job.sync is not None:
+        yield from _latency_figures(job.sync, phase=FIO_JOB, item="sync")
+    if job.steady_state is not None:
+        yield figure("steady_state_attained", float(job.steady_state.attained))
+
+
+def _latency_figures(
+    latency: FioLatency | None,
+    *,
+    phase: str = "measure",
+    item: str = "",
+    reason: Reason = _NO_LATENCY,
+) -> Iterator[Figure]:
+    values: dict[str, float | None] = {
+        "latency_ms_mean": None if latency is None else latency.latency_ms_mean,
+        "latency_ms_stddev": None if latency is None else latency.latency_ms_stddev,
+        **{
+            f"latency_ms_{name}": None if latency is None else latency.latency_ms(percentile)
+            for name, percentile in _PERCENTILES.items()
+        },
+        "latency_ms_max": None if latency is None else latency.latency_ms_max,
+    }
+    for metric, value in values.items():
+        yield figure(metric, value, phase=phase, item=item, reason=reason)
+
+
+FIGURES: FigureMaker = FioFigures()

@@ -1,0 +1,37 @@
+"""pg_test_fsync is a program of PostgreSQL: a dataset that asks for it gets those of a build that the study makes anyway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.model.raw import PG_TEST_FSYNC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from bedplate.campaign.dataset_inputs import DatasetInputs, Unused
+    from bedplate.model.cell import Dataset
+    from bedplate.model.visit import EngineBuild
+
+
+class FioInputs:
+    """The folder of PostgreSQL's programs."""
+
+    def make(
+        self,
+        dataset: Dataset,
+        build: EngineBuild | None,
+        tell: Callable[[str, int, int], None],  # noqa: ARG002 -- of others' role
+    ) -> Mapping[str, str]:
+        """The programs, where they are asked for."""
+        if build is None or dataset.levels.get(PG_TEST_FSYNC) is not True:
+            return {}
+        return {PG_TEST_FSYNC: str(Path(build.prefix) / "bin")}
+
+    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- of others' role
+        """Nothing: builds are kept and cleared by themselves."""
+        return iter(())
+
+
+INPUTS: DatasetInputs = FioInputs()

@@ -1,0 +1,50 @@
+"""fio in the terminal: a table for each job, and one of pg_test_fsync's ways of syncing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from bedplate.model.metrics import METRICS
+from bedplate.model.raw import FIO_JOB, is_pg_test_fsync
+from bedplate.terminal.part_tables import part_table
+from bedplate.terminal.table_parts import MARKS
+from bedplate.terminal.tool_tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.terminal.run_tables import WorkloadTables
+
+Run = tuple[str, str]
+
+_JOB = (
+    ToolColumn("\nMiB/s", MIB_PER_S, with_bar=True),
+    ToolColumn("CPU\ns/GiB", CPU, with_bar=True),
+    ToolColumn("\n1/s", OPERATIONS),
+    ToolColumn("p99\nms", "latency_ms_p99"),
+    ToolColumn("p99 of\na sync", "latency_ms_p99", FIO_JOB, "sync"),
+)
+_WORDS = f"Medians of n repetitions, range below. CPU: {METRICS[CPU].definition}. {MARKS}"
+
+
+def fio_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """In the order of the plan, and what the columns of jobs are below them."""
+    shown: list[RenderableType] = []
+    words: tuple[str, ...] = ()
+    for run in runs:
+        spec = found.spec(run)
+        if spec is not None and is_pg_test_fsync(spec):
+            table = part_table(found, run, OPERATIONS)
+            shown += [] if table is None else [table]
+        else:
+            shown.append(tool_table(found, run, _JOB, "fio"))
+            words = (_WORDS,)
+    return [*shown, *(Text(line, style="dim") for line in words)]
+
+
+TERMINAL: WorkloadTables = fio_tables

@@ -1,0 +1,1 @@
+"""LMDB's microbenchmark, `type = "lmdb"`: fills, overwrites and reads of one environment."""

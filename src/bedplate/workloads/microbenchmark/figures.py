@@ -1,0 +1,147 @@
+"""The figures of a run of LMDB's tests: tests that write, or one pass of tests that read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.figures.counters import (
+    Absent,
+    Deltas,
+    gauge_figures,
+    machine_figures_without_server,
+    part_figures_without_server,
+)
+from bedplate.figures.facts import deltas_of, others_cpu_share_of, steal_share_of, step_figure
+from bedplate.figures.inputs import COURSE, read_inputs
+from bedplate.figures.phased import PhasedRun, phase_deltas
+from bedplate.figures.protocol import Made
+from bedplate.figures.rule import judge
+from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.unfinished import not_completed, unmeasured
+from bedplate.model.course import COURSE_FILE
+from bedplate.model.figure import Status
+from bedplate.model.lmdb import COLD, TESTS, settings_in_force
+from bedplate.model.metrics import figure
+from bedplate.model.reason import because
+from bedplate.model.visit import Outcome
+from bedplate.units import KERNEL_SECTOR_BYTES
+from bedplate.workloads.microbenchmark.figures_by_test import (
+    left_out,
+    missing_tests,
+    read_documents,
+    run_tests_figures,
+    tests_done,
+)
+from bedplate.workloads.microbenchmark.validity import LMDB_RULES, ColdRead, LmdbEvidence, must_read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.figures.protocol import FigureMaker
+    from bedplate.model.figure import Figure, RunFigures
+    from bedplate.model.reason import Reason
+    from bedplate.model.visit import RunRecord
+    from bedplate.workloads.microbenchmark.output import LmdbDocument
+
+# They tell whether the run had the machine to itself, whatever its tests were.
+_OF_THE_SURROUNDINGS = frozenset({"watching_cpu_share", "others_cpu_share", "steal_share"})
+
+
+class LmdbFigures:
+    """Makes the figures of runs whose workload is `lmdb`; the driver's documents stay, as they are small."""
+
+    bulky: tuple[str, ...] = (COURSE,)
+
+    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
+        """Read the raw record of a run and make everything of it."""
+        inputs = read_inputs(visit_directory, run_directory, record)
+        if not inputs.record.phases:
+            return Made(unmeasured(inputs), {})
+        documents, problems = read_documents(inputs.record, run_directory)
+        return _Measured(inputs, documents, problems).made()
+
+
+@dataclass(frozen=True)
+class _Measured(PhasedRun):
+    """One run of which something was measured; `problems` say which documents cannot be read."""
+
+    documents: Mapping[str, LmdbDocument]
+    problems: tuple[str, ...]
+
+    def made(self) -> Made:
+        return Made(self._whole(), {COURSE_FILE: self.course(None)})
+
+    def _whole(self) -> RunFigures:
+        if self.inputs.record.outcome is Outcome.COMPLETED:
+            return self.run_figures(self._figures(), judge(self._evidence(), LMDB_RULES))
+        return self.run_figures((), not_completed(self.inputs))
+
+    def _figures(self) -> Iterator[Figure]:
+        record, pass_ = self.inputs.record, self._pass
+        sync = settings_in_force(self.inputs.visit.cell.cluster.settings).text("sync") or ""
+        yield from run_tests_figures(record, self.documents, sync=sync, pass_=pass_)
+        left = tuple(f"{test} was left out: sync = {sync}" for test in left_out(record))
+        absent = (*missing_tests(record, self.documents), *left)
+        seconds = [item.seconds or 0.0 for item in record.items if item.phase == TESTS]
+        why = because("tests-missing", "; ".join(absent))
+        yield figure("lmdb_tests_s", None if absent else sum(seconds), pass_=pass_, reason=why)
+        yield step_figure(self.inputs.visit, "mkfs_s")
+        # What fewer tests wrote, flushed or computed would pass for less of what all of them do.
+        for one in self._of_all_tests():
+            covers_less = bool(left) and one.metric not in _OF_THE_SURROUNDINGS
+            yield _made_absent(one, because("tests-left-out", "; ".join(left))) if covers_less else one
+
+    def _of_all_tests(self) -> Iterator[Figure]:
+        """What counters and samples say of the run from its first test to its last."""
+        # Without the two readings every counter is missing, and every figure says so.
+        deltas = deltas_of(self.inputs.record) or Deltas({}, {}, 0.0)
+        yield from part_figures_without_server(deltas, pass_=self._pass)
+        yield from machine_figures_without_server(deltas, pass_=self._pass)
+        samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
+        yield from gauge_figures(samples, pass_=self._pass)
+
+    def _evidence(self) -> LmdbEvidence:
+        inputs, record = self.inputs, self.inputs.record
+        return LmdbEvidence(
+            duration_s=self.window.duration_s,
+            windows=(),
+            complaints=(),
+            kernel_messages=inputs.visit.kernel_messages,
+            clock_step_s=clock_step_s(inputs.samples),
+            steal_share=steal_share_of(record),
+            others_cpu_share=others_cpu_share_of(record),
+            course_problem=inputs.course_problem,
+            course_missing=inputs.course_missing,
+            problems=(*inputs.problems, *self.problems),
+            cold=record.spec.levels.text("pass") == COLD,
+            made_cold=record.facts.get("made_cold") is True,
+            reads=tuple(self._reads()),
+            missing=missing_tests(record, self.documents),
+        )
+
+    def _reads(self) -> Iterator[ColdRead]:
+        for test in tests_done(self.inputs.record):
+            document = self.documents.get(test)
+            if document is not None and document.tests:
+                must = must_read_bytes(document.tests[0], document.options)
+                yield ColdRead(test, must, self._device_bytes(test))
+
+    def _device_bytes(self, test: str) -> float | None:
+        try:
+            sectors = phase_deltas(self.inputs.record, test).growth("device.read_sectors")
+        except Absent:
+            return None
+        return sectors * KERNEL_SECTOR_BYTES
+
+    @property
+    def _pass(self) -> int:
+        return self.inputs.record.spec.levels.integer("pass_number") or 1
+
+
+def _made_absent(found: Figure, reason: Reason) -> Figure:
+    return replace(found, value=None, status=Status.ABSENT, reason=reason)
+
+
+FIGURES: FigureMaker = LmdbFigures()

@@ -1,0 +1,130 @@
+"""`type = "lmdb"` in a plan: fills and overwrites first, then reads of what the last of them left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, model_validator
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import LMDB
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.lmdb import WORKLOAD
+from bedplate.model.plan import PlannedWorkload
+from bedplate.plan import values
+from bedplate.plan.fields import Count, Factor, Passes, within
+from bedplate.plan.words import joined
+from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.units import GIB, MIB, TIB
+
+# In the published order; those of 100 kB values are a set of their own.
+_SMALL_WRITES = (
+    "fillrandsync",
+    "fillrandom",
+    "fillrandbatch",
+    "fillseqsync",
+    "fillseq",
+    "fillseqbatch",
+    "overwrite",
+)
+_SMALL_READS = ("readrandom", "readseq", "readreverse", "readwhilewriting")
+_LARGE_WRITES = ("fillrand100K", "fillseq100K")
+_LARGE_READS = ("readrand100K", "readseq100K")
+LMDB_TESTS = (*_SMALL_WRITES, *_SMALL_READS, *_LARGE_WRITES, *_LARGE_READS)
+# The writer of readwhilewriting fills the cache as it goes: it has no cold pass.
+_WARM_ONLY = frozenset({"readwhilewriting"})
+_SETS = (("", _SMALL_WRITES, _SMALL_READS), ("-100K", _LARGE_WRITES, _LARGE_READS))
+
+Entries: TypeAlias = Annotated[int, within(values.whole_number, 1000, 10**12)]
+# LMDB itself refuses a value of 4 GiB, in its own words.
+ValueSize: TypeAlias = Annotated[int, within(values.size, 1, 8 * GIB)]
+MapSize: TypeAlias = Annotated[int, within(values.size, MIB, 64 * TIB)]
+Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, LMDB_TESTS)]
+
+
+class LmdbWorkloadTable(WorkloadTable):
+    """`[[workload]]` of type lmdb: the tests of LMDB's microbenchmark."""
+
+    type: Literal["lmdb"] = Field(description="lmdb")
+    entries: Factor[Entries] = Field(default=(1_000_000,), description="a whole number from 1000")
+    value_size: Factor[ValueSize] = Field(default=(100,), description='size of a value, such as "100 B"')
+    batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
+    tests: Tests = Field(default=LMDB_TESTS, description=f"a list of {', '.join(LMDB_TESTS)}")
+    reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
+    threads: Count = Field(default=4, description="readers of readwhilewriting")
+    map_size: Factor[MapSize] = Field(default=(), description='size of the map, such as "4 GB"')
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> LmdbWorkloadTable:
+        reasons = lmdb_misfits(self.tests, self.reads)
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
+
+    dataset_key: ClassVar[str] = ".entries"
+
+    def run_count(self) -> int:
+        """At the most: what writes, and each pass of reads, of values of either size."""
+        return 2 * (1 + len(self.reads))
+
+    def dataset_count(self) -> int:
+        """One for each combination of entries, sizes of values and of maps."""
+        return prod(map(len, self._factors().values()))
+
+    def engines(self) -> tuple[str, ...]:
+        """LMDB."""
+        return (LMDB,)
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
+        """What writes first."""
+        specs = lmdb_runs(self.tests, self.reads, batch=self.batch, threads=self.threads)
+        return PlannedWorkload(self.type, (), specs, datasets(**self._factors()))
+
+    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+        factors: dict[str, tuple[Scalar, ...]] = {"entries": self.entries, "value_bytes": self.value_size}
+        return {**factors, "map_bytes": self.map_size} if self.map_size else factors
+
+
+def lmdb_misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
+    """What cannot be done: reads of what nothing fills, passes that nothing reads in."""
+    reasons = []
+    for _, writes, reading in _SETS:
+        wanted = [name for name in reading if name in tests]
+        if wanted and not any(name in tests for name in writes if name.startswith("fill")):
+            reasons.append(
+                f"{', '.join(wanted)} read what a fill leaves, and no fill of their size is asked for"
+            )
+        if wanted and not reads:
+            reasons.append(f'{", ".join(wanted)} need a pass: reads = ["cold", "warm"]')
+    if "overwrite" in tests and not any(name in tests for name in _SMALL_WRITES[:-1]):
+        reasons.append("overwrite needs a fill before it")
+    return list(dict.fromkeys(reasons))
+
+
+def lmdb_runs(tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int) -> tuple[RunSpec, ...]:
+    """One run for what writes, and one for each pass of reads; the 100 kB values after the small ones."""
+    common: dict[str, Scalar] = {"batch": batch, "threads": threads}
+    found = []
+    for suffix, writes, reading in _SETS:
+        writing = [name for name in writes if name in tests]
+        if writing:
+            levels = Levels({**common, "kind": "write", "tests": ",".join(writing)})
+            found.append(RunSpec(f"write{suffix}", WORKLOAD, levels))
+        for number, kind in enumerate(reads, start=1):
+            named = [
+                name for name in reading if name in tests and not (kind == "cold" and name in _WARM_ONLY)
+            ]
+            if not named:
+                continue
+            again = sum(other == kind for other in reads[:number])
+            name = f"read-{kind}{suffix}" + (f"-{again}" if again > 1 else "")
+            levels = Levels(
+                {**common, "kind": "read", "pass": kind, "pass_number": number, "tests": ",".join(named)}
+            )
+            found.append(RunSpec(name, WORKLOAD, levels))
+    return tuple(found)
+
+
+PLAN = LmdbWorkloadTable

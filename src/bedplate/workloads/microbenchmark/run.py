@@ -1,0 +1,183 @@
+"""LMDB's microbenchmark: each test is a process of its own and a phase of its run.
+
+Before each test what the one before left unwritten is on the medium; before each test of a cold pass the
+file system is mounted anew. So a test's device counters are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from bedplate.engines.native import LIBLMDB
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.model.lmdb import (
+    ASYNCHRONOUS,
+    BY_TEST,
+    COLD,
+    DOCUMENTS,
+    LEFT_OUT,
+    TESTS,
+    WORKLOAD,
+    is_fill,
+    is_synchronous,
+    settings_in_force,
+    tests_of,
+    writes,
+)
+from bedplate.model.reason import reasons_of
+from bedplate.model.visit import TimedItem
+from bedplate.probe.kernel import ProcessProbe
+from bedplate.visit.recording import Recording
+from bedplate.visit.tool_process import ToolProcess
+from bedplate.visit.workload import Driver
+from bedplate.workloads.microbenchmark.command import DRIVER, FILES, LIBRARY, LmdbCall, read_done
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.host.requirement import Need
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.visit import RunRecord
+    from bedplate.visit.workload import VisitContext, Workload
+
+# Bounded, not timed out by accident: a disk of 10 synchronous commits a second, and a day on top.
+_LIMIT_S = 24 * 3600.0
+_S_PER_ENTRY = 0.1
+_SYNC_LIMIT_S = 3600.0
+_LINES_QUOTED = 6
+
+
+class Lmdb:
+    """`type = "lmdb"` in a plan."""
+
+    name = WORKLOAD
+    # Raised whenever a change of how it is measured makes old and new figures incomparable.
+    protocol = "lmdb 1"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = (Driver(DRIVER, (LIBLMDB,)),)
+
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
+        """Nothing: the fills are tests themselves."""
+
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """The tests of one run, in their order, until one fails.
+
+        VisitFailed where the stand could not be made cold: nothing is left then to run on.
+        """
+        recording = Recording(spec, context, directory)
+        try:
+            _Tests(recording).run()
+        except VisitFailed:
+            raise
+        except BedplateError as error:
+            recording.reasons.extend(reasons_of(error))
+        return recording.record()
+
+
+class _Tests:
+    """The tests of one run."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._context = recording.context
+        self._documents = recording.directory / DOCUMENTS
+        levels = recording.context.dataset.levels
+        self._entries, self._value_bytes = levels.integer("entries"), levels.integer("value_bytes")
+        self._is_cold = recording.spec.levels.text("pass") == COLD
+
+    def run(self) -> None:
+        asked = tests_of(self._recording.spec)
+        sync = settings_in_force(self._context.engine_settings).text("sync") or BY_TEST
+        left_out = [test for test in asked if sync in ASYNCHRONOUS and is_synchronous(test)]
+        if left_out:
+            self._recording.facts[LEFT_OUT] = ",".join(left_out)
+        tests = [test for test in asked if test not in left_out]
+        if not tests:
+            raise BedplateError(
+                f"no test is left: {', '.join(asked)} commit synchronously, and sync = {sync}"
+            )
+        self._documents.mkdir()
+        watching = ProcessProbe("watching", lambda: (os.getpid(),))
+        with self._recording.sampled([watching], first_phase=tests[0]):
+            for number, test in enumerate(tests, start=1):
+                self._recording.tell(TESTS, test, done=number, of=len(tests))
+                self._prepare(test)
+                self._run_test(test, number, len(tests))
+
+    def _prepare(self, test: str) -> None:
+        """Nothing is left to write, and for a fill nothing is there; before a cold test nothing is cached."""
+        self._recording.between_phases("between tests")
+        if is_fill(test):
+            for name in FILES:
+                (self._context.data_directory / name).unlink(missing_ok=True)
+        if self._is_cold:
+            self._context.make_cold()
+            self._recording.facts["made_cold"] = True
+        else:
+            place = str(self._context.data_directory)
+            self._context.commands.run(["sync", "--file-system", place], timeout_s=_SYNC_LIMIT_S)
+
+    def _run_test(self, test: str, number: int, of: int) -> None:
+        call = self._call(test)
+        argv = call.argv(self._context.native_drivers[DRIVER], self._context.data_directory)
+        self._recording.commands.append(argv)
+        output = self._recording.directory / "logs" / test
+        with self._recording.timed_phase(test), ExitStack() as stack:
+            with self._recording.alone():
+                tool = stack.enter_context(
+                    ToolProcess(argv, self._context, output=output, directory=self._context.log_directory)
+                )
+            said = self._follow(tool, test, number, of)
+        document = self._documents / f"{test}.json"
+        output.with_suffix(".out").replace(document)
+        done = read_done(document, call, status=tool.ended.status, said=said)
+        self._context.tool_versions[LIBRARY] = done.library
+        self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
+
+    def _call(self, test: str) -> LmdbCall:
+        if self._entries is None or self._value_bytes is None:
+            raise BedplateError(
+                "the dataset names no entries or no value_bytes, so there is nothing to write"
+            )
+        return LmdbCall(
+            test=test,
+            fresh=is_fill(test),
+            writes=writes(test),
+            entries=self._entries,
+            value_bytes=self._value_bytes,
+            levels=self._recording.spec.levels,
+            settings=self._context.engine_settings,
+            # Another sequence of keys in each test, and the same one in every cell.
+            seed=self._context.seed + zlib.crc32(test.encode()),
+            map_bytes=self._context.dataset.levels.integer("map_bytes"),
+        )
+
+    def _follow(self, tool: ToolProcess, test: str, number: int, of: int) -> str:
+        """Pass on the progress of each second; what else the driver said, its last lines."""
+        rest, others, told_s = b"", [], time.monotonic()
+        for piece in tool.pieces(limit_s=_LIMIT_S + _S_PER_ENTRY * (self._entries or 0)):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                operations = _operations(line)
+                if operations is None:
+                    others.append(line.decode(errors="replace").strip())
+                elif time.monotonic() - told_s >= 1:
+                    told_s = time.monotonic()
+                    self._recording.tell(TESTS, f"{test}: {operations:,} done", done=number, of=of)
+        return " | ".join([line for line in others if line][:_LINES_QUOTED])
+
+
+def _operations(line: bytes) -> int | None:
+    """How many a line of progress says were done; None for any other line."""
+    try:
+        return int(json.loads(line)["operations"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+RUN: Workload = Lmdb()

@@ -1,0 +1,101 @@
+"""Tables of LMDB's tests for the terminal: a row for each test, a column for each cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from bedplate.analysis.lmdb_view import SPEED, promised_classes, run_tests
+from bedplate.analysis.reason_ranges import Told, one_sentence, shape
+from bedplate.analysis.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number, told_of
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.lmdb import TESTS
+from bedplate.model.metrics import METRICS
+from bedplate.terminal.part_tables import PartEntry, entry_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.terminal.run_tables import WorkloadTables
+
+Run = tuple[str, str]
+
+# The first ones tell what it is.
+_DOUBTS_SHOWN = 3
+_CELLS_SHOWN = 5
+_LETTERS = {DURABLE: "D", BOUNDED_LOSS: "B", UNSAFE: "U", UNKNOWN: "?"}
+_STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
+_WORDS = (
+    f"Medians over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
+    "volatile / protected device cache: D durable, B bounded loss, U unsafe, ? unknown; nothing behind a test that only "
+    f"reads. {SUSPECT_MARK} suspect runs alone, {UNKNOWN_MARK} runs of unknown validity alone, – no figure. Latency, CPU and space of each test: --metric lmdb_latency_us_p99, "
+    "lmdb_cpu_us_per_operation, lmdb_space_mib, …"
+)
+
+
+def lmdb_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """The speed of every test of these runs, and what is to be said of the runs."""
+    shown: list[RenderableType] = []
+    for run in runs:
+        rows = {
+            test: {
+                cell.id: entry for cell in found.cells.values() if (entry := _entry(found, cell, run, test))
+            }
+            for test in run_tests(found, run)
+        }
+        several = sum(name == run[1] for _, name in found.runs) > 1
+        title = Text(
+            f"{run[1]}{f' ({found.dataset_words(run[0])})' if several else ''}: operations a second",
+            style="bold",
+        )
+        shown.append(
+            Group(Text(), title, *entry_tables(found, rows, head="test", higher=True), *_doubts(found, run))
+        )
+    return [*shown, *([Text(_WORDS, style="dim")] if shown else [])]
+
+
+def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry | None:
+    summary = found.summary(cell.id, run, SPEED, TESTS, test)
+    if summary.median is None:
+        return None
+    text = Text(number(summary.median))
+    letters = [_LETTERS[name] for name in promised_classes(cell, test)]
+    if letters:
+        text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])
+    if summary.basis in BASIS_MARKS:
+        text.append(f" {BASIS_MARKS[summary.basis]}", style="yellow")
+    return PartEntry(summary.median, False, text)
+
+
+def _doubts(found: Overview, run: Run) -> list[Text]:
+    """A line for each thing that is to be said of the runs, with the cells that it is said of; of many the first."""
+    reasons: dict[tuple[str, ...], list[Told]] = {}
+    cells: dict[tuple[str, ...], dict[str, None]] = {}
+    for cell in found.cells.values():
+        for told in told_of(found.of(cell.id, run)):
+            reasons.setdefault(shape(told), []).append(told)
+            cells.setdefault(shape(told), {})[cell.label.full] = None
+    lines = [f"{one_sentence(alike)} ({_first(list(cells[key]))})" for key, alike in reasons.items()]
+    return [Text(line, style="yellow") for line in _first_lines(lines)]
+
+
+def _first(names: Sequence[str]) -> str:
+    shown = [
+        *names[:_CELLS_SHOWN],
+        *([f"{len(names) - _CELLS_SHOWN} more"] if len(names) > _CELLS_SHOWN else []),
+    ]
+    return "; ".join(shown)
+
+
+def _first_lines(lines: Sequence[str]) -> Sequence[str]:
+    if len(lines) <= _DOUBTS_SHOWN:
+        return lines
+    return [*lines[:_DOUBTS_SHOWN], f"… and {len(lines) - _DOUBTS_SHOWN} more; --json has them all"]
+
+
+TERMINAL: WorkloadTables = lmdb_tables

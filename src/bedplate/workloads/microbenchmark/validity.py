@@ -1,0 +1,102 @@
+"""Whether a completed run of LMDB's tests may be believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.figures.evidence import RunEvidence
+from bedplate.figures.rule import Rule
+from bedplate.figures.validity import (
+    CLOCK_STEPPED,
+    COURSE_INCOMPLETE,
+    COURSE_MISSING,
+    INPUT_UNREADABLE,
+    KERNEL_WARNING,
+    OTHERS_AT_WORK,
+    THROTTLED_MACHINE,
+)
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from bedplate.workloads.microbenchmark.output import LmdbOptions, LmdbTest
+
+# Compression by the file system may divide what is read by three, hardly by ten.
+COLD_READ_SHARE_MIN = 0.1
+_PAGE_BYTES = 4096
+# Tests of 100 kB values have a thousandth of the entries.
+_LARGE = "100K"
+
+
+@dataclass(frozen=True)
+class ColdRead:
+    """What a test of a cold pass must have read at least, and what the device gave; None is not known."""
+
+    test: str
+    must_bytes: float
+    device_bytes: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LmdbEvidence(RunEvidence):
+    """Of a run of LMDB's tests; `missing` names those that the record lacks, has twice or cut off."""
+
+    cold: bool
+    made_cold: bool
+    reads: tuple[ColdRead, ...]
+    missing: tuple[str, ...]
+
+
+def must_read_bytes(test: LmdbTest, options: LmdbOptions) -> float:
+    """What a test that reads had to get from somewhere: the entries that it met, of a large one its first page.
+
+    A random read may meet an entry again, so that there are no more than were written.
+    """
+    entries = options.entries // 1000 if test.test.endswith(_LARGE) else options.entries
+    met = test.operations if test.found is None else test.found
+    if not met:
+        return 0.0
+    return min(met, entries) * min(test.bytes / met, _PAGE_BYTES)
+
+
+def _not_cold(evidence: LmdbEvidence) -> str | None:
+    if not evidence.cold:
+        return None
+    if not evidence.made_cold:
+        return (
+            "the record does not say that the file system was mounted anew before the tests of this cold pass"
+        )
+    found = [
+        f"{read.test} read {format_size(read.device_bytes)} from the device, of at least {format_size(read.must_bytes)}"
+        for read in evidence.reads
+        if read.device_bytes is not None and read.device_bytes < COLD_READ_SHARE_MIN * read.must_bytes
+    ]
+    return f"a cache answered in a cold pass: {'; '.join(found)}" if found else None
+
+
+def _missing(evidence: LmdbEvidence) -> str | None:
+    return "; ".join(evidence.missing) or None
+
+
+LMDB_RULES: tuple[Rule[LmdbEvidence], ...] = (
+    Rule(
+        "cold test from a cache",
+        f"a test of a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of what it must from the device, or its "
+        "record does not say that it was made cold",
+        "the entries that it met, of values above a page their first page; the limit is a convention of bedplate",
+        _not_cold,
+    ),
+    Rule(
+        "tests missing",
+        "a test that was asked for is not in the record, is there twice, or was cut off",
+        "drivers/lmdb_bench.c",
+        _missing,
+    ),
+    KERNEL_WARNING,
+    CLOCK_STEPPED,
+    THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
+    INPUT_UNREADABLE,
+    COURSE_INCOMPLETE,
+    COURSE_MISSING,
+)

@@ -1,0 +1,1 @@
+"""PostgreSQL under pgbench: a dataset by scale, and runs of scripts on it."""

@@ -1,0 +1,170 @@
+"""`type = "pgbench"` in a plan: its tables, and every combination of the levels of its runs, in order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, PlainValidator, model_validator
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, PlannedWorkload
+from bedplate.plan import values
+from bedplate.plan.fields import Count, Duration, Factor, RunName, within
+from bedplate.plan.table import InnerTables, PlanTable, at_least_one
+from bedplate.plan.values import UNTIL_STEADY, Script
+from bedplate.plan.words import joined
+from bedplate.plan.workload_table import WorkloadTable
+
+ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
+ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
+WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
+Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
+
+# Threads of pgbench where the plan is silent. A thread for each client since version 2: one that serves two sessions
+# makes two speeds of one configuration, as the scheduler places it (docs/METHOD.md, "Threads of pgbench").
+_JOBS_UNTIL_VERSION_2 = 2
+WARMUP_LIMIT_S = 600.0
+_FACTORS = ("script", "clients", "jobs", "warmup", "duration", "rate", "protocol")
+
+
+class RunTable(PlanTable):
+    """`[[workload.run]]`: one run, or several where a key varies."""
+
+    name: RunName | None = Field(default=None, description="name of the run")
+    script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
+    clients: Factor[Count] = Field(default=(1,), description="sessions at once")
+    jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
+    warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
+    warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
+    duration: Factor[Duration] = Field(description='time that is measured, such as "5 min"')
+    rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
+    protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> RunTable:
+        reasons = []
+        if self.warmup_limit is not None and UNTIL_STEADY not in self.warmup:
+            reasons.append(f'warmup_limit is for warmup = "{UNTIL_STEADY}" only')
+        if self.jobs and max(self.jobs) > min(self.clients):
+            reasons.append(
+                f"jobs = {max(self.jobs)} with clients = {min(self.clients)}: pgbench starts no more threads "
+                "than clients"
+            )
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
+
+
+class PgbenchTable(WorkloadTable):
+    """`[[workload]]` of type pgbench: a dataset, and the runs on it."""
+
+    type: Literal["pgbench"] = Field(description="pgbench")
+    scale: Factor[ScaleLevel] = Field(description='pgbench scale, or "4x memory"')
+    run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
+        description="one or more [[workload.run]] tables"
+    )
+
+    dataset_key: ClassVar[str] = ".scale"
+    inner_tables: ClassVar[InnerTables] = {"run": RunTable}
+
+    def run_count(self) -> int:
+        """Every combination of each table's levels."""
+        return sum(map(_run_count, self.run))
+
+    def dataset_count(self) -> int:
+        """One for each scale."""
+        return len(self.scale)
+
+    def engines(self) -> tuple[str, ...]:
+        """PostgreSQL."""
+        return (POSTGRESQL,)
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- scripts draw by the visit's seed
+        """A multiple of the memory becomes a scale where the memory of a cell is known."""
+        return PlannedWorkload(self.type, self.scale, run_specs(self.run, self.type, defaults=defaults))
+
+
+def _run_count(table: RunTable) -> int:
+    count = 1
+    for levels in _factors(table).values():
+        count *= len(levels)
+    return count
+
+
+def run_specs(
+    tables: tuple[RunTable, ...], workload: str, *, defaults: int = DEFAULTS_VERSION
+) -> tuple[RunSpec, ...]:
+    """The runs of all tables, in the order of the plan; ValueError if two have one name.
+
+    Within a table the last key of the list above varies fastest. Where a key varies, its level is
+    appended to the name.
+    """
+    specs = tuple(spec for table in tables for spec in _runs(table, workload, defaults))
+    # Folders are made of the names: what differs in punctuation only would differ in nothing there.
+    names = Counter(re.sub(r"[^a-z0-9.]+", "-", spec.name.lower()) for spec in specs)
+    twice = sorted(name for name, count in names.items() if count > 1)
+    if twice:
+        raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
+    return specs
+
+
+def _factors(table: RunTable) -> dict[str, tuple[Any, ...]]:
+    return {name: getattr(table, name) or (None,) for name in _FACTORS}
+
+
+def _runs(table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
+    factors = _factors(table)
+    for combination in product(*factors.values()):
+        levels = dict(zip(factors, combination, strict=True))
+        varied = {name: level for name, level in levels.items() if len(factors[name]) > 1}
+        yield RunSpec(_name(table, levels["script"], varied), workload, _levels(table, levels, defaults))
+
+
+def _name(table: RunTable, script: Script, varied: dict[str, Any]) -> str:
+    name = table.name or script.stem or script.name
+    for factor, level in varied.items():
+        if factor == "script":
+            name += "" if table.name is None else f"-{_word(level)}"
+        else:
+            name += f"-{factor}-{_word(level)}"
+    return name
+
+
+def _word(level: Any) -> str:
+    if isinstance(level, Script):
+        return level.stem or level.name
+    if level is None:
+        return "unlimited"
+    return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
+
+
+def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
+    script: Script = levels["script"]
+    steady = levels["warmup"] == UNTIL_STEADY
+    found: dict[str, Scalar | None] = {
+        "script": script.name,
+        "script_text": script.text,
+        "clients": levels["clients"],
+        "jobs": levels["jobs"] or _default_jobs(levels["clients"], defaults),
+        "warmup": UNTIL_STEADY if steady else "fixed",
+        # Until steady: the longest that it may take.
+        "warmup_s": (table.warmup_limit or WARMUP_LIMIT_S) if steady else levels["warmup"],
+        "duration_s": levels["duration"],
+        "rate_tps": levels["rate"],
+        "protocol": levels["protocol"],
+    }
+    return Levels({name: level for name, level in found.items() if level is not None})
+
+
+def _default_jobs(clients: int, defaults: int) -> int:
+    return clients if defaults >= 2 else min(clients, _JOBS_UNTIL_VERSION_2)
+
+
+PLAN = PgbenchTable

@@ -1,0 +1,26 @@
+"""pgbench in the terminal: rates of transactions, and their latency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.run_heads import TRANSACTIONS
+from bedplate.terminal.run_tables import run_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.terminal.run_tables import WorkloadTables
+
+Run = tuple[str, str]
+
+
+def transaction_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """Their tps."""
+    return run_tables(found, runs, TRANSACTIONS.first)
+
+
+TERMINAL: WorkloadTables = transaction_tables

@@ -1,0 +1,23 @@
+"""What records say of the datasets and runs of power cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.power_cut import ENGINE
+from bedplate.model.workload import WorkloadModel
+
+if TYPE_CHECKING:
+    from bedplate.model.levels import Levels
+
+
+class PowerCutModel(WorkloadModel):
+    """A power cut is asked of any engine that has an oracle, so its dataset says which."""
+
+    def engine_of(self, dataset: Levels) -> str:
+        """What the dataset says; those of the first version say nothing, and are PostgreSQL's."""
+        return dataset.text(ENGINE) or super().engine_of(dataset)
+
+
+MODEL = PowerCutModel(POSTGRESQL)

@@ -1,0 +1,177 @@
+"""`type = "power_cut"` in a plan: datasets that are recorded, and one run of cuts on each."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, PlainValidator, model_validator
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import PlannedWorkload
+from bedplate.model.power_cut import (
+    DEFAULT_PROFILES,
+    DURATION_S,
+    ENGINE,
+    IMAGE_BYTES,
+    JOURNAL_KEPT,
+    JOURNAL_LOST,
+    KEEP_ALL,
+    KEEP_BAD,
+    KEEP_SMALL,
+    POINTS_DEFAULT,
+    RAM_JOURNAL,
+    SOUGHT_POINTS,
+    WORKLOAD,
+    Profile,
+)
+from bedplate.plan import values
+from bedplate.plan.chosen_cells import Departures, departures
+from bedplate.plan.fields import Count, Duration, Factor, Seed, within
+from bedplate.plan.words import joined
+from bedplate.plan.workload_table import WorkloadTable
+from bedplate.units import GIB, KIB, MIB
+
+RUN_NAME = "power-cut"
+RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
+KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
+PROFILES = tuple(profile.value for profile in Profile)
+
+ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
+CutEngine: TypeAlias = Annotated[str, within(values.one_of, CUT_ENGINES)]
+CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
+SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
+CutProfiles: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, PROFILES)]
+RamJournal: TypeAlias = Annotated[str, within(values.one_of, RAM_JOURNALS)]
+KeptLogs: TypeAlias = Annotated[str, within(values.one_of, KEPT_LOGS)]
+# Less than a page is no cache; more than this no device has, and the window stands in memory.
+CacheBytes: TypeAlias = Annotated[int, within(values.size, 4 * KIB, GIB)]
+# In memory, as often as points are worked on at once.
+CutImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
+
+
+class PowerCutTable(WorkloadTable):
+    """`[[workload]]` of type power_cut: a short recording, cut at many points."""
+
+    type: Literal["power_cut"] = Field(description="power_cut")
+    engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
+    points: CutPoints = Field(
+        default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
+    )
+    sought: SoughtPoints = Field(
+        default=SOUGHT_POINTS,
+        description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
+    )
+    profiles: CutProfiles = Field(
+        default=tuple(profile.value for profile in DEFAULT_PROFILES),
+        description=f"a list of {', '.join(PROFILES)}",
+    )
+    cache_bytes: CacheBytes = Field(
+        default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
+    )
+    seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    duration: Factor[Duration] = Field(
+        default=(DURATION_S,), description='time that is recorded, such as "20 s"'
+    )
+    clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    image_size: Factor[CutImage] = Field(
+        default=(IMAGE_BYTES,),
+        description='size of the recorded disk, such as "4 GB"; it is sparse, in memory',
+    )
+    ram_journal: Factor[RamJournal] = Field(
+        default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
+    )
+    keep_logs: KeptLogs = Field(
+        default=KEEP_SMALL,
+        description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
+    )
+    cells: ChosenCells = Field(
+        default=(), description="a list of tables: where it differs from the first cell"
+    )
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> PowerCutTable:
+        reasons = []
+        if Profile.ORDERED.value not in self.profiles:
+            reasons.append(
+                f'profiles lack "{Profile.ORDERED.value}": only cuts in order show that a recording is whole, and without them '
+                "no verdict is made; add it"
+            )
+        if self.points < len(self.profiles):
+            reasons.append(
+                f"points = {self.points} leave some of {len(self.profiles)} profiles without a cut: give "
+                f"{len(self.profiles)} or more, or name fewer profiles"
+            )
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
+
+    dataset_key: ClassVar[str] = ".engine"
+
+    def run_count(self) -> int:
+        """One."""
+        return 1
+
+    def dataset_count(self) -> int:
+        """One for each recording."""
+        return prod(map(len, self._factors().values()))
+
+    def engines(self) -> tuple[str, ...]:
+        """Those that are asked."""
+        return self.engine
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
+        """Every combination of its factors is a dataset, by the names that the workload reads: in bytes and seconds."""
+        factors = self._factors()
+        found = (dict(zip(factors, levels, strict=True)) for levels in product(*factors.values()))
+        return PlannedWorkload(
+            self.type, (), (power_cut_run(self, seed),), tuple(map(_without_default, found))
+        )
+
+    def cells_named(self) -> tuple[Departures, ...]:
+        """Its `cells`."""
+        return self.cells
+
+    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+        """What tells its datasets apart: each is a recording of its own.
+
+        Runs belong to a dataset, whatever the cell. So the number of points, in which workloads of a plan differ by cell,
+        is part of what tells them apart.
+        """
+        return {
+            ENGINE: self.engine,
+            "image_bytes": self.image_size,
+            "clients": self.clients,
+            "duration_s": self.duration,
+            RAM_JOURNAL: self.ram_journal,
+            "points": (self.points,),
+        }
+
+
+def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
+    """The cuts of one recording; `seed` is the plan's, where the table has none of its own."""
+    levels: dict[str, Scalar] = {
+        "points": table.points,
+        "profiles": ",".join(table.profiles),
+        "cache_bytes": table.cache_bytes,
+        "seed": seed if table.seed is None else table.seed,
+    }
+    if table.keep_logs != KEEP_SMALL:
+        levels["keep_logs"] = table.keep_logs
+    # Runs of earlier plans keep their names.
+    if table.sought != SOUGHT_POINTS:
+        levels["sought"] = table.sought
+    return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
+
+
+def _without_default(levels: dict[str, Scalar]) -> Levels:
+    """Without what only cells with such a journal have, where it says what holds anyway."""
+    return Levels(
+        {name: level for name, level in levels.items() if (name, level) != (RAM_JOURNAL, JOURNAL_LOST)}
+    )
+
+
+PLAN = PowerCutTable

@@ -1,0 +1,234 @@
+"""PostgreSQL while it is recorded: its settings, its tables, and what its clients do.
+
+Each transaction of a client notes its number and raises the balance of one account by one. So whatever is there after
+a cut must add up: a client's numbers have no gap, and an account's balance is the number of its notes. Most bytes of an
+account are its filler, which says its number and its balance again and again: a row of two versions does not add up
+either. `postgresql_oracle.py` asks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError
+from bedplate.units import parse_duration_s
+from bedplate.workloads.power_cut.run.replaying import Driven
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.engines.postgresql.session import Session
+    from bedplate.model.cell import BuildLevels, ClusterLevels
+
+# Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
+# many: what a torn page tears is a row then, and the oracle has a quarter as many to ask for.
+ACCOUNTS = 10_000
+
+# What the clients leave for the oracle. A recording names its kind, so that an old one is asked for what it has:
+# 1, each account has the same filler; 2, the filler follows from the account's number and balance.
+CONSTANT_FILLER = 1
+ORACLE = 2
+
+# What makes a run of seconds like one of hours, where the plan says nothing else: little memory, so that pages are
+# written early, and checkpoints every second or so. Autovacuum would only blur what is compared.
+_SMALL = {
+    "shared_buffers": "1MB",
+    "max_wal_size": "16MB",
+    "min_wal_size": "8MB",
+    "checkpoint_timeout": "30s",
+    "autovacuum": "off",
+    "jit": "off",
+}
+# For the clients' sessions, and ours beside them.
+_MORE_CONNECTIONS = 18
+INITDB_OPTIONS = ("--wal-segsize=4",)
+# A server that is killed would leave its segments in /dev/shm; its data directory goes with the recording.
+START_OPTIONS = ("-c", "dynamic_shared_memory_type=mmap")
+
+_SCHEMA = (
+    "CREATE EXTENSION amcheck",
+    "CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL, filler text NOT NULL)",
+    "CREATE TABLE note (client int, sequence int, account int NOT NULL, PRIMARY KEY (client, sequence))",
+    "CREATE INDEX note_account ON note (account)",
+    "INSERT INTO account SELECT id, 0, {filler} FROM generate_series(1, {accounts}) AS id",
+    "VACUUM ANALYZE account",
+    "CHECKPOINT",
+)
+_DECISIVE = (
+    *(
+        "fsync",
+        "synchronous_commit",
+        "full_page_writes",
+        "data_checksums",
+        "wal_sync_method",
+        "wal_writer_delay",
+    ),
+    *("shared_buffers", "max_wal_size", "checkpoint_timeout", "block_size"),
+)
+_ENOUGH_EVERY_S = 0.05
+_ABANDON_LIMIT_S = 300.0
+
+
+def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
+    """The cell's levels, with small settings where neither the plan nor its own postgresql.conf says anything."""
+    small = {**_SMALL, "max_connections": str(clients + _MORE_CONNECTIONS)}
+    lines = [f"{name} = '{value}'" for name, value in small.items() if name not in levels.settings]
+    text = "\n".join([*lines, levels.configuration or ""])
+    return replace(levels, configuration=text)
+
+
+def prepare(cluster: Cluster, levels: ClusterLevels, build: BuildLevels, *, clients: int) -> None:
+    """From initdb to the accounts, checkpointed; the server runs, and takes so many clients at once."""
+    cluster.initialise(recorded_levels(levels, clients), build, options=INITDB_OPTIONS)
+    cluster.start(options=START_OPTIONS)
+    cluster.create_database()
+    with cluster.session() as session:
+        for statement in _SCHEMA:
+            session.execute(statement.format(accounts=ACCOUNTS, filler=filler("id", "0")))
+
+
+def filler(account: str, balance: str, kind: int = ORACLE) -> str:
+    """The filler of an account as SQL, of the SQL of its number and its balance.
+
+    Of a constant length, so that a row keeps its size; a short text again and again, which a log packs well.
+    """
+    if kind == CONSTANT_FILLER:
+        return "repeat('x', 84)"
+    return f"repeat((100000000000 + 1000000 * ({account})::bigint + {balance})::text, 30)"
+
+
+def bound_ms(settings: Mapping[str, str]) -> float | None:
+    """How long before a cut a commit may be that its settings may lose ("Asynchronous Commit": 3 * wal_writer_delay).
+
+    None where they allow no loss, and where they bound none. The delay as the server shows it.
+    """
+    if settings["fsync"] != "on" or settings["synchronous_commit"] != "off":
+        return None
+    return 3000.0 * parse_duration_s(settings["wal_writer_delay"])
+
+
+def settings_of(cluster: Cluster) -> Mapping[str, str]:
+    """The settings that decide what a cut may take, as the server shows them."""
+    with cluster.session() as session:
+        return {name: session.value(f"SHOW {name}") for name in _DECISIVE}
+
+
+def drive(
+    cluster: Cluster,
+    mark_file: Path,
+    *,
+    clients: int,
+    duration_s: float,
+    seed: int,
+    pause_s: Callable[[], float] = lambda: 0.0,
+    enough: Callable[[], bool] = lambda: False,
+) -> Driven:
+    """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble.
+
+    Before each transaction a client waits as long as `pause_s` says. Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
+    """
+    ended_early = False
+    crew = [
+        _Client(cluster, mark_file, number, duration_s, seed, pause_s=pause_s) for number in range(clients)
+    ]
+    started = time.monotonic()
+    try:
+        for client in crew:
+            client.start()
+        while working := [client for client in crew if client.is_alive()]:
+            working[0].join(_ENOUGH_EVERY_S)
+            if not ended_early and enough():
+                ended_early = True
+                for client in crew:
+                    client.end()
+    except BaseException:
+        # Whoever is interrupted takes the recorder down next, and a client holds its `mark` open.
+        for client in crew:
+            client.abandon()
+        raise
+    seconds = time.monotonic() - started
+    troubles = [client.trouble for client in crew if client.trouble is not None]
+    if troubles:
+        raise BedplateError(*troubles)
+    return Driven(
+        sum(client.sequence for client in crew),
+        seconds,
+        f"postgresql {cluster.build.version}",
+        ended_early=ended_early,
+    )
+
+
+class _Client(threading.Thread):
+    """One client: a transaction, its mark, the next one."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        mark_file: Path,
+        number: int,
+        duration_s: float,
+        seed: int,
+        *,
+        pause_s: Callable[[], float],
+    ) -> None:
+        super().__init__(name=f"client {number}", daemon=True)
+        self.sequence = 0
+        self.trouble: str | None = None
+        self._number = number
+        self._mark_file = mark_file
+        self._duration_s = duration_s
+        self._pause_s = pause_s
+        self._draw = random.Random(f"client {number} of {seed}")  # noqa: S311 -- chance, not secrecy
+        self._is_over = threading.Event()
+        self._session = cluster.session()
+
+    def end(self) -> None:
+        """After the transaction that it is at."""
+        self._is_over.set()
+
+    def abandon(self) -> None:
+        """End it at once, and wait until it has."""
+        self._is_over.set()
+        self._session.abandon()
+        if self.ident is not None:
+            self.join(_ABANDON_LIMIT_S)
+
+    def run(self) -> None:
+        try:
+            with self._session as session:
+                # Connected before the clock runs.
+                session.execute("SELECT 1")
+                self._work(session)
+        except (BedplateError, OSError) as error:
+            self.trouble = f"client {self._number}, transaction {self.sequence + 1}: {error}"
+
+    def _work(self, session: Session) -> None:
+        until = time.monotonic() + self._duration_s
+        mark = os.open(self._mark_file, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            while (left_s := until - time.monotonic()) > 0 and not self._is_over.is_set():
+                if (pause_s := self._pause_s()) > 0:
+                    self._is_over.wait(min(pause_s, left_s))
+                    continue
+                sequence = self.sequence + 1
+                session.execute(transaction(self._number, sequence, self._draw.randint(1, ACCOUNTS)))
+                os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))
+                self.sequence = sequence
+        finally:
+            os.close(mark)
+
+
+def transaction(client: int, sequence: int, account: int) -> str:
+    """One transaction as psql sends it: a single message, so that the commit's answer is the client's promise."""
+    return (  # whole numbers, nothing of a user's
+        f"BEGIN\\; INSERT INTO note VALUES ({client}, {sequence}, {account})\\; "  # noqa: S608
+        f"UPDATE account SET balance = balance + 1, filler = {filler('id', 'balance + 1')} "
+        f"WHERE id = {account}\\; COMMIT"
+    )

@@ -1,0 +1,382 @@
+"""Power cuts in a visit: the stand that is recorded, and the workers that replay cuts of its log.
+
+The stand is made as the visit's own is, by the cell's adapter and levels, on the recorder's disks. Everything of it
+stands in the ledger. A worker is the first process of its own namespaces and ends with the visit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Self
+
+import bedplate
+from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.filesystem.after_cut import stands_beside_twins
+from bedplate.filesystem.comparison import verify
+from bedplate.filesystem.flushes import write_back_wanted
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
+from bedplate.host.command import environment
+from bedplate.host.foreign_syncs import call_counter
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding
+from bedplate.host.process import start_time
+from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
+from bedplate.host.recorder import Recorder, RecorderSizes
+from bedplate.model import codec
+from bedplate.model.cell import JOURNAL_IN_RAM
+from bedplate.model.power_cut import JOURNAL_KEPT, RAM_JOURNAL, PointRecord
+from bedplate.units import GIB, MIB
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run.image import rebuild
+from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
+from bedplate.workloads.power_cut.run.pressure import pause_before
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bedplate.engines.postgresql.cluster import Holdings
+    from bedplate.host.command import Account, Commands
+    from bedplate.host.foreign_syncs import CallCounter
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.cell import Cell, FilesystemLevels
+    from bedplate.model.power_cut import CutPoint
+    from bedplate.model.visit import EngineBuild, VisitRequest
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+    from bedplate.workloads.power_cut.run.image import Built
+
+# Where the plan names a device for the journal, its recorded twin need not be as large.
+_JOURNAL_BYTES = 128 * MIB
+_LOG_BYTES_MOST = 2 * GIB
+# So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
+_SHARE_FOR_CLIENTS = 0.8
+_SHARE_DEALT_OUT = 0.7
+# How often XFS writes its metadata back, in hundredths of a second (Documentation/admin-guide/xfs.rst).
+_XFS_PERIOD = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
+_PERIOD_S_MOST = 60.0
+# Its log, what the disks hold, and the images of the workers afterwards.
+_SHARE_OF_MEMORY = 4
+_SYNC_LIMIT_S = 600.0
+_WORKERS_MOST = 4
+_QUOTED = 2000
+
+
+@dataclass
+class RecordedSetup:
+    """A file system on devices that log, mounted for the engine."""
+
+    data_directory: Path
+    mark_file: Path
+    log: Path
+    memory: Path
+    neighbour: Path
+    disk: Path
+    mounted_s: float
+    log_limit_bytes: int
+    journal_bytes: int | None
+    loses_journal: bool
+    recorder: Recorder
+    request: VisitRequest
+    account: Account
+    commands: Commands
+    ledger: Ledger
+    socket_directory: Path
+    tracefs: Path
+    undo: ExitStack
+
+    def cluster(self) -> Cluster:
+        """A PostgreSQL of the cell's build; it is killed when the stand ends."""
+        if self.request.build is None:
+            raise BedplateError("a power cut of PostgreSQL needs a build of it, and the request names none")
+        self.socket_directory.mkdir(mode=0o700)
+        shutil.chown(self.socket_directory, self.account.uid, self.account.gid)
+        self.undo.callback(shutil.rmtree, self.socket_directory, ignore_errors=True)
+        cluster = Cluster(
+            build=self.request.build,
+            data_directory=self.data_directory,
+            socket_directory=self.socket_directory,
+            log=self.memory / "server.log",
+            account=self.account,
+            commands=self.commands,
+            ledger=self.ledger,
+        )
+        self.undo.callback(cluster.kill)
+        return cluster
+
+    def mark(self, text: str) -> None:
+        """Through the recorder; an interruption between its open and its close would leave the recorder busy."""
+        with held():
+            self.recorder.write_mark(text)
+
+    def settle(self) -> None:
+        """This file system only."""
+        argv = ["sync", "--file-system", str(self.data_directory)]
+        self.commands.run(argv, timeout_s=_SYNC_LIMIT_S)
+
+    def log_for_clients_bytes(self) -> int:
+        """Below the size at which they are told to end."""
+        return int(_SHARE_DEALT_OUT * self.log_limit_bytes)
+
+    def await_own_writeback(self, duration_s: float) -> None:
+        """XFS pushes all its metadata to the disk at a fixed time after the mount, and else hardly ever in seconds."""
+        try:
+            period_s = int(_XFS_PERIOD.read_text()) / 100
+        except (OSError, ValueError):
+            return
+        if self.request.cell.filesystem.type == "xfs" and period_s <= _PERIOD_S_MOST:
+            elapsed_s = time.monotonic() - self.mounted_s
+            threading.Event().wait(pause_before(elapsed_s, duration_s, period_s))
+
+    def foreign_syncs(self) -> CallCounter:
+        """Between preparation and end nobody here calls sync(2)."""
+        return call_counter(self.tracefs, ledger=self.ledger, commands=self.commands)
+
+    def is_log_nearly_full(self) -> bool:
+        """By its file, which no request of the recorder's has to wait for."""
+        return self.log.stat().st_size >= _SHARE_FOR_CLIENTS * self.log_limit_bytes
+
+    def seal(self) -> None:
+        """End the log here."""
+        self.recorder.seal()
+
+
+@dataclass(frozen=True)
+class PowerBench:
+    """Records and replays in a visit: `memory` is the visit's folder on tmpfs, `place` its folder of the ledger."""
+
+    request: VisitRequest
+    account: Account
+    commands: Commands
+    ledger: Ledger
+    memory: Path
+    place: Path
+
+    @property
+    def cell(self) -> Cell:
+        """The cell under test."""
+        return self.request.cell
+
+    @property
+    def build(self) -> EngineBuild | None:
+        """The PostgreSQL that was built for it."""
+        return self.request.build
+
+    @contextmanager
+    def recorded(self, image_bytes: int) -> Iterator[RecordedSetup]:
+        """From mkfs to a mounted file system with a folder for the engine; all given back afterwards."""
+        levels = self.request.cell.filesystem
+        sizes = RecorderSizes(image_bytes, _log_limit_bytes(self.memory), self._journal_bytes(levels))
+        folder, mount_point = self.memory / "recording", self.place / "recorded"
+        folder.mkdir()
+        mount_point.mkdir()
+        with ExitStack() as undo:
+            undo.callback(mount_point.rmdir)
+            recorder = undo.enter_context(
+                Recorder.start(self._driver(), folder, sizes, ledger=self.ledger, commands=self.commands)
+            )
+            write_back = write_back_wanted(levels)
+            disk = recorder.attach(recorder.disk, write_back=write_back)
+            undo.callback(recorder.detach, disk)
+            journal = None
+            if recorder.journal is not None:
+                journal = recorder.attach(recorder.journal, write_back=write_back)
+                undo.callback(recorder.detach, journal)
+            site = Site(levels, disk, mount_point, self.commands, journal)
+            filesystem_for(levels.type).mkfs(site)
+            undo.callback(self._unmount, site)
+            self._mount(site)
+            mounted_s = time.monotonic()
+            data_directory = mount_point / DATA_DIRECTORY
+            data_directory.mkdir(mode=0o700)
+            shutil.chown(data_directory, self.account.uid, self.account.gid)
+            yield RecordedSetup(
+                data_directory,
+                recorder.mark,
+                recorder.log,
+                self.memory,
+                mount_point / "neighbour",
+                Path(disk.path),
+                mounted_s,
+                sizes.log_limit_bytes,
+                sizes.journal_bytes,
+                levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
+                recorder,
+                self.request,
+                self.account,
+                self.commands,
+                self.ledger,
+                self.place / "recorded-socket",
+                self.place / "tracefs",
+                undo,
+            )
+
+    def replayed(self, log: Path, job: ReplayJob, told: Callable[[str], None]) -> Iterator[PointRecord]:
+        """What came of each point, from as many workers as there are processors to keep busy."""
+        workers = worker_count(job)
+        with Workers(log, job, workers, memory=self.memory, ledger=self.ledger) as running:
+            yield from running.records(told)
+
+    def _driver(self) -> Path:
+        path = self.request.native_drivers.get(RECORDER_DRIVER)
+        if path is None:
+            raise RequirementMissing(
+                f"the request names no driver {RECORDER_DRIVER}; `bedplate setup` builds it"
+            )
+        return Path(path)
+
+    @property
+    def _keeps_ram_journal(self) -> bool:
+        return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
+
+    def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
+        if levels.journal != "external":
+            return None
+        device = self.request.journal_device
+        return _JOURNAL_BYTES if device is None or device.image_bytes is None else device.image_bytes
+
+    def _mount(self, site: Site) -> None:
+        filesystem = filesystem_for(site.levels.type)
+        self.ledger.note(Holding("mount", str(site.target), site.device.path))
+        filesystem.mount(site)
+        verify(filesystem.read_back(site))
+
+    def _unmount(self, site: Site) -> None:
+        filesystem_for(site.levels.type).unmount(site)
+        self.ledger.settled(Holding("mount", str(site.target)))
+
+
+def replay_one(
+    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, ledger: Holdings
+) -> tuple[PointRecord, Built]:
+    """One point's image in `keep`, as the cut left it, and what came of a copy of it."""
+    lost = (JOURNAL,) if job.loses_journal else ()
+    with read_log(log) as opened:
+        built = rebuild(
+            opened,
+            point,
+            keep,
+            job.sizes,
+            window_bytes=job.window_bytes,
+            measured_from=job.measured_from,
+            lost=lost,
+        )
+    told: list[str] = []
+    alone = replace(job, points=(point,))
+    with Workers(log, alone, 1, memory=memory, ledger=ledger) as running:
+        (record,) = running.records(told.append)
+    return record, built
+
+
+def worker_count(job: ReplayJob) -> int:
+    """One for each processor, a few at most; one where two images cannot be mounted at a time."""
+    if not stands_beside_twins(job.filesystem):
+        return 1
+    return max(1, min(os.cpu_count() or 1, _WORKERS_MOST, len(job.points)))
+
+
+class Workers:
+    """The workers of one job from `with` to its end; leaving the block kills those that still work.
+
+    Begin it in the thread that outlives it: the kernel ends them with that thread.
+    """
+
+    def __init__(self, log: Path, job: ReplayJob, count: int, *, memory: Path, ledger: Holdings) -> None:
+        self._log = log
+        self._job = job
+        self._count = count
+        self._memory = memory
+        self._ledger = ledger
+        self._undo = ExitStack()
+        self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            job_file = self._memory / "job.json"
+            codec.write(job_file, self._job)
+            undo.callback(job_file.unlink, missing_ok=True)
+            for share in range(self._count):
+                folder = self._memory / f"replay-{share}"
+                folder.mkdir()
+                undo.callback(shutil.rmtree, folder, ignore_errors=True)
+                argv = self._command_line(job_file, folder, share)
+                with (self._memory / f"replay-{share}.err").open("wb") as errors, held():
+                    process = subprocess.Popen(
+                        argv,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=errors,
+                        cwd="/",
+                        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
+                        start_new_session=True,
+                    )
+                undo.callback(self._end, process)
+                self._ledger.note(Holding("process", str(process.pid), start_time(process.pid) or ""))
+                self._running.append((process, Path(errors.name)))
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+    def records(self, told: Callable[[str], None]) -> Iterator[PointRecord]:
+        """Each record as it comes; BedplateError with a worker's words if one does not end well."""
+        with selectors.DefaultSelector() as selector:
+            for process, errors in self._running:
+                assert process.stdout is not None  # noqa: S101 -- Popen was given a pipe
+                selector.register(process.stdout, selectors.EVENT_READ, [process, errors, b""])
+            while selector.get_map():
+                for key, _ in selector.select():
+                    process, errors, rest = key.data
+                    stream: BinaryIO = process.stdout
+                    piece = os.read(stream.fileno(), 65536)
+                    if not piece:
+                        selector.unregister(stream)
+                        _require_success(process, errors, told)
+                        continue
+                    *lines, key.data[2] = (rest + piece).split(b"\n")
+                    yield from (codec.from_json(PointRecord, json.loads(line)) for line in lines)
+
+    def _command_line(self, job_file: Path, folder: Path, share: int) -> tuple[str, ...]:
+        return (
+            # A visit that is killed takes them along; and the first process of a namespace, all others in it.
+            *("setpriv", "--pdeathsig", "KILL"),
+            *("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"),
+            *(sys.executable, "-S", "-m", "bedplate.workloads.power_cut.run.worker"),
+            *(str(job_file), str(self._log), str(folder)),
+            *("--share", str(share), "--of", str(self._count)),
+        )
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        self._ledger.settled(Holding("process", str(process.pid)))
+
+
+def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Callable[[str], None]) -> None:
+    status = process.wait()
+    said = errors.read_text(encoding="utf-8", errors="replace").strip()
+    if said:
+        told(said)
+    if status != 0:
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        raise BedplateError(f"a worker that replays cuts {how}: {said[-_QUOTED:] or '(it printed nothing)'}")
+
+
+def _log_limit_bytes(memory: Path) -> int:
+    room = os.statvfs(memory)
+    return min(_LOG_BYTES_MOST, room.f_bavail * room.f_frsize // _SHARE_OF_MEMORY)

@@ -1,0 +1,210 @@
+"""What a recording has that lasts seconds, and a system that lasts for months has too: a steady pace and other writers.
+
+Pace: a fast engine would fill the log in a few seconds, too few for what a file system does now and then. So the log's room
+is dealt out by the second; clients work at full speed until a second's part is used up, and then wait for the next.
+
+Pressure: in the last part a neighbour makes, renames and removes files beside the engine's and never syncs, the kernel is
+asked to write back what the engine has dirty, and the metadata that the file system keeps in the page cache of its device
+(ext2 to ext4), which the kernel does by itself once that is 30 s old; and a PostgreSQL checkpoints every second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import random
+import threading
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from bedplate.errors import BedplateError
+from bedplate.units import KIB, MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.engines.postgresql.session import Session
+
+# The mark in the log where pressure begins, and the part of the recording that has none.
+PRESSURE = "pressure"
+CALM_SHARE = 0.6
+# What the clients may add to a log that can hold more: as much as is cut and replayed in the time of a visit.
+ROOM_BYTES = 512 * MIB
+_STEP_S = 0.02
+_PUSH_EVERY_S = 1.0
+_FOLDERS = 4
+_FILES_MOST = 64
+_SIZES = (0, KIB, 4 * KIB, 20 * KIB, 150 * KIB)
+# A neighbour that fills the disk would end the engine.
+_LEFT_BYTES = 32 * MIB
+# fcntl.h: SYNC_FILE_RANGE_WRITE, which begins to write and waits for nothing.
+_BEGIN_TO_WRITE = 2
+_END_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Of a log that had `first_bytes` at the monotonic time `began_s`: `room_bytes` for all of `duration_s`."""
+
+    log: Path
+    first_bytes: int
+    room_bytes: int
+    began_s: float
+    duration_s: float
+
+    @classmethod
+    def begin(cls, log: Path, most_bytes: int, duration_s: float) -> Pace:
+        """From now on; in a log that may become so large."""
+        first_bytes = log.stat().st_size
+        room_bytes = max(1, min(ROOM_BYTES, most_bytes - first_bytes))
+        return cls(log, first_bytes, room_bytes, time.monotonic(), duration_s)
+
+    def pause_s(self) -> float:
+        """How long to wait before the next transaction; 0 while this second's part of the log has room."""
+        elapsed_s = time.monotonic() - self.began_s
+        seconds = int(elapsed_s) + 1
+        dealt_bytes = self.room_bytes * seconds / max(1, math.ceil(self.duration_s))
+        if self.log.stat().st_size - self.first_bytes < dealt_bytes:
+            return 0.0
+        return seconds - elapsed_s
+
+
+class Pressure:
+    """From `with` to its end, but for the first `calm_s`: the neighbour in `folder`, the engine's files in `files`, on `disk`.
+
+    The log is marked as it begins. A neighbour that cannot go on ends by itself: `trouble` says why. `cluster` is told to
+    checkpoint, if there is one.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Path,
+        disk: Path,
+        *,
+        calm_s: float,
+        seed: int,
+        mark_file: Path,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.trouble: str | None = None
+        self._folder = folder
+        self._files = files
+        self._disk = disk
+        self._calm_s = calm_s
+        self._mark_file = mark_file
+        self._cluster = cluster
+        self._draw = random.Random(f"neighbour {seed}")  # noqa: S311 -- chance, not secrecy
+        self._is_over = threading.Event()
+        self._crew = [
+            threading.Thread(target=self._guarded, args=(work,), daemon=True)
+            for work in (self._work, *((self._checkpoint,) if cluster is not None else ()))
+        ]
+        self._session: Session | None = None
+        self._undo = ExitStack()
+        self._made: list[Path] = []
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def __enter__(self) -> Self:
+        if self._cluster is not None:
+            self._session = self._undo.enter_context(self._cluster.session())
+        for thread in self._crew:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._is_over.set()
+        if kind is not None and self._session is not None:
+            self._session.abandon()
+        for thread in self._crew:
+            thread.join(_END_LIMIT_S)
+        self._undo.close()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            if not self._is_over.wait(self._calm_s):
+                work()
+        except (BedplateError, OSError) as error:
+            if not self._is_over.is_set():
+                self.trouble = f"the pressure on the recorded file system ended early: {error}"
+
+    def _checkpoint(self) -> None:
+        assert self._session is not None  # noqa: S101 -- entered before this thread began
+        while not self._is_over.wait(_PUSH_EVERY_S):
+            self._session.execute("CHECKPOINT")
+
+    def _work(self) -> None:
+        # Not by way of the stand, whose marks are for the thread that signals interrupt.
+        self._mark_file.write_text(PRESSURE)
+        self._folder.mkdir()
+        for number in range(_FOLDERS):
+            (self._folder / str(number)).mkdir()
+        number, pushed_s = 0, time.monotonic()
+        while not self._is_over.wait(_STEP_S):
+            number += 1
+            self._step(number)
+            if time.monotonic() - pushed_s >= _PUSH_EVERY_S:
+                self._push(time.time() - 2 * _PUSH_EVERY_S)
+                pushed_s = time.monotonic()
+
+    def _step(self, number: int) -> None:
+        """A new file, another name or another length for one that is there, or one less."""
+        draw = self._draw
+        deed = draw.random()
+        if not self._made or (deed < 0.5 and len(self._made) < _FILES_MOST):
+            path = self._a_name(number)
+            if _free_bytes(self._folder) > _LEFT_BYTES:
+                path.write_bytes(draw.randbytes(draw.choice(_SIZES)))
+                self._made.append(path)
+            return
+        at = draw.randrange(len(self._made))
+        if deed < 0.7:
+            self._made[at] = self._made[at].rename(self._a_name(number))
+        elif deed < 0.8:
+            os.truncate(self._made[at], draw.choice(_SIZES))
+        else:
+            self._made.pop(at).unlink()
+
+    def _a_name(self, number: int) -> Path:
+        return self._folder / str(self._draw.randrange(_FOLDERS)) / f"{number:08}-of-a-neighbour"
+
+    def _push(self, since_s: float) -> None:
+        """What the engine or the neighbour has changed since then, in the order of the folders and not in theirs; and metadata."""
+        for top in (self._files, self._folder):
+            for folder, _, names in os.walk(top):
+                for name in names:
+                    # A file may go, and some file systems refuse: it is only asked for.
+                    with suppress(OSError):
+                        path = Path(folder, name)
+                        if path.stat().st_mtime >= since_s:
+                            self._begin_to_write(path)
+        with suppress(OSError):
+            self._begin_to_write(self._disk)
+
+    def _begin_to_write(self, path: Path) -> None:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            self._libc.sync_file_range(file, ctypes.c_int64(0), ctypes.c_int64(0), _BEGIN_TO_WRITE)
+        finally:
+            os.close(file)
+
+
+def _free_bytes(folder: Path) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize
+
+
+def pause_before(elapsed_s: float, duration_s: float, period_s: float) -> float:
+    """How long to wait, so that a file system's own writeback every `period_s` since its mount falls into the recording.
+
+    `elapsed_s` is the time since the mount. It comes in the last part, unless it does so without waiting.
+    """
+    next_s = period_s * math.ceil((elapsed_s + duration_s / 10) / period_s)
+    if next_s <= elapsed_s + duration_s * 0.9:
+        return 0.0
+    return next_s - elapsed_s - duration_s * 0.75

@@ -1,0 +1,136 @@
+"""What is found after one cut, and what that is called: a pure judgement of what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.model.power_cut import PointOutcome, PointRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.model.power_cut import CutPoint
+    from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
+    from bedplate.workloads.power_cut.run.window import CrashState
+
+# Enough for a person; a page of errors says no more.
+_PROBLEMS_KEPT = 8
+# Of these the file system's: the first says why it did not mount, the last which repair it was that let it.
+_MOUNTING_KEPT, _REPAIRING_KEPT = 2, 3
+_PROBLEM_LENGTH = 400
+
+
+@dataclass(frozen=True)
+class Driven:
+    """What clients were promised while they were recorded, in how many seconds, and by which engine's version.
+
+    `ended_early` says that they were told to end because the log had no more room.
+    """
+
+    acknowledged: int
+    seconds: float
+    version: str
+    ended_early: bool = False
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """How a file system came back. `mounted` is false where neither a mount nor its repair helped.
+
+    `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
+    asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
+    journal, which it could not replay. Times in seconds.
+    """
+
+    mounted: bool
+    repaired: bool = False
+    unclean: bool | None = None
+    replay_failed: bool = False
+    mount_s: float | None = None
+    fsck_s: float | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OracleAnswer:
+    """What the oracle was told by an engine on its recovered data.
+
+    `present` is the last transaction of each client that is there; None where nothing could be asked. `detected`
+    are the engine's own complaints, `silent` what it works on with and only the oracle finds.
+    """
+
+    present: Mapping[int, int] | None
+    detected: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    start_s: float | None = None
+    oracle_s: float | None = None
+
+
+def judge(
+    point: CutPoint,
+    window: CrashState,
+    acknowledged: Acknowledged,
+    recovered: Recovered,
+    answer: OracleAnswer | None,
+) -> PointRecord:
+    """One point's record; `answer` is None where there was no file system to ask an engine on."""
+    present = None if answer is None else answer.present
+    missing = None if present is None else acknowledged.missing(present)
+    found = () if answer is None else (*answer.detected, *answer.silent)
+    lost = (
+        ()
+        if missing is None or not missing.transactions
+        else (_lost_words(missing.transactions, acknowledged),)
+    )
+    return PointRecord(
+        point=point,
+        outcome=_outcome(recovered, answer, lost=bool(lost)),
+        flush_position=window.flush_position,
+        volatile_writes=window.volatile_writes,
+        volatile_bytes=window.volatile_bytes,
+        kept_writes=window.kept_writes,
+        acknowledged=acknowledged.transactions,
+        lost_transactions=0 if missing is None else missing.transactions,
+        lost_ms=None if missing is None else missing.first_ms,
+        consistent=not found if found or present is not None else None,
+        mount_s=recovered.mount_s,
+        fsck_s=recovered.fsck_s,
+        engine_start_s=None if answer is None else answer.start_s,
+        oracle_s=None if answer is None else answer.oracle_s,
+        replay_failed=recovered.replay_failed,
+        problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
+    )
+
+
+def _problems(of_filesystem: Sequence[str], of_engine: Sequence[str]) -> Sequence[str]:
+    """What the file system and its repair said comes first: what an engine misses then is what they took."""
+    kept = of_filesystem
+    if len(kept) > _MOUNTING_KEPT + _REPAIRING_KEPT:
+        kept = (*kept[:_MOUNTING_KEPT], *kept[-_REPAIRING_KEPT:])
+    return (*kept, *of_engine)[:_PROBLEMS_KEPT]
+
+
+def _outcome(recovered: Recovered, answer: OracleAnswer | None, *, lost: bool) -> PointOutcome:
+    """The gravest of what was found."""
+    if answer is None or not recovered.mounted:
+        return PointOutcome.FILE_SYSTEM_LOST
+    # An engine that complains and is wrong besides has been caught; one that only is wrong has not.
+    if answer.detected:
+        return PointOutcome.DETECTED
+    if answer.silent:
+        return PointOutcome.SILENT
+    if lost:
+        return PointOutcome.LOST
+    if recovered.repaired or recovered.unclean:
+        return PointOutcome.NEEDS_FSCK
+    return PointOutcome.OK
+
+
+def _lost_words(transactions: int, acknowledged: Acknowledged) -> str:
+    return f"{transactions} of {acknowledged.transactions} acknowledged transactions are missing"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _PROBLEM_LENGTH else f"{line[: _PROBLEM_LENGTH - 1]}…"

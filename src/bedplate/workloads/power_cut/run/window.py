@@ -1,0 +1,172 @@
+"""What a device's cache holds at a cut, and what of it chance keeps.
+
+A flush puts everything that was issued before it on the medium, and an entry with FUA goes there by itself. Of what
+came after the last flush a cache holds no more than its size: the last `window_bytes`, of whole writes; older ones
+count as written back, and so does everything that came before the clients began (`measured_from`), as in a database
+that was made long ago. Each device has a cache of its own. Requests count as done in the order of the log; a discard
+within the window is applied only where everything is.
+
+The draw is a stream of bits, one for each block, in the log's order: SHAKE-256 of the point's seed. It depends on no
+library's generator, so a point gives the same image wherever and whenever it is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from bedplate.model.power_cut import Profile
+from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FUA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.model.power_cut import CutPoint
+    from bedplate.workloads.power_cut.run.log import History, Log
+
+_TORN_BYTES = {Profile.SUBSET_4K: 4096, Profile.SUBSET_512: 512}
+_KEPT_RUN = re.compile("1+")
+
+
+class Piece(NamedTuple):
+    """A part of an entry that is kept: `length` bytes from `start` of its data."""
+
+    entry: int
+    start: int
+    length: int
+
+
+class Cache(NamedTuple):
+    """One device's cache at a cut: its changes from the `first`-th to before the `end`-th of its history.
+
+    `flush_position` is the flush that emptied it; None where something else bounds it.
+    """
+
+    first: int
+    end: int
+    flush_position: int | None
+
+
+@dataclass(frozen=True)
+class CrashState:
+    """What was volatile at a cut, and what of it the medium holds afterwards.
+
+    `durable_until` says for each device before which entry all of its changes are on the medium. `kept` are applied to
+    that in their order. `flush_positions` are the flushes that emptied the caches, None where none did. A write counts
+    as kept if any of it is.
+    """
+
+    durable_until: tuple[int, ...]
+    flush_positions: tuple[int | None, ...]
+    volatile_writes: int
+    volatile_bytes: int
+    kept_writes: int
+    kept: tuple[Piece, ...]
+
+    @property
+    def flush_position(self) -> int | None:
+        """The last flush of the disk before the cut that counts."""
+        return self.flush_positions[DISK]
+
+
+def cache_at(
+    history: History,
+    position: int,
+    window_bytes: int,
+    *,
+    measured_from: int = 0,
+    honours_flushes: bool = True,
+) -> Cache:
+    """What one device's cache holds before entry `position`, by the rules above."""
+    end = bisect_left(history.changes, position)
+    by_size = bisect_left(history.bytes_before, history.bytes_before[end] - window_bytes)
+    first = min(end, max(by_size, bisect_left(history.changes, measured_from)))
+    flushes_before = bisect_left(history.flushes, position)
+    if not honours_flushes or flushes_before == 0:
+        return Cache(first, end, None)
+    flush = history.flushes[flushes_before - 1]
+    by_flush = bisect_left(history.changes, flush)
+    if by_flush < first or flush < measured_from:
+        return Cache(first, end, None)
+    return Cache(by_flush, end, flush)
+
+
+def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int = 0) -> CrashState:
+    """The window of a point and what is kept of it; a control's device ignored every flush.
+
+    ValueError if the log has fewer entries than the point's position.
+    """
+    if not 0 <= point.position <= len(log):
+        raise ValueError(f"a cut at entry {point.position}: {log.path} has {len(log)} entries")
+    caches = [
+        cache_at(
+            history,
+            point.position,
+            window_bytes,
+            measured_from=measured_from,
+            honours_flushes=not point.control,
+        )
+        for history in log.histories
+    ]
+    changes = sorted(
+        index
+        for history, cache in zip(log.histories, caches, strict=True)
+        for index in history.changes[cache.first : cache.end]
+    )
+    kept = tuple(_kept(log, point, changes))
+    return CrashState(
+        durable_until=tuple(
+            history.changes[cache.first] if cache.first < cache.end else point.position
+            for history, cache in zip(log.histories, caches, strict=True)
+        ),
+        flush_positions=tuple(cache.flush_position for cache in caches),
+        volatile_writes=sum(map(log.is_write, changes)),
+        volatile_bytes=sum(log.lengths[index] for index in changes if log.is_write(index)),
+        kept_writes=len({piece.entry for piece in kept if log.is_write(piece.entry)}),
+        kept=kept,
+    )
+
+
+def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
+    """The parts of these changes that the medium holds, in order."""
+    blocks = [_blocks(log, point.profile, index) for index in changes]
+    bits = _bits(point.seed, sum(blocks))
+    at = 0
+    for index, count in zip(changes, blocks, strict=True):
+        drawn, at = bits[at : at + count], at + count
+        if point.profile is Profile.ORDERED or (log.flags[index] & FUA and not point.control):
+            yield Piece(index, 0, log.lengths[index])
+        elif point.profile in _TORN_BYTES:
+            yield from _torn(log, index, drawn, _TORN_BYTES[point.profile])
+        elif drawn == "1":
+            yield Piece(index, 0, log.lengths[index])
+
+
+def _blocks(log: Log, profile: Profile, index: int) -> int:
+    """How many parts of this change are kept or not each by itself: blocks of the device's own grid, if torn."""
+    if log.flags[index] & DISCARD or profile in (Profile.ORDERED, Profile.LOST):
+        return 0
+    if profile is Profile.WHOLE:
+        return 1
+    block_bytes = _TORN_BYTES[profile]
+    first = log.offsets[index] // block_bytes
+    return -(-(log.offsets[index] + log.lengths[index]) // block_bytes) - first
+
+
+def _torn(log: Log, index: int, drawn: str, block_bytes: int) -> Iterator[Piece]:
+    offset, length = log.offsets[index], log.lengths[index]
+    ahead = offset % block_bytes
+    for run in _KEPT_RUN.finditer(drawn):
+        start = max(0, run.start() * block_bytes - ahead)
+        yield Piece(index, start, min(length, run.end() * block_bytes - ahead) - start)
+
+
+def _bits(seed: int, count: int) -> str:
+    """So many digits 0 or 1, the same for the same seed everywhere."""
+    if not count:
+        return ""
+    drawn = int.from_bytes(hashlib.shake_256(str(seed).encode()).digest(-(-count // 8)), "big")
+    return format(drawn, f"0{-(-count // 8) * 8}b")[:count]

@@ -1,0 +1,402 @@
+"""Power cuts as a workload: record a short run, cut its log at many points, and see what is left at each.
+
+recording   clients on a file system of the cell whose devices log; never the timed run of another workload
+points      every cut replayed: image, recovery, oracle; a line of points.jsonl each, as it comes
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.engines.native import LIBFUSE3
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.filesystem.metadata_blocks import metadata_of
+from bedplate.host.foreign_syncs import CallsNotCounted
+from bedplate.host.recorder import DRIVER as RECORDER
+from bedplate.host.requirement import Need
+from bedplate.model import codec
+from bedplate.model.engines import LMDB
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.power_cut import (
+    DEFAULT_PROFILES,
+    DURATION_S,
+    ENGINE,
+    IMAGE_BYTES,
+    KEEP_BAD,
+    KEEP_SMALL,
+    LOG_FILE,
+    POINTS_DEFAULT,
+    POINTS_FILE,
+    RECORDING_FILE,
+    SMALL_LOG_BYTES,
+    SOUGHT_POINTS,
+    WORKLOAD,
+    Placement,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.reason import reasons_of
+from bedplate.model.visit import TimedItem
+from bedplate.units import MIB
+from bedplate.visit.recording import Recording
+from bedplate.visit.workload import Driver
+from bedplate.workloads.power_cut.run import lmdb, postgresql
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.workloads.power_cut.run.kept_log import keep_log
+from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.run.positions import choose_points
+from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
+from bedplate.workloads.power_cut.run.pressure import CALM_SHARE, PRESSURE, Pace, Pressure
+from bedplate.workloads.power_cut.run.tearable import waiting_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.power_cut import PointRecord
+    from bedplate.model.visit import RunRecord
+    from bedplate.visit.workload import VisitContext
+    from bedplate.workloads.power_cut.run.log import Log
+    from bedplate.workloads.power_cut.run.replaying import Driven
+    from bedplate.workloads.power_cut.run.tearable import Waiting
+
+RECORDING = "recording"
+POINTS = "points"
+# Points whose device ignores every flush: if they are not bad, the oracle sees nothing.
+CONTROLS = 6
+
+
+class PowerCut:
+    """`type = "power_cut"` in a plan."""
+
+    name = WORKLOAD
+    # Raised whenever a change of how points are made or judged makes old and new verdicts incomparable.
+    protocol = "power_cut 2"
+    needs: tuple[Need, ...] = (
+        Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
+        Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
+    )
+    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)), lmdb.DRIVER)
+
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
+        """Nothing: what is loaded has to be in the log."""
+
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """One recording and its points. A verdict is made from the files, and not here."""
+        recording = Recording(spec, context, directory)
+        try:
+            _Cuts(recording).run()
+        except VisitFailed:
+            raise
+        except BedplateError as error:
+            interruption = interruption_behind(error)
+            if interruption is not None:
+                raise interruption from error
+            recording.reasons.extend(reasons_of(error))
+        return recording.record()
+
+
+class _Cuts:
+    """The recording and the points of one run."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._context = recording.context
+        levels, dataset = recording.spec.levels, recording.context.dataset.levels
+        self._is_lmdb = dataset.text(ENGINE) == LMDB
+        self._image_bytes = dataset.integer("image_bytes") or IMAGE_BYTES
+        self._clients = dataset.integer("clients") or 2
+        self._duration_s = dataset.number("duration_s") or DURATION_S
+        self._points = levels.integer("points") or POINTS_DEFAULT
+        self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
+        sought = levels.integer("sought")
+        self._sought = SOUGHT_POINTS if sought is None else sought
+        self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
+        seed = levels.integer("seed")
+        self._seed = self._context.seed if seed is None else seed
+        names = [name for name in (levels.text("profiles") or "").split(",") if name]
+        self._profiles = tuple(map(Profile, names)) or DEFAULT_PROFILES
+        self._bound_ms: float | None = None
+        self._engine_facts = Levels()
+        # What came from outside while it was recorded, and what was done to it besides.
+        self._foreign_syncs: int | None = None
+        self._about: dict[str, Scalar] = {}
+
+    @property
+    def _bench(self) -> PowerBench:
+        context = self._context
+        return PowerBench(
+            context.request,
+            context.account,
+            context.commands,
+            context.ledger,
+            context.log_directory,
+            context.place,
+        )
+
+    def run(self) -> None:
+        recording = self._recording
+        recording.tell(RECORDING, "the file system and the engine", done=0, of=1)
+        with self._bench.recorded(self._image_bytes) as setup:
+            with recording.timed_phase(RECORDING):
+                driven = self._record(setup)
+                self._require_something(driven)
+            setup.seal()
+            journal_bytes, loses_journal = setup.journal_bytes, setup.loses_journal
+        self._context.tool_versions["engine of power cuts"] = driven.version
+        try:
+            with read_log(setup.log) as log:
+                begin, end = _span(log)
+                waiting = self._waiting(log, begin, end)
+                job = self._job(log, begin, end, journal_bytes, waiting, loses_journal=loses_journal)
+                facts = replace(self._facts(log, begin, end, driven, job), waiting=_by_kind(waiting))
+            codec.write(recording.directory / RECORDING_FILE, facts)
+            codec.write(recording.directory / JOB_FILE, job)
+            with recording.timed_phase(POINTS):
+                is_bad = self._replay(setup.log, job)
+            self._keep(setup.log, is_bad=is_bad, points=len(job.points))
+        finally:
+            shutil.rmtree(setup.log.parent)
+
+    def _record(self, setup: RecordedSetup) -> Driven:
+        """The engine's files from nothing, and the clients on them; the engine is not stopped."""
+        context, recording = self._context, self._recording
+        if self._is_lmdb:
+            self._engine_facts = Levels(lmdb.facts_of(context))
+            output = recording.directory / "logs" / "power_cut_lmdb"
+            recording.tell(RECORDING, "the clients", done=1, of=1)
+            setup.await_own_writeback(self._duration_s)
+            with self._watched(setup):
+                pressure = self._pressure(setup)
+                driven = lmdb.drive(
+                    context,
+                    setup,
+                    output,
+                    clients=self._clients,
+                    duration_s=self._duration_s,
+                    seed=self._seed,
+                    beside=pressure,
+                )
+            self._take_trouble(pressure)
+            return driven
+        cluster = setup.cluster()
+        postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build, clients=self._clients)
+        settings = postgresql.settings_of(cluster)
+        self._bound_ms = postgresql.bound_ms(settings)
+        self._engine_facts = Levels(settings)
+        setup.settle()
+        recording.tell(RECORDING, "the clients", done=1, of=1)
+        setup.await_own_writeback(self._duration_s)
+        pressure = self._pressure(setup, cluster)
+        with self._watched(setup):
+            setup.mark(lmdb.BEGIN)
+            pace = Pace.begin(setup.log, setup.log_for_clients_bytes(), self._duration_s)
+            with pressure:
+                driven = postgresql.drive(
+                    cluster,
+                    setup.mark_file,
+                    clients=self._clients,
+                    duration_s=self._duration_s,
+                    seed=self._seed,
+                    pause_s=pace.pause_s,
+                    enough=setup.is_log_nearly_full,
+                )
+            setup.mark(lmdb.END)
+        self._take_trouble(pressure)
+        return driven
+
+    def _pressure(self, setup: RecordedSetup, cluster: Cluster | None = None) -> Pressure:
+        return Pressure(
+            setup.neighbour,
+            setup.data_directory,
+            setup.disk,
+            calm_s=CALM_SHARE * self._duration_s,
+            seed=self._seed,
+            mark_file=setup.mark_file,
+            cluster=cluster,
+        )
+
+    def _take_trouble(self, pressure: Pressure) -> None:
+        if pressure.trouble is not None:
+            self._about["pressure"] = pressure.trouble
+
+    @contextmanager
+    def _watched(self, setup: RecordedSetup) -> Iterator[None]:
+        """Count what commits the recorded file system and is not of this recording."""
+        try:
+            counter = setup.foreign_syncs()
+            counter.__enter__()
+        except CallsNotCounted as error:
+            self._about["foreign_syncs"] = f"not counted: {error}"
+            yield
+            return
+        try:
+            yield
+            self._foreign_syncs = counter.count
+        finally:
+            counter.__exit__()
+
+    def _keep(self, log: Path, *, is_bad: bool, points: int) -> None:
+        """The log of a run with a bad cut whatever its size; of a good one if it is wanted, or small."""
+        if self._keep_logs == KEEP_BAD and not is_bad:
+            return
+        self._recording.tell(POINTS, "the log is packed", done=points, of=points)
+        limit_bytes = SMALL_LOG_BYTES if self._keep_logs == KEEP_SMALL and not is_bad else None
+        keep_log(log, self._recording.directory / LOG_FILE, limit_bytes=limit_bytes)
+
+    def _require_something(self, driven: Driven) -> None:
+        """A recording that ended early is a shorter one, and is told; one without a transaction is none."""
+        if not driven.ended_early:
+            return
+        if not driven.acknowledged:
+            raise BedplateError(
+                "the log was nearly full before the first transaction was acknowledged; make its tmpfs larger, or "
+                "record a smaller disk (image_size)"
+            )
+        words = f"ended after {driven.seconds:.1f} s of {self._duration_s:g} s, as the log was nearly full"
+        self._recording.tell(RECORDING, words, done=1, of=1)
+
+    def _waiting(self, log: Log, begin: int, end: int) -> tuple[Waiting, ...]:
+        """Where metadata waits that a cut can tear; nothing is looked for where nothing is to be cut."""
+        if not self._sought:
+            return ()
+        metadata = metadata_of(self._bench.cell.filesystem)
+        return waiting_metadata(
+            log, metadata, measured_from=begin, until=end, window_bytes=self._window_bytes
+        )
+
+    def _job(
+        self,
+        log: Log,
+        begin: int,
+        end: int,
+        journal_bytes: int | None,
+        waiting: Sequence[Waiting],
+        *,
+        loses_journal: bool,
+    ) -> ReplayJob:
+        context = self._context
+        points = choose_points(
+            log,
+            points=self._points,
+            profiles=self._profiles,
+            seed=self._seed,
+            measured_from=begin,
+            measured_until=end,
+            window_bytes=self._window_bytes,
+            controls=CONTROLS,
+            waiting=waiting,
+            sought=self._sought,
+        )
+        drivers = {} if not self._is_lmdb else {lmdb.DRIVER.name: context.native_drivers[lmdb.DRIVER.name]}
+        return ReplayJob(
+            filesystem=self._bench.cell.filesystem,
+            subject=Subject(
+                engine=context.dataset.levels.text(ENGINE) or "postgresql",
+                rows=lmdb.ACCOUNTS if self._is_lmdb else postgresql.ACCOUNTS,
+                settings=context.engine_settings,
+                drivers=Levels(drivers),
+                build=None if self._is_lmdb else self._bench.build,
+                oracle=lmdb.ORACLE if self._is_lmdb else postgresql.ORACLE,
+            ),
+            points=points,
+            image_bytes=self._image_bytes,
+            window_bytes=self._window_bytes,
+            measured_from=begin,
+            journal_bytes=journal_bytes,
+            loses_journal=loses_journal,
+        )
+
+    def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
+        measured = range(begin, end)
+        flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
+        writes = [index for index in measured if log.is_write(index)]
+        return RecordingFacts(
+            entries=len(measured),
+            measured_from=begin,
+            writes=len(writes),
+            flushes=flushes[DISK],
+            discards=sum(1 for index in measured if log.flags[index] & DISCARD),
+            write_bytes=sum(log.lengths[index] for index in writes),
+            acknowledged=driven.acknowledged,
+            clients=self._clients,
+            seconds=driven.seconds,
+            window_bytes=job.window_bytes,
+            image_bytes=job.image_bytes,
+            journal_flushes=None if job.journal_bytes is None else flushes[JOURNAL],
+            loses_journal=job.loses_journal,
+            bound_ms=self._bound_ms,
+            bound_transactions=lmdb.bound_transactions(self._context.engine_settings)
+            if self._is_lmdb
+            else None,
+            foreign_syncs=self._foreign_syncs,
+            pressure_from=log.find_mark(PRESSURE.encode(), begin),
+            facts={**self._engine_facts, **_said_of(driven), **self._about, "kernel": os.uname().release},
+            sought=sum(point.placement is Placement.SOUGHT for point in job.points),
+        )
+
+    def _replay(self, log: Path, job: ReplayJob) -> bool:
+        """Write down every point; whether one is bad that should not be."""
+        recording, is_bad = self._recording, False
+        started = time.monotonic()
+        told: list[str] = []
+        with (recording.directory / POINTS_FILE).open("w", encoding="utf-8") as file:
+            for done, record in enumerate(self._bench.replayed(log, job, told.append), start=1):
+                file.write(codec.dumps(record, indent=None) + "\n")
+                file.flush()
+                is_bad |= record.outcome.is_bad and not record.point.control
+                recording.tell(POINTS, _words(record), done=done, of=len(job.points))
+        if told:
+            (recording.directory / "logs" / "workers").write_text("\n".join(told) + "\n", encoding="utf-8")
+        recording.add(
+            TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
+        )
+        return is_bad
+
+
+def interruption_behind(error: BaseException) -> BaseException | None:
+    """What asked the visit to end, where an error on the way out took its place; None where nothing did.
+
+    Giving a stand back is more than a few steps, and one of them may fail: the visit has to end all the same.
+    """
+    behind = error.__context__
+    while behind is not None and isinstance(behind, Exception):
+        behind = behind.__context__
+    return behind
+
+
+def _span(log: Log) -> tuple[int, int]:
+    """From the entry at which the clients began to the one at which they had ended."""
+    begin = log.find_mark(lmdb.BEGIN.encode())
+    if begin is None:
+        raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
+    end = log.find_mark(lmdb.END.encode(), begin)
+    return begin, len(log) if end is None else end
+
+
+def _by_kind(waiting: Sequence[Waiting]) -> dict[str, int]:
+    """How many spans have metadata of each kind."""
+    return dict(sorted(Counter(kind for span in waiting for kind in span.kinds).items()))
+
+
+def _said_of(driven: Driven) -> dict[str, Scalar]:
+    """`ended_early` only where it is so: the seconds beside it are those that were recorded, not asked for."""
+    early: dict[str, Scalar] = {"ended_early": "the log was nearly full"} if driven.ended_early else {}
+    return {"engine_version": driven.version, **early}
+
+
+def _flushes(log: Log, measured: range, device: int) -> int:
+    return sum(1 for index in measured if log.flags[index] & FLUSH and log.devices[index] == device)
+
+
+def _words(record: PointRecord) -> str:
+    control = ", a control" if record.point.control else ""
+    return f"{record.point.profile.value} at {record.point.position}{control}: {record.outcome.value}"

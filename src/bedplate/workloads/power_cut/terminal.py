@@ -1,0 +1,23 @@
+"""Power cuts in the terminal: their table stands with that of durability, for all runs together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.terminal.run_tables import WorkloadTables
+
+Run = tuple[str, str]
+
+
+def no_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:  # noqa: ARG001 -- of others' role
+    """Nothing."""
+    return []
+
+
+TERMINAL: WorkloadTables = no_tables

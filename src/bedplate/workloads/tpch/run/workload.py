@@ -1,0 +1,71 @@
+"""TPC-H: PostgreSQL as a data warehouse, loaded, asked alone and asked by several at once.
+
+Not an audited TPC-H benchmark; its figures are no TPC-H results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.engines.postgresql.cluster import ServerFailed
+from bedplate.engines.postgresql.session import SessionFailed
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.model.reason import reasons_of
+from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
+from bedplate.visit.server_loss import why_the_server_is_gone
+from bedplate.workloads.tpch.run.loading import load
+from bedplate.workloads.tpch.run.power import run_power
+from bedplate.workloads.tpch.run.recording import TpchRecording
+from bedplate.workloads.tpch.run.throughput import run_throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from bedplate.host.requirement import Need
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.visit import RunRecord
+    from bedplate.visit.workload import Driver, VisitContext
+
+_KINDS: Mapping[str, Callable[[TpchRecording], None]] = {
+    LOAD: load,
+    POWER: run_power,
+    THROUGHPUT: run_throughput,
+}
+
+
+class Tpch:
+    """`type = "tpch"` in a plan."""
+
+    name = WORKLOAD
+    # Raised whenever a change of how it is measured makes old and new figures incomparable.
+    protocol = "tpch 1"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = ()
+
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
+        """Nothing: the load is timed phase by phase, as a run of its own."""
+
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """The load, one pass over the queries, or all streams, by the level `kind`.
+
+        VisitFailed where the stand could not be made cold: nothing is left then to run on.
+        """
+        recording = TpchRecording(spec, context, directory)
+        try:
+            _run_of(spec)(recording)
+        except VisitFailed:
+            raise
+        except (ServerFailed, SessionFailed) as error:
+            recording.reasons.extend(reasons_of(error))
+            recording.reasons.extend(why_the_server_is_gone(context))
+        except BedplateError as error:
+            recording.reasons.extend(reasons_of(error))
+        return recording.record()
+
+
+def _run_of(spec: RunSpec) -> Callable[[TpchRecording], None]:
+    kind = spec.levels.text("kind") or ""
+    if kind not in _KINDS:
+        raise BedplateError(f"run {spec.name}: kind {kind!r} is not known; known are {', '.join(_KINDS)}")
+    return _KINDS[kind]

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from bedplate.analysis.overview import Overview
+from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.model.cell import RunSpec
+
+
+class BrickView(WorkloadView):
+    heads: ClassVar[Mapping[str, RunHead]] = {
+        "lay": RunHead("operations_per_s", "bricks/s", "device_written_mib", "MiB written", beneath=True)
+    }
+    headlines: ClassVar[tuple[str, ...]] = ("operations_per_s",)
+
+    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
+        return True
+
+
+ANALYSIS = BrickView()

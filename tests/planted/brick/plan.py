@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.plan import PlannedWorkload
+from bedplate.plan.fields import Count, Factor
+from bedplate.plan.workload_table import WorkloadTable, datasets
+
+
+class BrickTable(WorkloadTable):
+    type: Literal["brick"] = Field(description="brick")
+    bricks: Factor[Count] = Field(default=(100,), description="a whole number from 1")
+
+    dataset_key: ClassVar[str] = ".bricks"
+
+    def run_count(self) -> int:
+        return 1
+
+    def dataset_count(self) -> int:
+        return len(self.bricks)
+
+    def engines(self) -> tuple[str, ...]:
+        return ("pile",)
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:
+        spec = RunSpec("lay", "brick", Levels(kind="lay"))
+        return PlannedWorkload("brick", (), (spec,), datasets(bricks=self.bricks))
+
+
+PLAN = BrickTable

@@ -1,0 +1,1 @@
+"""An engine that nobody knows: files, one brick upon another."""

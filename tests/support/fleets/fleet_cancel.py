@@ -1,0 +1,24 @@
+"""`python -m tests.support.fleets.fleet_cancel STUDY`: what `bedplate cancel` does, for pretended visits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from bedplate.executors.slurm.cancel import cancel_jobs
+from bedplate.executors.slurm.controller import Slurm
+from bedplate.executors.slurm.fleet_run import Manner
+from bedplate.executors.slurm.layout import FleetLayout
+from bedplate.model.fleet import Fleet
+
+
+def main(study: Path) -> None:
+    manner = Manner(words=("true",), pause_s=0.2)
+    ended = cancel_jobs(
+        FleetLayout.of_study(study), Slurm(), Fleet(("n1", "n2")), manner=manner, patience_s=30
+    )
+    print(*ended.done, *ended.problems, *ended.nodes, sep="\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,29 @@
+"""Time and room of one load on a cell without a server, as the workload itself reckons them."""
+
+from __future__ import annotations
+
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Load
+from bedplate.plan.workload_estimate import estimate_of
+
+
+def seconds_of(load: Load, settings: Levels | None = None) -> float:
+    """Of all its runs; `settings` are those of the cell's engine."""
+    cell = _cell(settings)
+    return sum(estimate_of(run.workload).run_seconds(cell, load, run, emulated=False) for run in load.runs)
+
+
+def bytes_of(load: Load) -> float:
+    """Of its files."""
+    return estimate_of(load.dataset.workload).dataset_bytes(_cell(None), load)
+
+
+def _cell(settings: Levels | None) -> Cell:
+    return Cell(
+        DeviceLevels(),
+        KernelLevels(),
+        FilesystemLevels("ext4"),
+        BuildLevels.without_postgresql("none"),
+        ClusterLevels(settings=settings or Levels()),
+    )

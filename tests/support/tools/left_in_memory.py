@@ -1,0 +1,40 @@
+"""What killed servers and namespaces leave until a reboot, where no folder of a test shows it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bedplate.host.loop_table import all_loops, loop_file
+from bedplate.host.shared_memory import SHARED_MEMORY, mapped_files
+
+
+def left_in_memory() -> set[str]:
+    """Segments of servers that no process has mapped, and loop devices over a file that has lost its name."""
+    named = {path: _inode(path) for path in SHARED_MEMORY.glob("PostgreSQL.*")}
+    mapped = mapped_files() if named else set()
+    left = {f"{path} {inode}" for path, inode in named.items() if inode and str(path) not in mapped}
+    for name, shown in all_loops():
+        found = loop_file(name)
+        # The kernel shows the end of the name that it was attached by, once the file's mount is gone.
+        if found is not None and found.given and not os.fsencode(shown).startswith(found.given):
+            left.add(f"{name} over {shown}")
+    return left
+
+
+def loops_below(place: Path) -> list[str]:
+    """Loop devices over files that were below this folder when they were attached, whatever they are called now."""
+    top = os.fsencode(f"{os.path.realpath(place)}/")
+    return [
+        f"loop {name} over {shown}"
+        for name, shown in all_loops()
+        if os.fsencode(shown).startswith(top)
+        or ((found := loop_file(name)) is not None and found.given.startswith(top))
+    ]
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0

@@ -1,0 +1,215 @@
+"""One truth, asked everywhere: effects, compare, advise and the page agree on studies whose design is not complete."""
+
+from __future__ import annotations
+
+import math
+import random
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.synthetic_study import Recipe
+from tests.support.studies.unbalanced_designs import MOUNT, TYPE, XFS_BESIDE_EXT4, Planted, planted, truth
+
+from bedplate.analysis.advice.advised import advised
+from bedplate.analysis.claims.file import parse_claims
+from bedplate.analysis.claims.judged import judge_claims
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.effects.factor_effects import StudyEffects, study_effects
+from bedplate.analysis.factors import level_text, usual_factors
+from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.wording import durability_words
+from bedplate.page.answer import study_answer
+from bedplate.page.effects_view import effects_view, page_effects
+from bedplate.terminal.effects_tables import effects_document
+
+if TYPE_CHECKING:
+    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.model.levels import Scalar
+    from bedplate.statistics.effects import Effect
+
+RUN = "read-write"
+
+
+def tps(place: Place) -> float:
+    """The truth, what the repetition does to all cells, and a run's scatter of 1 %."""
+    repetition = random.Random(f"repetition {place.repetition}").gauss(0, 0.3)
+    scatter = random.Random(f"{place.cell.id} {place.repetition} {place.canary}").gauss(0, 0.01)
+    return 1000 * truth(place.cell) * math.exp(repetition + scatter)
+
+
+@pytest.fixture(scope="module", params=planted(), ids=lambda found: found.name)
+def design(request: pytest.FixtureRequest) -> Planted:
+    found: Planted = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(design: Planted, tmp_path_factory: pytest.TempPathFactory) -> Overview:
+    recipe = Recipe(
+        cells=design.cells, runs=(RUN,), repetitions=5, course_s=2, canaries=0, missing=design.lost
+    )
+    return overview(known_study(tmp_path_factory.mktemp("unbalanced") / "study", tps, recipe))
+
+
+def ratios_of(found: StudyEffects) -> dict[tuple[str, Scalar, Scalar], Effect]:
+    """The ratios of tps in the first part that has each."""
+    (one,) = (each for each in found.found if each.asked.metric == "tps")
+    every: dict[tuple[str, Scalar, Scalar], Effect] = {}
+    for part in one.parts:
+        for each in part.effects:
+            every.setdefault((each.factor, each.level, each.baseline), each)
+    return every
+
+
+def pairs_of(found: Overview, factor: str, level: Scalar, baseline: Scalar) -> list[Compared]:
+    """What `compare` says of two levels, of the pairs that are alike in what a power cut leaves and in what is usual."""
+    asked = [f"{factor}={shlex.quote(level_text(factor, each))}" for each in (baseline, level)]
+    told = answer([found], ComparisonQuestion(asked[0], asked[1], workload=RUN, metrics=("tps",)))
+    return [
+        each
+        for each in told.compared
+        for sides in [(each.pair.baseline, each.pair.contender)]
+        for classes in [{found.cells[side.cell].durability for side in sides}]
+        for own in [set(sides[0].levels) ^ set(sides[1].levels)]
+        if len(classes) == 1 and all(own & set(side.levels) <= usual_factors(side.levels) for side in sides)
+    ]
+
+
+def mean_of(found: list[Compared]) -> float:
+    estimates = [each.comparison.estimate for each in found if each.comparison.estimate is not None]
+    return math.exp(sum(map(math.log, estimates)) / len(estimates))
+
+
+def test_effects_of_a_written_study_are_the_planted_ones(design: Planted, found: Overview) -> None:
+    ratios = ratios_of(study_effects(found, metrics=("tps",)))
+    for key, (ratio, _) in design.ratios.items():
+        judged = ratios[key].judged
+        assert judged.low is not None
+        assert judged.high is not None
+        assert judged.low <= ratio * 1.02
+        assert judged.high >= ratio / 1.02
+        assert ratio == pytest.approx(judged.ratio, rel=0.03)
+        assert judged.real
+
+
+def test_compare_has_the_same_estimates_on_the_same_pairs(design: Planted, found: Overview) -> None:
+    (one,) = study_effects(found, metrics=("tps",)).found
+    across = ratios_of(study_effects(found, metrics=("tps",), across_durability=True))
+    for part in one.parts:
+        for each in part.effects:
+            if each.factor == MOUNT:
+                continue
+            every = pairs_of(found, each.factor, each.level, each.baseline)
+            own = [
+                pair
+                for pair in every
+                for side in [pair.pair.baseline]
+                if durability_words(found.cells[side.cell].durability) == part.durability
+                and (part.within is None or side.levels[part.within[0]] == part.within[1])
+            ]
+            # Where visits are lost a mean over pairs may have other repetitions in each.
+            exact = not design.lost or len(own) == 1
+            assert mean_of(own) == pytest.approx(each.judged.ratio, rel=1e-9 if exact else 0.03)
+            both = across[each.factor, each.level, each.baseline].judged.ratio
+            if part.within is None:
+                assert mean_of(every) == pytest.approx(both, rel=0.03 if design.lost else 1e-9)
+
+
+def test_across_classes_the_estimate_is_that_of_compare_too(design: Planted, found: Overview) -> None:
+    ratios = ratios_of(study_effects(found, metrics=("tps",)))
+    across = ratios_of(study_effects(found, metrics=("tps",), across_durability=True))
+    for (factor, level, baseline), ratio in design.crossing.items():
+        assert (factor, level, baseline) not in ratios
+        asked = [f"{factor}={shlex.quote(level_text(factor, each))}" for each in (baseline, level)]
+        told = answer([found], ComparisonQuestion(asked[0], asked[1], workload=RUN, metrics=("tps",)))
+        mean = mean_of(list(told.compared))
+        tolerance = 0.03 if design.lost else 1e-9
+        assert mean == pytest.approx(across[factor, level, baseline].judged.ratio, rel=tolerance)
+        assert mean == pytest.approx(ratio, rel=0.03)
+        assert all(any("power cut" in note for note in each.notes) for each in told.compared)
+
+
+def test_advice_has_the_estimates_of_compare(design: Planted, found: Overview) -> None:
+    advice = advised(found)
+    contests = [contest for contest in advice.contests if contest.can_judge]
+    checked = 0
+    for contest in contests:
+        for first in contest.cells:
+            for second in contest.cells:
+                if first >= second:
+                    continue
+                told = advice.comparison(contest, contest.objectives[0], first, second)
+                truths = [truth(found.study.schedule.cells[cell]) for cell in (first, second)]
+                assert told.estimate == pytest.approx(truths[1] / truths[0], rel=0.05)
+                checked += 1
+    assert checked
+
+
+def test_claims_rest_on_the_ratios_of_the_command(design: Planted, found: Overview) -> None:
+    """Where no filter names what one file system alone has, a claim is of the same cells as the ratio."""
+    ratios = ratios_of(study_effects(found, metrics=("tps",)))
+    across = ratios_of(study_effects(found, metrics=("tps",), across_durability=True))
+    told = 0
+    for (factor, level, baseline), each in ratios.items():
+        if factor != TYPE:
+            continue
+        sides = f'baseline = "type={baseline}"\ncontender = "type={level}"\n'
+        check = f'[[claim.check]]\nrun = "{RUN}"\nmetric = "tps"\nkind = "ratio"\n{sides}at_least = 0.001\n'
+        file = parse_claims(f'title = "T"\n[[claim]]\nid = "one"\nsentence = "It is so."\n{check}')
+        ((claim,),) = judge_claims([found], [file]).judged
+        same = across.get((factor, level, baseline), each)
+        assert claim.estimate == pytest.approx(same.judged.ratio, rel=0.03 if design.lost else 1e-9)
+        assert claim.estimate == pytest.approx(each.judged.ratio, rel=0.03)
+        told += 1
+    assert told
+
+
+def test_the_page_shows_the_ratios_of_the_command(design: Planted, found: Overview) -> None:
+    command = study_effects(found, metrics=("tps",))
+    shown = next(each for each in effects_view([page_effects(found)], found.runs) if each["metric"] == "tps")
+    within = [each for each in shown["designs"] if not each["across"]]
+    assert len(command.found[0].parts) == len(within)
+    ratios = ratios_of(command)
+    for row in within[0]["ratios"]:
+        name, level, baseline, ratio, *_ = row
+        assert any(
+            (level, baseline) == (level_text(factor, a), level_text(factor, b))
+            and ratio == pytest.approx(each.judged.ratio, rel=1e-4)
+            for (factor, a, b), each in ratios.items()
+        ), name
+    assert bool(design.crossing) == any(each["across"] for each in shown["designs"])
+
+
+def test_the_first_screen_weighs_no_factor_that_crosses_classes(design: Planted, found: Overview) -> None:
+    effects = page_effects(found)
+    said = study_answer(found, effects, judge_claims([found], ()), 0).said
+    (matters,) = (each.text for each in said if each.section == "effects" and each.about.startswith("What"))
+    document = next(each for each in effects_document(effects)["effects"] if each["metric"] == "tps")
+    assert document["strongest"] == matters
+    for factor, *_ in design.crossing:
+        assert f"{factor.rpartition('.')[2]} changes what a power cut leaves" in matters
+
+
+def test_a_study_like_the_quick_plan_says_what_was_planted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    (nested, *_) = planted()
+    recipe = Recipe(cells=nested.cells[4:], runs=(RUN,), repetitions=5, course_s=2, canaries=0)
+    found = overview(known_study(tmp_path_factory.mktemp("quick") / "study", tps, recipe))
+    effects = study_effects(found)
+    kind = ratios_of(effects)[TYPE, "xfs", "ext4"]
+    (compared,) = pairs_of(found, TYPE, "xfs", "ext4")
+    assert kind.judged.ratio == pytest.approx(compared.comparison.estimate, rel=1e-9)
+    assert kind.judged.ratio == pytest.approx(XFS_BESIDE_EXT4, rel=0.02)
+    (one,) = effects_document(effects)["effects"]
+    assert one["strongest"].startswith("Only file system varies between 3 cells that are durable.")
+    assert "barrier changes what a power cut leaves" in one["strongest"]
+    # A share of the only factor would be the whole, whatever it does.
+    (part,) = one["parts"]
+    assert (TYPE, []) == (part["variation"]["only"], part["variation"]["shares"])
+    assert [[]] == [
+        each["shares"] for each in effects_view([effects], found.runs)[0]["designs"] if not each["across"]
+    ]
+    assert ["barrier within ext4 crosses durability classes"] == [
+        words.split(" (")[0] for words in one["sentences"]
+    ]

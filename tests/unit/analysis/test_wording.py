@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from bedplate.analysis.wording import counted, durability_words, number, repetitions_sentence
+from bedplate.model.visit import Durability
+from bedplate.statistics.summary import Summary
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (24_312.7, "24,310"),
+        (999.96, "1,000"),
+        (12.414, "12.41"),
+        (0.087_654, "0.08765"),
+        (-3.14159, "-3.142"),
+        (1.5e12, "1.5e+12"),
+    ],
+)
+def test_four_digits_and_never_a_zero_for_nothing(value: float | None, expected: str) -> None:
+    assert expected == number(value)
+
+
+def test_both_caches_are_named_where_they_differ() -> None:
+    assert "durable" == durability_words(Durability("durable", "durable", "declared"))
+    assert "unsafe / durable" == durability_words(Durability("unsafe", "durable", "declared"))
+    assert "unknown" == durability_words(None)
+
+
+def test_what_was_left_out_is_counted() -> None:
+    text = counted(Summary(2, basis="trusted", suspect=1, failed=1, not_run=2))
+    assert "n = 2, 1 suspect, left out, 1 failed, 2 not run" == text
+
+
+def test_the_sentence_grows_with_the_repetitions() -> None:
+    said = [repetitions_sentence(n) for n in range(6)]
+    assert "no verdicts" in said[2]
+    assert all("`sudo ./bedplate extend STUDY --repetitions 5`" in sentence for sentence in said[1:5])
+    assert "bedplate extend" not in said[5]
+
+
+@pytest.mark.parametrize(
+    ("executor", "words"), [("local", "`sudo ./bedplate extend S "), ("slurm", "`./bedplate extend S ")]
+)
+def test_who_hands_visits_to_others_needs_no_root_for_more_of_them(executor: str, words: str) -> None:
+    assert words in repetitions_sentence(4, study="S", executor=executor)

@@ -1,0 +1,150 @@
+"""The five lines of docs/PYTHON.md run a study; where its visits run is pretended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from bedplate.campaign import planning
+from bedplate.executors.protocol import Executor, Listener, Start, StartOutcome
+from bedplate.host.requirement import Need
+from bedplate.model import codec
+from bedplate.model.cell import Cell
+from bedplate.model.levels import Scalar
+from bedplate.model.machine import Machine
+from bedplate.model.plan import Plan
+from bedplate.model.visit import FORMAT_VERSION, Outcome, VisitRecord, VisitRequest
+from bedplate.study.progress import read_progress
+from bedplate.study.records import StudyFacts
+
+PLAN = """
+title = "Small"
+repetitions = 2
+executor = "qemu"
+[scratch_device]
+image_size = "512 MB"
+[[filesystem]]
+type = { vary = ["ext4", "xfs"] }
+[[workload]]
+type = "fio"
+[[workload.job]]
+job = "wal-append"
+size = "64 MB"
+[canary]
+enabled = false
+"""
+
+
+class Nowhere:
+    """An executor, and the runner of its visits, that need nothing and measure nothing."""
+
+    name = "nowhere"
+    runs_here = False
+    estimate_words = ""
+    fleet = None
+
+    def __init__(self) -> None:
+        self.visits = 0
+
+    def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
+        return ()
+
+    def kernels(self, plan: Plan) -> tuple[str | None, ...]:
+        return ()
+
+    def prepare(self, plan: Plan, listener: Listener) -> None:
+        pass
+
+    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
+        pass
+
+    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:
+        return ()
+
+    def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
+        return None
+
+    def run(self, start: Start) -> StartOutcome:
+        return start.one_by_one(self)
+
+    def run_visit(
+        self,
+        request: VisitRequest,
+        directory: Path,
+        on_event: Callable[[Mapping[str, Scalar]], None],
+        *,
+        boot: int | None = None,
+    ) -> None:
+        self.visits += 1
+        record = VisitRecord(
+            format_version=FORMAT_VERSION,
+            key=request.key,
+            cell=request.cell,
+            dataset=request.dataset,
+            outcome=Outcome.COMPLETED,
+            reasons=(),
+            failed_step=None,
+            started_wall_s=0.0,
+            seconds=1.0,
+            boot_id="b",
+            executor=self.name,
+        )
+        codec.write(directory / "visit.json", record)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nowhere:
+    found = Nowhere()
+    executor: Executor = found
+    monkeypatch.setattr(planning, "executor_for", lambda _: executor)
+    monkeypatch.setenv("BEDPLATE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
+    repository: Path, tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (repository / "docs" / "PYTHON.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert 5 == len(lines.splitlines())
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "quick.toml").write_text(PLAN)
+    for times in range(2):
+        exec(compile(lines, "docs/PYTHON.md", "exec"), {})  # noqa: S102 -- what the page shows
+        said = capsys.readouterr().out
+        assert "4 of 4 visits completed" == said.splitlines()[-1]
+        assert bool(times) is said.startswith("going on with")
+    assert 4 == nowhere.visits
+    found = read_progress(tmp_path / "my-study")
+    assert (4, 0) == (found.completed, found.left)
+
+
+def test_a_plan_is_worked_out_once(tmp_path: Path, nowhere: Nowhere, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bedplate.campaign.running import run  # noqa: PLC0415
+    from bedplate.plan import expand, load  # noqa: PLC0415
+
+    calls: list[str] = []
+    for module, name in ((expand, "expand"), (load, "load_plan")):
+        real = getattr(module, name)
+
+        def counted(
+            *given: object, name: str = name, real: Callable[..., object] = real, **more: object
+        ) -> object:
+            calls.append(name)
+            return real(*given, **more)
+
+        monkeypatch.setattr(module, name, counted)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    outcome = run(tmp_path / "plan.toml", tmp_path / "study")
+    assert ["load_plan", "expand"] == calls
+    assert (4, 0, 0) == (outcome.visits, outcome.failed, outcome.exit_code)
+    assert outcome.start is not None
+    assert 4 == nowhere.visits == outcome.start.completed

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bedplate.engines.postgresql.build_record import BuildIdentity
+from bedplate.engines.postgresql.configure_cache import ConfigureCache
+from bedplate.engines.postgresql.object_count import count_objects, watched_objects
+from bedplate.engines.postgresql.recipe import (
+    BuildProgress,
+    RecipeWork,
+    compile_postgresql,
+    configure_options,
+)
+from bedplate.errors import VerifyFailed
+from bedplate.host.command import Completed
+
+if TYPE_CHECKING:
+    from tests.support.tools.scripted_commands import ScriptedCommands
+
+HEADER = "#define BLCKSZ 4096\n#define XLOG_BLCKSZ 8192\n#define USE_LIBURING 1\n"
+
+
+class FakeBuildTools:
+    """`env … configure` writes the header, `env … make install` writes into the stage."""
+
+    def __init__(self, header: str) -> None:
+        self.header = header
+        self.makes: list[tuple[str, ...]] = []
+
+    def env(self, argv: tuple[str, ...], directory: Path | None) -> Completed:
+        assert directory is not None
+        if "make" in argv:
+            self.makes.append(argv)
+            for word in argv:
+                if word.startswith("DESTDIR="):
+                    stage = Path(word.removeprefix("DESTDIR="))
+                    (program,) = [*stage.glob("**/include")] or [stage]
+                    closed = program.parent / "bin" / "postgres"
+                    closed.parent.mkdir(mode=0o700)
+                    closed.touch(mode=0o700)
+        else:
+            (directory / "src/include").mkdir(parents=True)
+            (directory / "src/include/pg_config.h").write_text(self.header, encoding="utf-8")
+        return Completed(argv, 0, "", "", 0.0)
+
+
+@pytest.fixture
+def work(tmp_path: Path, scripted: ScriptedCommands) -> Callable[..., RecipeWork]:
+    def make(progress: Callable[[BuildProgress], None] = lambda _: None) -> RecipeWork:
+        catalog = tmp_path / "tree/src/include/catalog"
+        catalog.mkdir(parents=True)
+        (catalog / "Makefile").touch()
+        (tmp_path / "work").mkdir()
+        return RecipeWork(
+            identity=BuildIdentity(
+                "18.6", 4096, 8192, "ab", "cc", "x86_64", configure_options(18, 4096, 8192), 1
+            ),
+            tree=tmp_path / "tree",
+            work=tmp_path / "work",
+            prefix=Path("/cache/builds/postgresql-x"),
+            configure_cache=ConfigureCache(None),
+            commands=scripted,
+            progress=progress,
+        )
+
+    return make
+
+
+def test_steps_are_reported_in_order(work: Callable[..., RecipeWork], scripted: ScriptedCommands) -> None:
+    scripted.answers["env"] = FakeBuildTools(HEADER).env
+    steps: list[str] = []
+    compile_postgresql(work(lambda progress: steps.append(progress.step)))
+    assert ["configure", "compile", "install"] == list(dict.fromkeys(steps))
+
+
+def test_configure_is_asked_for_the_sizes_in_kib(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands
+) -> None:
+    scripted.answers["env"] = FakeBuildTools(HEADER).env
+    compile_postgresql(work())
+    configure = scripted.record[0]
+    assert "--with-blocksize=4" in configure
+    assert "--with-wal-blocksize=8" in configure
+    assert "--prefix=/cache/builds/postgresql-x" in configure
+
+
+def test_surroundings_of_the_user_do_not_reach_the_compiler(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands
+) -> None:
+    scripted.answers["env"] = FakeBuildTools(HEADER).env
+    compile_postgresql(work())
+    for words in scripted.record:
+        assert {"--unset=CFLAGS", "--unset=MAKEFLAGS", "--unset=CPATH", "CONFIG_SITE=/dev/null"} <= set(words)
+
+
+def test_installed_files_are_open_to_all_and_headers_are_left_out(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands
+) -> None:
+    tools = FakeBuildTools(HEADER)
+    scripted.answers["env"] = tools.env
+    recipe_work = work()
+    compile_postgresql(recipe_work)
+    server = recipe_work.staged_prefix / "bin" / "postgres"
+    assert 0o755 == server.stat().st_mode & 0o777
+    assert 0o755 == server.parent.stat().st_mode & 0o777
+    assert not (recipe_work.staged_prefix / "include").exists()
+    assert "EXTRA_INSTALLED=src/include/catalog" in tools.makes[-1]
+
+
+@pytest.mark.parametrize(
+    ("header", "reasons"),
+    [
+        (HEADER.replace("BLCKSZ 4096", "BLCKSZ 8192", 1), 1),
+        (HEADER.replace("#define USE_LIBURING 1", "/* #undef USE_LIBURING */"), 1),
+        ("", 3),
+    ],
+)
+def test_option_that_configure_ignored_stops_the_build_before_it_is_compiled(
+    work: Callable[..., RecipeWork], scripted: ScriptedCommands, header: str, reasons: int
+) -> None:
+    tools = FakeBuildTools(header)
+    scripted.answers["env"] = tools.env
+    with pytest.raises(VerifyFailed) as raised:
+        compile_postgresql(work())
+    assert reasons == len(raised.value.reasons)
+    assert [] == tools.makes
+
+
+def test_objects_are_counted_in_all_folders(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("one.o", "a/two.o", "a/b/three.o", "a/b/four.so", "a/no"):
+        (tmp_path / name).touch()
+    assert 3 == count_objects(tmp_path)
+
+
+def test_growing_count_is_reported_while_the_block_runs_and_never_after(tmp_path: Path) -> None:
+    seen: list[int] = []
+    arrived = threading.Event()
+
+    def report(count: int) -> None:
+        seen.append(count)
+        if count == 1:
+            arrived.set()
+
+    with watched_objects(tmp_path, report, interval_s=0.001):
+        (tmp_path / "one.o").touch()
+        assert arrived.wait(30)
+    after = len(seen)
+    (tmp_path / "two.o").touch()
+    assert not [thread for thread in threading.enumerate() if thread.name == "object count"]
+    assert after == len(seen)

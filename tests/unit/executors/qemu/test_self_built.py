@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.guests.fake_distribution import bz_image
+
+from bedplate.errors import PlanError, RequirementMissing
+from bedplate.executors.qemu.kernels import find_kernel
+from bedplate.executors.qemu.self_built import read_self_built
+
+
+def put(path: Path, text: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("latin-1"))
+    return path
+
+
+def modules_of(top: Path, release: str, folder: str = "lib/modules") -> Path:
+    place = top / folder / release
+    put(place / "kernel/fs/ext4/ext4.ko", "module")
+    put(place / "modules.dep", "kernel/fs/ext4/ext4.ko:\n")
+    put(place / "modules.builtin")
+    return place
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "arch/x86/boot/bzImage",
+        "boot/vmlinuz-6.18.0-mine",
+        "vmlinuz-6.18.0-mine",
+        "vmlinuz",
+        "lib/modules/6.18.0-mine/vmlinuz",
+    ],
+)
+def test_the_folder_of_a_kernel_is_enough(tmp_path: Path, image: str) -> None:
+    modules_of(tmp_path, "6.18.0-mine")
+    file = put(tmp_path / image, bz_image("6.18.0-mine"))
+    kernel = read_self_built(str(tmp_path))
+    assert (kernel.release, kernel.image, kernel.modules) == ("6.18.0-mine", file, tmp_path)
+    assert kernel.origin == str(tmp_path)
+    assert kernel.asked == str(tmp_path)
+
+
+def test_find_kernel_takes_a_path_without_a_cache(tmp_path: Path) -> None:
+    modules_of(tmp_path, "6.18.0")
+    put(tmp_path / "vmlinuz", bz_image("6.18.0"))
+    found = find_kernel(str(tmp_path), cache_directory=tmp_path / "none")
+    assert found == read_self_built(str(tmp_path))
+
+
+def test_the_image_itself_or_the_folder_of_the_modules_may_be_named(tmp_path: Path) -> None:
+    place = modules_of(tmp_path, "6.18.0")
+    modules_of(tmp_path, "6.17.0")
+    image = put(tmp_path / "boot/vmlinuz-6.18.0", bz_image("6.18.0"))
+    put(tmp_path / "boot/vmlinuz-6.17.0", bz_image("6.17.0"))
+    kernel = read_self_built(str(image))
+    assert (kernel.release, kernel.modules, kernel.image) == ("6.18.0", tmp_path, image)
+    beside = put(place / "vmlinuz", bz_image("6.18.0"))
+    kernel = read_self_built(str(place))
+    assert (kernel.release, kernel.modules, kernel.image) == ("6.18.0", tmp_path, beside)
+
+
+def test_between_several_kernels_the_builds_own_word_decides(tmp_path: Path) -> None:
+    for release in ("6.17.0", "6.18.0"):
+        modules_of(tmp_path, release)
+        put(tmp_path / f"boot/vmlinuz-{release}", bz_image(release))
+    with pytest.raises(PlanError, match=r"several kernels; name the image of one: .*6\.17\.0, .*6\.18\.0"):
+        read_self_built(str(tmp_path))
+    put(tmp_path / "include/config/kernel.release", "6.18.0\n")
+    assert read_self_built(str(tmp_path)).release == "6.18.0"
+
+
+def test_modules_of_another_release_do_not_serve(tmp_path: Path) -> None:
+    modules_of(tmp_path, "6.17.0")
+    put(tmp_path / "arch/x86/boot/bzImage", bz_image("6.18.0"))
+    with pytest.raises(PlanError, match=r"no image .* with its modules .*modules_install"):
+        read_self_built(str(tmp_path))
+
+
+def test_an_image_that_does_not_say_its_release_is_known_by_its_name(tmp_path: Path) -> None:
+    modules_of(tmp_path, "6.17.0")
+    modules_of(tmp_path, "6.18.0")
+    put(tmp_path / "boot/vmlinuz-6.18.0", "an image for another processor")
+    assert read_self_built(str(tmp_path)).release == "6.18.0"
+
+
+@pytest.mark.parametrize("path", ["/no/such/kernel", "relative/kernel", "./kernel"])
+def test_a_path_that_is_not_there_or_not_whole_is_refused(path: str) -> None:
+    with pytest.raises(PlanError, match="no such path"):
+        read_self_built(path)
+
+
+def test_modules_without_depmod_say_how_it_is_run(tmp_path: Path) -> None:
+    (modules_of(tmp_path, "6.18.0") / "modules.dep").unlink()
+    put(tmp_path / "vmlinuz", bz_image("6.18.0"))
+    with pytest.raises(RequirementMissing, match=f"`depmod --basedir {tmp_path} 6.18.0`"):
+        read_self_built(str(tmp_path))
+
+
+@pytest.mark.parametrize("config", [".config", "boot/config-6.18.0", "lib/modules/6.18.0/config"])
+def test_the_configuration_is_found(tmp_path: Path, config: str) -> None:
+    modules_of(tmp_path, "6.18.0")
+    put(tmp_path / "vmlinuz", bz_image("6.18.0"))
+    assert read_self_built(str(tmp_path)).config is None
+    assert read_self_built(str(tmp_path)).config is None
+    file = put(tmp_path / config, "CONFIG_PSI=y\n")
+    assert read_self_built(str(tmp_path)).config == file
+
+
+def test_a_build_anew_is_another_kernel(tmp_path: Path) -> None:
+    place = modules_of(tmp_path, "6.18.0")
+    image = put(tmp_path / "vmlinuz", bz_image("6.18.0"))
+    digests = [read_self_built(str(tmp_path)).digest]
+    assert digests[0] == read_self_built(str(tmp_path)).digest
+    module = place / "kernel/fs/ext4/ext4.ko"
+    module.write_bytes(b"changed")
+    os.utime(module, ns=(1, 1))
+    digests.append(read_self_built(str(tmp_path)).digest)
+    with image.open("ab") as file:
+        file.write(b"changed")
+    digests.append(read_self_built(str(tmp_path)).digest)
+    assert len(set(digests)) == 3

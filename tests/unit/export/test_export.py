@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
+
+from bedplate.errors import PlanError
+from bedplate.export.tables import _without_formulas, export
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE = Recipe(
+    filesystem_blocks=(None,),
+    database_blocks=(8192,),
+    repetitions=2,
+    course_s=5,
+    failed=((1, 1),),
+    hostile=True,
+    canaries=1,
+)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(tmp_path_factory.mktemp("export") / "study", RECIPE)
+
+
+def test_a_directory_takes_every_table_in_every_format(study: Path, tmp_path: Path) -> None:
+    written = export(study, tmp_path / "out")
+    assert 9 == len(written)
+    assert all(path.is_file() for path in written)
+
+
+def test_the_formats_hold_the_same_rows(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path)
+    # A failed visit leaves two runs without figures; they are rows all the same.
+    assert 4 * 2 * 2 + 1 == pl.read_parquet(tmp_path / "runs.parquet").height
+    for table in ("runs", "figures", "courses"):
+        parquet = pl.read_parquet(tmp_path / f"{table}.parquet")
+        csv = pl.read_csv(tmp_path / f"{table}.csv", infer_schema_length=None)
+        assert parquet.columns == csv.columns
+        assert parquet.height == csv.height == len(json.loads((tmp_path / f"{table}.json").read_text()))
+
+
+def test_absent_is_null_with_its_reason(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "figures.parquet")
+    figures = pl.read_parquet(tmp_path / "figures.parquet").filter(pl.col("metric") == "page_cache_hit_ratio")
+    assert figures.height > 0
+    assert figures["value"].null_count() == figures.height
+    assert {"the server read nothing from the file system"} == set(figures["reason"])
+
+
+def test_one_file_of_figures_knows_its_runs(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "figures.csv", ["csv"])
+    found = pl.read_csv(tmp_path / "figures.csv", infer_schema_length=None)
+    assert {"variant", "block_size_bytes", "validity"} <= set(found.columns)
+    assert HOSTILE in set(found["study"])
+
+
+def test_json_holds_all_three_tables(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "study.json")
+    found = json.loads((tmp_path / "study.json").read_text())
+    assert ["runs", "figures", "courses"] == list(found)
+    assert {"second", "tps", "phase"} <= set(found["courses"][0])
+
+
+@pytest.mark.parametrize("name", ["figures.csv", "figures.parquet", "study.json"])
+def test_a_folder_that_is_not_there_is_made(study: Path, tmp_path: Path, name: str) -> None:
+    assert (tmp_path / "new" / "folder" / name,) == export(study, tmp_path / "new" / "folder" / name)
+    assert [name] == [path.name for path in (tmp_path / "new" / "folder").iterdir()]
+
+
+def test_an_unknown_format_names_the_known_ones(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="known are csv, parquet, json"):
+        export(study, tmp_path / "out", ["ods"])
+    with pytest.raises(PlanError, match="needs a directory"):
+        export(study, tmp_path / "out.csv", ["json"])
+
+
+def test_the_class_beside_a_figure_of_lmdb_is_that_of_its_test(tmp_path: Path) -> None:
+    study = synthetic_lmdb_study(tmp_path / "study", repetitions=1)
+    export(study, tmp_path / "figures.parquet")
+    export(study, tmp_path / "tables", ["parquet"])
+    # One file of figures says it once, and of the figure.
+    flat = pl.read_parquet(tmp_path / "figures.parquet")
+    assert 3 == sum(name.startswith("durability") for name in flat.columns)
+    for table in (flat, pl.read_parquet(tmp_path / "tables" / "figures.parquet")):
+        speeds = table.filter(pl.col("metric") == "lmdb_operations_per_s")
+        names = ("item", "durability_volatile", "durability_protected")
+        classes = {item: (volatile, protected) for item, volatile, protected in speeds.select(names).rows()}
+        assert ("durable", "durable") == classes["fillseqsync"]
+        assert ("unsafe", "bounded loss") == classes["fillseq"] == classes["readwhilewriting"]
+        assert ("reads only", "reads only") == classes["readrandom"]
+    runs = pl.read_parquet(tmp_path / "tables" / "runs.parquet")
+    assert {("unsafe", "bounded loss")} == set(
+        runs.select("durability_volatile", "durability_protected").rows()
+    )
+
+
+def test_no_text_of_a_csv_is_a_formula_and_numbers_are_numbers(tmp_path: Path) -> None:
+    title = '=HYPERLINK("http://localhost/","x")'
+    study = write_study(tmp_path / "study", replace(RECIPE, hostile=False, title=title))
+    course = next((study / "visits").glob("*/*/*/runs/*/course.parquet"))
+    pl.read_parquet(course).with_columns(pl.lit("\t=1").alias("@sum(1)")).write_parquet(course)
+    export(study, tmp_path / "out")
+    for path in (tmp_path / "out").glob("*.csv"):
+        found = pl.read_csv(path, infer_schema_length=None)
+        texts = [
+            *found.columns,
+            *(cell for column in found.select(pl.col(pl.String)) for cell in column if cell),
+        ]
+        assert [] == [text for text in texts if text.startswith(("=", "+", "-", "@", "\t", "\r"))]
+        assert {f"'{title}"} == set(found["study"])
+    figures = pl.read_csv(tmp_path / "out" / "figures.csv", infer_schema_length=None)
+    assert figures["value"].dtype == pl.Float64
+    below_zero = pl.DataFrame({"value": [-1.5], "text": ["-1.5"]})
+    assert "value,text\n-1.5,-1.5\n" == _without_formulas(below_zero).write_csv()
+    assert title in set(pl.read_parquet(tmp_path / "out" / "runs.parquet")["study"])

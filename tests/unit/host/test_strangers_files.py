@@ -1,0 +1,77 @@
+"""In a folder of everybody's, a file or folder with a name of bedplate's may be a stranger's: it is left alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bedplate.errors import RequirementMissing
+from bedplate.host import undo
+from bedplate.host.command import Commands
+from bedplate.host.ledger import Holding, Ledger
+from bedplate.host.loop import image_reasons, write_image
+from bedplate.units import MIB
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else, which root alone may")
+
+
+@pytest.fixture
+def everybodys(tmp_path: Path) -> Path:
+    folder = tmp_path / "everybodys"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+def planted(folder: Path, way: str) -> Path:
+    image, other = folder / "bedplate-scratch.img", folder / "other"
+    other.write_bytes(b"theirs")
+    if way == "a second name":
+        image.hardlink_to(other)
+    else:
+        image.write_bytes(b"theirs")
+        os.chown(image, 12345, 12345)
+    return image
+
+
+@pytest.mark.parametrize("way", ["a second name", pytest.param("another owner", marks=as_root)])
+def test_a_strangers_file_is_neither_written_nor_removed(everybodys: Path, tmp_path: Path, way: str) -> None:
+    image = planted(everybodys, way)
+    assert any("folder of everybody's" in reason for reason in image_reasons(image, MIB, margin_bytes=0))
+    with pytest.raises(RequirementMissing, match="move it away"):
+        write_image(image, MIB, margin_bytes=0)
+    with Ledger.open(tmp_path / "state", "a") as ledger:
+        ledger.note(Holding("image", str(image)))
+        (problem,) = ledger.release(Commands())
+    assert "left alone" in problem
+    assert b"theirs" == image.read_bytes()
+
+
+def test_one_that_comes_between_the_look_and_the_writing_is_not_written(
+    everybodys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = planted(everybodys, "a second name")
+    monkeypatch.setattr("bedplate.host.loop.image_reasons", lambda *_, **__: ())
+    with pytest.raises(RequirementMissing, match="has 2 names"):
+        write_image(image, MIB, margin_bytes=0)
+    assert b"theirs" == image.read_bytes()
+
+
+@as_root
+def test_an_own_folders_files_are_its_owners_affair(tmp_path: Path) -> None:
+    image = planted(tmp_path, "another owner")
+    assert () == image_reasons(image, MIB, margin_bytes=0)
+
+
+@as_root
+def test_a_strangers_folder_of_logs_is_left_alone(everybodys: Path) -> None:
+    folder = everybodys / "bedplate-77"
+    folder.mkdir()
+    (folder / "log").touch()
+    os.chown(folder, 12345, 12345)
+    holding = Holding("log_directory", str(folder))
+    outcome = undo.give_back(holding, Commands(), directory=everybodys, sweep=lambda: None)
+    assert outcome.problem == f"{folder} belongs to uid 12345; left alone"
+    assert (folder / "log").exists()

@@ -1,0 +1,241 @@
+"""What stands first on a page says what the commands say, and nothing that they cannot bear out."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.synthetic_study import MACHINE, Recipe, write_study
+
+from bedplate.analysis.advice.advised import advised
+from bedplate.analysis.advice.sentences import closing_sentences, contest_sentences
+from bedplate.analysis.claims.file import ClaimFile, load_claims
+from bedplate.analysis.claims.judged import judge_claims
+from bedplate.analysis.claims.sentences import claim_sentences
+from bedplate.analysis.overview import Overview, overview
+from bedplate.model.codec import write
+from bedplate.page.answer import CHOICES, SENTENCES, StudyAnswer, study_answer
+from bedplate.page.build import build_report
+from bedplate.page.claims_view import claims_view
+from bedplate.page.effects_view import effects_view, page_effects
+from bedplate.page.machines_view import machines_view
+from bedplate.terminal.advice_tables import advice_document
+from bedplate.terminal.claim_tables import claims_document
+from bedplate.terminal.effects_tables import effects_document
+
+CLAIMS = sorted(Path(__file__).parents[3].joinpath("claims").glob("*.toml"))
+RECIPE = Recipe(
+    filesystem_blocks=(1024, 4096),
+    database_blocks=(2048, 8192),
+    runs=("read-only", "read-write"),
+    repetitions=5,
+    course_s=2,
+)
+
+
+def tps(place: Place) -> float:
+    """XFS is twice as fast in writing, and small database blocks by a half; reading knows no file system."""
+    noise = random.Random(f"{place.cell.id} {place.run} {place.repetition} {place.canary}").gauss(0, 0.01)
+    speed = 1000.0 * (1 + noise)
+    if place.run == "read-only":
+        return speed
+    speed *= 1.5 if place.cell.build.block_size_bytes == 2048 else 1.0
+    return speed * (2.0 if place.cell.filesystem.type == "xfs" else 1.0)
+
+
+def files() -> tuple[ClaimFile, ...]:
+    return load_claims(CLAIMS)
+
+
+def answered(found: Overview) -> StudyAnswer:
+    return study_answer(found, page_effects(found), judge_claims([found], files()), 0)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Overview:
+    return overview(known_study(tmp_path_factory.mktemp("answer") / "study", tps, RECIPE))
+
+
+@pytest.fixture(scope="module")
+def answer(found: Overview) -> StudyAnswer:
+    return answered(found)
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Overview:
+    return overview(write_study(tmp_path_factory.mktemp("twice") / "study", replace(RECIPE, repetitions=2)))
+
+
+def test_five_sentences_are_those_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
+    assert 3 <= len(answer.said) <= SENTENCES
+    claims = judge_claims([found], files())
+    advice = advised(found)
+    commands = {
+        sentence["text"]
+        for contest in advice_document(advice)["contests"]
+        for sentence in contest["sentences"]
+    }
+    commands |= {each.text for each in closing_sentences(advice)}
+    commands |= set(claim_sentences(claims))
+    effects = effects_document(page_effects(found))["effects"]
+    commands |= {each["strongest"] for each in effects}
+    commands |= {words for each in effects for part in each["parts"] for words in part["sentences"]}
+    for said in answer.said:
+        assert said.text in commands
+
+
+def test_the_writing_run_comes_first_and_names_its_winner(answer: StudyAnswer) -> None:
+    assert "read-write, durable" == answer.said[0].about
+    assert "xfs" in answer.said[0].text
+    assert "db 2k" in answer.said[0].text
+    matters = next(said for said in answer.said if said.section == "effects")
+    assert matters.text.startswith("The factor file system has the largest share of the variation of tps")
+
+
+def test_what_is_recommended_is_the_pareto_set_of_the_advice(found: Overview, answer: StudyAnswer) -> None:
+    documents = {
+        (each["run"], each["durability"]): each for each in advice_document(advised(found))["contests"]
+    }
+    assert len(documents) == len(answer.volatile.contests)
+    for contest in answer.volatile.contests:
+        document = documents[contest.run, contest.durability]
+        nothing_rules_out = {
+            each["label"] for each in document["cells"] if each["cell"] in document["pareto_set"]
+        }
+        assert len(nothing_rules_out) == len(contest.choices) + contest.more
+        assert {choice.cell for choice in contest.choices} <= nothing_rules_out
+        assert len(contest.choices) <= CHOICES
+        leading = [choice.standing == "leads" for choice in contest.choices]
+        assert leading == sorted(leading, reverse=True)
+
+
+def test_unsafe_cells_are_named_and_never_recommended(answer: StudyAnswer) -> None:
+    assert any("nobarrier" in text for text in answer.volatile.unsafe)
+    assert not any(
+        "nobarrier" in choice.cell for contest in answer.volatile.contests for choice in contest.choices
+    )
+
+
+def test_a_protected_cache_makes_another_answer(answer: StudyAnswer) -> None:
+    assert answer.protected is not None
+    assert () == answer.protected.unsafe
+    cells = {contest.run: contest.cells for contest in answer.volatile.contests}
+    # The four cells without barriers are as durable as the others now.
+    assert {run: count + 4 for run, count in cells.items()} == {
+        contest.run: contest.cells for contest in answer.protected.contests
+    }
+
+
+def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
+    found = answered(twice)
+    assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
+    assert 1 == sum("no recommendation" in said.text for said in found.said)
+    assert not any("share" in said.text for said in found.said)
+    assert "Which cell is the best in read-write" in found.volatile.unknown[0]
+
+
+def test_where_something_leads_what_to_choose_is_no_open_question(answer: StudyAnswer) -> None:
+    assert not any("Which cell" in text for text in answer.volatile.unknown)
+
+
+def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
+    recipe = Recipe(
+        filesystem_blocks=(None,),
+        database_blocks=(8192,),
+        repetitions=1,
+        canaries=0,
+        missing=((0, 1), (1, 1), (2, 1), (3, 1)),
+    )
+    found = answered(overview(write_study(tmp_path / "study", recipe)))
+    assert "Nothing is recommended" in found.said[0].text
+    assert any("have not been run" in text for text in found.volatile.following)
+
+
+def test_every_sentence_of_the_advice_is_on_the_page(found: Overview, answer: StudyAnswer) -> None:
+    advice = advised(found)
+    for contest in advice.contests:
+        shown = next(
+            each
+            for each in answer.volatile.contests
+            if (each.run, each.durability) == (contest.run[1], contest.durability)
+        )
+        assert tuple(each.text for each in contest_sentences(advice, contest)) == shown.sentences
+
+
+def test_effects_of_the_page_are_those_of_the_command(found: Overview) -> None:
+    effects = page_effects(found)
+    shown = effects_view([effects], found.runs)
+    document = effects_document(effects)["effects"]
+    assert {("read-write", "tps"), ("read-only", "tps")} <= {
+        (found.runs[each["run"]][1], each["metric"]) for each in shown
+    }
+    for entry, whole in zip(shown, document, strict=True):
+        assert entry["strongest"] == whole["strongest"]
+        within = [design for design in entry["designs"] if not design["across"]]
+        for design, part in zip(within, whole["parts"], strict=True):
+            assert design["interactions"] == part["sentences"]
+            baselines = {(factor, baseline) for factor, _, baseline, *_ in design["ratios"]}
+            assert len(baselines) == len({factor for factor, _ in baselines})
+            ratios = [effect["judged"]["ratio"] for effect in part["effects"]]
+            for *_, ratio, low, high, real in design["ratios"]:
+                assert any(abs(ratio - each) < 1e-3 * each for each in ratios)
+                assert real == ((low is not None and low > 1) or (high is not None and high < 1))
+    json.dumps(shown, allow_nan=False)
+
+
+def test_claims_of_the_page_are_those_of_the_command(found: Overview) -> None:
+    judged = judge_claims([found], files())
+    view, document = claims_view(judged), claims_document(judged)
+    assert tuple(document["sentences"]) == view.sentences
+    for source, file in zip(view.sources, document["files"], strict=True):
+        assert source.title == file["title"]
+        rows = {row.id: row for row in (*source.rows, *source.not_measured)}
+        assert {each["id"]: each["finding"] for each in file["claims"]} == {
+            name: row.finding for name, row in rows.items()
+        }
+        assert all("not measured" == row.finding and row.notes for row in source.not_measured)
+
+
+def test_claims_of_two_studies_say_in_which(found: Overview, twice: Overview) -> None:
+    view = claims_view(judge_claims([found, twice], files()))
+    studies = {row.study for source in view.sources for row in source.rows}
+    assert 2 == len(studies)
+    assert "" not in studies
+
+
+def test_studies_of_one_machine_share_a_column_and_differences_are_marked(
+    found: Overview, tmp_path: Path
+) -> None:
+    study = write_study(tmp_path / "other", replace(RECIPE, title="Elsewhere"))
+    write(study / "machine.json", replace(MACHINE, hostname="other", tools={"mkfs.ext4": "mke2fs 1.47.3"}))
+    rebooted = replace(
+        found, study=replace(found.study, machine=replace(found.study.machine, boot_id="another"))
+    )
+    view = machines_view([found, rebooted, overview(study)])
+    assert 2 == len(view.heads)
+    facts = {fact.name: fact for fact in view.facts}
+    assert ("bench", "other") == facts["Host"].values
+    assert facts["Host"].differs
+    assert not facts["CPU"].differs
+    tools = {fact.name: fact.values for _, kind in view.details for fact in kind}
+    assert ("mkfs.xfs version 6.13.0", None) == tools["mkfs.xfs"]
+
+
+def test_a_page_judges_the_claims_that_it_is_given(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", replace(RECIPE, filesystem_blocks=(4096,)))
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'title = "Mine <b>"\n[[claim]]\nid = "one"\nsentence = "XFS is <i>fast</i>."\n[[claim.check]]\nkind = "ratio"\n'
+        'run = "read-write"\nmetric = "tps"\nbaseline = "type=btrfs"\ncontender = "type=xfs"\nat_least = 1.05\n',
+        encoding="utf-8",
+    )
+    build_report([study], tmp_path / "report.html", claims=[own])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "XFS is &lt;i&gt;fast&lt;/i&gt;." in page
+    assert "Mine &lt;b&gt;" in page
+    build_report([study], tmp_path / "report.html")
+    assert "No file of claims was given" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,271 @@
+"""The page's script pairs and judges as Python does: every two levels of every factor of some studies."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from itertools import permutations, product
+from string import Formatter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.studies.synthetic_power_cuts import torn_study
+from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, write_study
+from tests.support.tools.page_script import in_node, said_by_script
+from tests.support.tools.page_vectors import GOLDEN
+
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
+from bedplate.analysis.overview import overview
+from bedplate.analysis.wording import (
+    PROMISES_DIFFER,
+    PROMISES_DIFFER_ELSEWHERE,
+    WRONG_ON_AVERAGE,
+    about_counts,
+    confidence_words,
+    margin_words,
+    promises_differ,
+)
+from bedplate.errors import PlanError
+from bedplate.model.metrics import METRICS
+from bedplate.model.template import filled
+from bedplate.page.document import page_document
+from bedplate.page.rules import TEMPLATES
+from bedplate.statistics.comparison import EstimateKind, compare, left_out_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from bedplate.analysis.comparison.compared import Compared
+    from bedplate.analysis.overview import Overview
+
+    Writer = Callable[[Path], Sequence[Path]]
+
+RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(4096, 8192), repetitions=3, course_s=5)
+# For each question: of every pair and run, in Python's order.
+ASK = """async questions => {
+  const { pairs, document: page } = bedplate;
+  await bedplate.data.open();
+  bedplate.choice.open();
+  const metric = page.metrics.findIndex(({ name }) => name === "tps");
+  const asked = page.runs.map((_, run) => ({ run, metric, part: 0 }));
+  const answers = [];
+  for (const question of questions) {
+    const judged = await pairs.judged(pairs.pairsOf(question), asked);
+    answers.push(judged.map(one => [one.baseline, one.contender, page.runs[one.run].run,
+      one.found.verdict, [...one.incomparable].sort(), [...one.notes].sort()]));
+  }
+  return answers;
+}"""
+
+
+COMPARED = """vectors => {
+  const { verdicts } = bedplate;
+  const side = rows => new Map(rows.map(([repetition, value, status, limit, outcome, validity, of]) => [repetition, { value, status, limit, outcome, validity, of: of ?? null }]));
+  const made = vectors.cases.map(one => verdicts.compare(side(one.baseline), side(one.contender), vectors.metrics[one.metric],
+    { margin: one.margin, confidence: one.confidence, sharesRepetitions: one.shares_repetitions }));
+  const says = (found, more) => ({ ...found, p_difference: verdicts.pDifferent(found), p_same: verdicts.pAlike(found), more_repetitions: more ? verdicts.moreRepetitions(found) : undefined });
+  return {
+    cases: made.map(found => says(found, true)),
+    families: vectors.families.map(({ members, figures }) => verdicts.judgedTogether(members.map(member => made[member]), figures).map(found => says(found, false))),
+  };
+}"""
+DRAWN = """vectors => vectors.map(({ maps, scale }) => {
+  const known = new Map(Object.entries(maps).map(([name, squares]) => [name, new Map(squares.map(([row, column, value]) => [`${row}/${column}`, value]))]));
+  const ends = bedplate.heatScale.common([...known.values()].flatMap(squares => [...squares.values()]), scale);
+  const average = bedplate.heatScale.average(known, scale);
+  return { ends: ends && [ends.low, ends.high, ends.logarithmic], average: [...average.values], used: average.used, left_out: average.left_out };
+})"""
+
+SAID = """({ filled, left_out, margins, confidences, told, pairs, counts }) => {
+  const { words } = bedplate;
+  return {
+    filled: filled.map(([name, values]) => words.filled(name, values)),
+    left_out: left_out.map(runs => words.leftOut(...runs)),
+    margins: margins.map(margin => words.margin(...margin)),
+    confidences: confidences.map(own => words.confidences(own)),
+    told: told.map(([n, found, own]) => words.canTell(n, new Map(found), own)),
+    pairs: pairs.map(([one, other]) => words.promisesDiffer(bedplate.document.cells[one], bedplate.document.cells[other])),
+    counts: counts.map(one => words.aboutCounts(...one)),
+  };
+}"""
+
+
+def one_study(place: Path) -> Sequence[Path]:
+    return [write_study(place / "one", RECIPE)]
+
+
+def one_asks_for_more(place: Path) -> Sequence[Path]:
+    asking = replace(RECIPE, cells=with_barriers_of_xfs(RECIPE), seed=9)
+    return [write_study(place / "plain", RECIPE), write_study(place / "asking", asking)]
+
+
+def two_kernels(place: Path) -> Sequence[Path]:
+    kernels = {"before": "6.1", "again": "6.1", "after": "6.12"}
+    return [
+        write_study(place / name, replace(RECIPE, provenance={"kernel": kernel}, seed=number))
+        for number, (name, kernel) in enumerate(kernels.items())
+    ]
+
+
+def in_doubt(place: Path) -> Sequence[Path]:
+    return [write_study(place / "doubted", replace(RECIPE, suspect=((0, 1), (1, 2)), failed=((2, 1),)))]
+
+
+def told(overviews: Sequence[Overview], compared: Compared) -> list[Any]:
+    places = [(each.study, each.cell) for each in candidates_of(overviews)]
+    sides = (compared.pair.baseline, compared.pair.contender)
+    return [
+        *(places.index((side.study, side.cell)) for side in sides),
+        compared.asked.run[1],
+        compared.comparison.verdict.value,
+        sorted(compared.incomparable),
+        sorted(compared.notes),
+    ]
+
+
+def expected_of(overviews: Sequence[Overview], factor: str, levels: Sequence[str]) -> list[list[Any]]:
+    baseline, contender = (f"{factor}={shlex.quote(level)}" for level in levels)
+    try:
+        found = answer(overviews, ComparisonQuestion(baseline, contender, metrics=("tps",)))
+    except PlanError:
+        return []
+    return sorted(told(overviews, compared) for compared in found.compared)
+
+
+@in_node
+@pytest.mark.parametrize("write", [one_study, one_asks_for_more, two_kernels, in_doubt])
+def test_the_script_pairs_and_judges_as_python_does(write: Writer, tmp_path: Path) -> None:
+    overviews = [overview(study) for study in write(tmp_path)]
+    document = page_document(overviews)
+    questions = [
+        (factor["name"], levels)
+        for factor in document["factors"]
+        for levels in permutations(factor["levels"], 2)
+    ]
+    expected = [expected_of(overviews, factor, levels) for factor, levels in questions]
+    sides = [
+        {
+            name: {"factor": factor, "level": level}
+            for name, level in zip(("baseline", "contender"), levels, strict=True)
+        }
+        for factor, levels in questions
+    ]
+    found = said_by_script(document, ASK, sides)
+    assert 4 < sum(map(bool, expected))
+    for question, wanted, said in zip(questions, expected, found, strict=True):
+        assert wanted == sorted(said), question
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A page's document: what the script judges by is in each."""
+    recipe = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), course_s=5)
+    return page_document([overview(write_study(tmp_path_factory.mktemp("rules") / "study", recipe))])
+
+
+def hold_together(expected: dict[str, Any], found: dict[str, Any], *, but: tuple[str, ...] = ()) -> None:
+    for name, wanted in expected.items():
+        if name in but:
+            continue
+        if isinstance(wanted, float):
+            assert found[name] == pytest.approx(wanted, rel=1e-9, abs=1e-300), (name, expected)
+        else:
+            assert wanted == found[name], (name, expected)
+
+
+@in_node
+def test_the_script_judges_as_python_does(rules: dict[str, Any]) -> None:
+    vectors = json.loads((GOLDEN / "comparisons.json").read_text(encoding="utf-8"))
+    found = said_by_script(rules, COMPARED, vectors)
+    assert len(vectors["cases"]) == len(found["cases"])
+    for case, made in zip(vectors["cases"], found["cases"], strict=True):
+        hold_together(case["expected"], made)
+    for family, together in zip(vectors["families"], found["families"], strict=True):
+        for expected, made in zip(family["expected"], together, strict=True):
+            hold_together(expected, made, but=("more_repetitions",))
+
+
+@in_node
+def test_the_script_averages_maps_as_python_does(rules: dict[str, Any]) -> None:
+    vectors = json.loads((GOLDEN / "heat-maps.json").read_text(encoding="utf-8"))
+    found = said_by_script(rules, DRAWN, vectors)
+    for expected, made in zip(vectors, found, strict=True):
+        assert (expected["used"], expected["left_out"]) == (made["used"], made["left_out"])
+        assert expected["ends"] == made["ends"]
+        values = {f"{row}/{column}": value for row, column, value in expected["average"]}
+        assert values == pytest.approx(dict(made["average"]), rel=1e-9)
+
+
+def fillings() -> list[tuple[str, dict[str, Any]]]:
+    """Every template with values, among them what a regular expression or another template would take for its own."""
+    texts = ("ext4 $& {n} {s} `a`", "", "Zürich \u2014 <b>$1</b>")
+    return [
+        (name, {field: n if field == "n" else text for field in fields})
+        for name, template in TEMPLATES.items()
+        for fields in [{field for _, field, _, _ in Formatter().parse(template) if field not in {None, "s"}}]
+        for n, text in zip((0, 1, 17), texts, strict=True)
+    ]
+
+
+def margin_of(kind: EstimateKind, margin: float) -> str:
+    metric = METRICS["tps" if kind is EstimateKind.RATIO else "tps_trend"]
+    return margin_words(compare({}, {}, metric, margin=margin))
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory: pytest.TempPathFactory) -> list[Overview]:
+    """Cells of which some differ in what survives a power cut, on devices with sectors of 4 KiB and of 512 bytes."""
+    base = tmp_path_factory.mktemp("torn")
+    sectors = {"whole": 4096, "torn": 512}
+    return [
+        overview(torn_study(base / name, {"kind": "block device", "physical_block_size": size}))
+        for name, size in sectors.items()
+    ]
+
+
+@in_node
+def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) -> None:
+    cells = [cell for each in torn for cell in each.cells.values()]
+    pairs = list(permutations(range(len(cells)), 2))
+    runs = list(product((0, 1, 2, 40), repeat=2))
+    margins = list(product(EstimateKind, (0.0, 0.005, 0.01, 0.05, 0.07, 0.1, 0.125, 0.2, 1 / 3, 0.55)))
+    confidences = [
+        [0.95],
+        [0.95, 0.95],
+        [0.99, 0.95, 0.975],
+        [0.9989, 0.95],
+        [0.99999, 0.999996],
+        [0.9, 0.123456],
+    ]
+    told = [(0, {}), (1, {"faster": 1}), (7, {"slower": 2, "same": 1})]
+    counts = list(product((1, 2, 5), (False, True)))
+    filled_in = fillings()
+    expected: dict[str, list[str]] = {
+        "filled": [filled(TEMPLATES[name], **values) for name, values in filled_in],
+        "left_out": [left_out_words(*one) for one in runs],
+        "margins": [margin_of(*one) for one in margins],
+        "confidences": [confidence_words(own) for own in confidences],
+        "told": [
+            f"{sum(counted.values())} of {n} comparison{'' if n == 1 else 's'} with an interval can tell{words}. "
+            f"{filled(WRONG_ON_AVERAGE, confidence='95 to 99 %')}"
+            for (n, counted), words in zip(told, ("", ": 1 faster", ": 2 slower, 1 same"), strict=True)
+        ],
+        "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
+        "counts": [about_counts(n, has_interval=within) for n, within in counts],
+    }
+    given = {
+        "filled": filled_in,
+        "left_out": runs,
+        "margins": [(kind.value, margin) for kind, margin in margins],
+        "confidences": confidences,
+        "told": [(n, list(counted.items()), [0.99, 0.95]) for n, counted in told],
+        "pairs": pairs,
+        "counts": counts,
+    }
+    starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}
+    assert all(any(words.startswith(start) for words in expected["pairs"]) for start in starts)
+    found = said_by_script(page_document(torn), SAID, given)
+    for part, wanted in expected.items():
+        assert wanted == found[part], part

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from tests.support.studies.synthetic_study import Recipe, write_study
+
+from bedplate.errors import PlanError
+from bedplate.terminal.table_parts import bar
+from bedplate.terminal.tables import show_document, show_tables, two_repetitions_sentence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+RECIPE = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=2, course_s=5)
+
+
+def printed(shown: list[RenderableType], width: int = 80) -> str:
+    text = StringIO()
+    console = Console(file=text, width=width, color_system=None)
+    for table in shown:
+        console.print(table)
+    return text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    recipe = replace(RECIPE, failed=((1, 1),), suspect=((2, 1),), missing=((3, 2),))
+    return write_study(tmp_path_factory.mktemp("tables") / "study", recipe)
+
+
+def test_a_table_fits_into_80_columns(study: Path) -> None:
+    text = printed(show_tables([study]))
+    assert max(len(line) for line in text.splitlines()) <= 80
+    for word in ("ext4 barrier", "nodatacow", "read-only", "read-write", "unsafe", "image file".capitalize()):
+        assert word in text
+
+
+def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
+    text = printed(show_tables([study]))
+    assert "✗" in text
+    assert "failed: mkfs.ext4 exited with status 1: no space" in text
+    # Both runs of the visit give the same reason: it is one footnote.
+    assert 1 == text.count("suspect (read-only, read-write): tps still climbed at the end of the")
+    assert 1 == text.count("tps still climbed")
+    assert "not run yet" in text
+
+
+def test_no_footnote_is_cut_off_its_mark(study: Path) -> None:
+    table, notes = printed(show_tables([study])).split("Median of n")
+    marks = set("⁰¹²³⁴⁵⁶⁷⁸⁹") & set(table)
+    assert {"¹²³⁴⁵⁶⁷⁸⁹"[int(line[0]) - 1] for line in notes.splitlines() if line[:1].isdigit()} == marks
+
+
+def test_a_workload_and_a_metric_can_be_chosen(study: Path) -> None:
+    text = printed(show_tables([study], workload="read-only", metric="latency_ms_p50"))
+    assert "read-write" not in text
+    assert "median latency" in text
+
+
+def test_an_unknown_choice_names_what_there_is(study: Path) -> None:
+    with pytest.raises(PlanError, match="there are read-only, read-write"):
+        show_tables([study], workload="tpch")
+    with pytest.raises(PlanError, match="known are"):
+        show_tables([study], metric="speed")
+
+
+def test_markup_in_names_is_printed_not_obeyed(tmp_path: Path) -> None:
+    recipe = replace(RECIPE, title="[bold red]title[/]", hostile=False)
+    text = printed(show_tables([write_study(tmp_path / "study", recipe)]))
+    assert "[bold red]title[/]" in text
+
+
+def test_the_document_is_json_and_keeps_what_is_absent(study: Path) -> None:
+    found = json.loads(json.dumps(show_document([study], workload="read-only"), allow_nan=False))
+    cells = {cell["variant"]: cell for cell in found["studies"][0]["cells"]}
+    assert 1 == cells["ext4 nobarrier"]["runs"][0]["tps"]["n"]
+    # Its visit failed before the run began: the run did not fail, the mark says what became of it.
+    nobarrier = cells["ext4 nobarrier"]["runs"][0]
+    assert (0, 1) == (nobarrier["tps"]["failed"], nobarrier["tps"]["not_run"])
+    assert "✗" == nobarrier["mark"]
+    assert "suspect" == {"!": "suspect"}[cells["xfs"]["runs"][0]["mark"]]
+
+
+def test_two_repetitions_give_no_verdict(study: Path) -> None:
+    assert "no verdicts" in two_repetitions_sentence(study)
+    assert f"bedplate extend {study}" in two_repetitions_sentence(study)
+
+
+def test_a_bar_is_as_long_as_its_share() -> None:
+    assert "███████" == bar(10.0, 10.0)
+    assert "███▌" == bar(5.0, 10.0)
+    assert "▏" == bar(0.001, 10.0)
+    assert "" == bar(None, 10.0)
+    assert "" == bar(0.0, 10.0)

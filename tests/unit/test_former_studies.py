@@ -1,0 +1,36 @@
+"""Studies of earlier versions are read, and said the same of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.studies.former_studies import NAMES, answers, differences, said_before, unpacked
+
+# Paths of answers, without the places in lists, that changed on purpose since a study was packed, each with its reason.
+NAMED: dict[str, str] = {
+    ".page.rules": "what the script judges by and says comes with the document",
+    ".page.metrics[].direction": "the words for which way is better come from Python",
+    ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
+    ".page.runs[].writes": "a fact of the workload in place of the run's name",
+}
+_PLACE = re.compile(r"\[\d+\]")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_said_of_a_former_study_is_what_its_version_said(name: str, tmp_path: Path) -> None:
+    found = differences(said_before(name), answers(unpacked(name, tmp_path)))
+    assert [] == [each for each in found if not _PLACE.sub("[]", each).startswith(tuple(NAMED))]
+
+
+def test_a_changed_word_a_changed_figure_and_a_missing_row_are_found() -> None:
+    before = {"show": {"cells": [{"tps": 100.0, "class": "durable"}, {"tps": 1.0}]}}
+    for now in (
+        {"show": {"cells": [{"tps": 100.0001, "class": "durable"}, {"tps": 1.0}]}},
+        {"show": {"cells": [{"tps": 100.0, "class": "unsafe"}, {"tps": 1.0}]}},
+        {"show": {"cells": [{"tps": 100.0, "class": "durable"}]}},
+        {"show": {"cells": [{"tps": 100.0}, {"tps": 1.0}]}},
+    ):
+        assert 1 == len(differences(before, now))
+    assert [] == differences(before, {"show": {"cells": [{"tps": 100, "class": "durable"}, {"tps": 1.0}]}})

@@ -1,0 +1,92 @@
+"""What clients had been promised before a cut, and what of it is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
+
+from bedplate.errors import OutputNotUnderstood
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, Missing, acknowledged_before
+from bedplate.workloads.power_cut.run.log import Log, read_log
+
+
+def mark(client: int, sequence: int, time_us: int) -> Written:
+    # The recorder takes a mark in 30 µs after its client wrote it.
+    return Written(
+        flags=MARK, text=f"A {client} {sequence} {time_us}".encode(), time_ns=1000 * (time_us + 30)
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    return read_log(
+        written_log(
+            tmp_path / "log",
+            [
+                Written(flags=MARK, text=b"begin", time_ns=900_000),
+                mark(0, 1, 1000),
+                mark(1, 1, 2000),
+                Written(flags=FLUSH, time_ns=2_500_000),
+                mark(0, 2, 3000),
+                mark(0, 3, 4000),
+                Written(flags=FLUSH, time_ns=9_000_000),
+                mark(1, 2, 9500),
+            ],
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("position", "transactions", "highest", "cut_us"),
+    [
+        (0, 0, {}, None),
+        (1, 0, {}, 900),
+        (2, 1, {0: 1}, 1030),
+        (4, 2, {0: 1, 1: 1}, 2500),
+        (7, 4, {0: 3, 1: 1}, 9000),
+        (8, 5, {0: 3, 1: 2}, 9530),
+    ],
+)
+def test_promises_before_a_cut(
+    log: Log, position: int, transactions: int, highest: dict[int, int], cut_us: int | None
+) -> None:
+    found = acknowledged_before(log, position)
+    assert (transactions, highest, cut_us) == (found.transactions, found.highest, found.cut_us)
+
+
+@pytest.mark.parametrize(
+    ("present", "missing"),
+    [
+        ({0: 3, 1: 1}, Missing(0, None)),
+        ({0: 7, 1: 9}, Missing(0, None)),  # more than was promised is no loss
+        ({0: 2, 1: 1}, Missing(1, 5.0)),
+        ({0: 1, 1: 1}, Missing(2, 6.0)),
+        ({0: 3}, Missing(1, 7.0)),
+        ({}, Missing(4, 8.0)),
+    ],
+)
+def test_what_is_missing_and_since_when(log: Log, present: dict[int, int], missing: Missing) -> None:
+    assert missing == acknowledged_before(log, 7).missing(present)
+
+
+def test_a_sequence_of_zero_counts(tmp_path: Path) -> None:
+    with read_log(written_log(tmp_path / "log", [mark(4, 0, 10)])) as log:
+        found = acknowledged_before(log, 1)
+        assert (1, 0) == (found.missing({}).transactions, found.missing({4: 0}).transactions)
+
+
+def test_marks_are_read_once_for_many_cuts(log: Log) -> None:
+    marks = Acknowledgements(log)
+    assert [0, 0, 1, 2, 2, 3, 4, 4, 5] == [marks.before(position).transactions for position in range(9)]
+    assert [1, 2, 4, 5, 7] == marks.positions
+
+
+@pytest.mark.parametrize("text", [b"A 1 2", b"A 1 -2 3", b"A one 2 3", b"A 1 2 3 4", b"A  1 2 3"])
+def test_half_a_mark_is_no_promise_and_no_silence(tmp_path: Path, text: bytes) -> None:
+    with (
+        read_log(written_log(tmp_path / "log", [Written(flags=MARK, text=text)])) as log,
+        pytest.raises(OutputNotUnderstood, match="mark 0 of the write log"),
+    ):
+        Acknowledgements(log)

@@ -1,0 +1,246 @@
+"""What the two engines' halves of a power cut say and read, without an engine."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bedplate.engines.postgresql.configuration import configuration_text
+from bedplate.engines.postgresql.session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
+from bedplate.errors import OutputNotUnderstood, StudyError
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.levels import Levels
+from bedplate.model.reason import Reason
+from bedplate.workloads.power_cut.run import lmdb, postgresql, postgresql_oracle
+from bedplate.workloads.power_cut.run.kept_log import keep_log, unpack_log
+
+if TYPE_CHECKING:
+    from bedplate.engines.postgresql.cluster import Cluster
+    from bedplate.engines.postgresql.session import Session
+
+SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """What the driver's check says of a whole environment, and what a test changes in it."""
+    whole = {
+        "accounts": lmdb.ACCOUNTS,
+        "clients": [{"client": 0, "last": 5, "entries": 5, "gaps": 0}],
+        "balances_wrong": 0,
+        "values_wrong": 0,
+        "order_wrong": 0,
+        "counts_wrong": 0,
+        "pages_unaccounted": 0,
+        "failure": None,
+    }
+    return {**whole, **changes}
+
+
+def test_a_bounded_loss_is_three_times_the_wal_writers_delay() -> None:
+    assert postgresql.bound_ms(SETTINGS) == pytest.approx(600.0)
+    assert postgresql.bound_ms({**SETTINGS, "wal_writer_delay": "1s"}) == pytest.approx(3000.0)
+
+
+@pytest.mark.parametrize("changed", [{"fsync": "off"}, {"synchronous_commit": "on"}])
+def test_what_allows_no_loss_or_any_has_no_bound(changed: dict[str, str]) -> None:
+    assert postgresql.bound_ms({**SETTINGS, **changed}) is None
+
+
+def test_small_settings_yield_to_the_plans_and_to_its_own_file() -> None:
+    asked = ClusterLevels(settings=Levels(shared_buffers="64MB"), configuration="jit = on")
+    levels = postgresql.recorded_levels(asked, clients=2)
+    assert levels.settings == asked.settings
+    text = configuration_text(levels, BuildLevels(), "/socket")
+    in_force = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition(" = ")
+        if equals:
+            in_force[name] = value.strip("'")
+    assert in_force["shared_buffers"] == "64MB"
+    assert in_force["jit"] == "on"
+    assert in_force["max_wal_size"] == "16MB"
+    assert in_force["max_connections"] == "20"
+
+
+def test_many_clients_all_have_a_connection_unless_the_plan_says_how_many() -> None:
+    assert "max_connections = '118'" in (
+        postgresql.recorded_levels(ClusterLevels(), clients=100).configuration or ""
+    )
+    asked = ClusterLevels(settings=Levels(max_connections=200))
+    assert "max_connections" not in (postgresql.recorded_levels(asked, clients=100).configuration or "")
+
+
+def test_a_transaction_is_one_message() -> None:
+    text = postgresql.transaction(1, 2, 3)
+    assert text.count("\\;") == 3
+    assert text.count(";") == 3
+    assert text.endswith("COMMIT")
+
+
+def test_a_servers_log_is_quoted_for_what_is_wrong_and_not_for_its_end() -> None:
+    log = (
+        "1 2 3 LOG:  database system was interrupted; last known up at …\n"
+        "1 2 3 FATAL:  invalid page in block 7 of relation base/16384/16395\n"
+        "1 2 3 CONTEXT:  WAL redo at …\n"
+        "1 2 3 LOG:  startup process (PID 5) exited with exit code 1\n"
+        "1 2 3 FATAL:  the database system is starting up\n"
+    )
+    assert postgresql_oracle.grave_words(log) == (
+        "FATAL:  invalid page in block 7 of relation base/16384/16395",
+    )
+    assert postgresql_oracle.grave_words("") == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "is_detected"),
+    [
+        (NO_ANSWER_IN_TIME, "", True),
+        (CONNECTION_LOST, "", True),
+        (SessionFailed.code, 'ERROR:  invalid page in block 7 of relation "base/1/2"', True),
+        (SessionFailed.code, "FATAL:  terminating connection because of a crash", True),
+        (SessionFailed.code, "ERROR:  heap tuple (22,3) lacks matching index tuple within index", False),
+    ],
+)
+def test_a_check_finds_alone_what_nobody_else_would_notice(
+    code: str, said: str, *, is_detected: bool
+) -> None:
+    sentence = f"SELECT connection …: {said}"
+
+    class Refusing:
+        def rows(self, statement: str, *, timeout_s: float) -> list[list[str | None]]:
+            raise SessionFailed(Reason(code, sentence), said=said)
+
+    detected: list[str] = []
+    silent: list[str] = []
+    assert postgresql_oracle._ask(cast("Session", Refusing()), "SELECT 1", detected, silent) == []
+    assert (detected, silent) == (([sentence], []) if is_detected else ([], [sentence]))
+
+
+def test_a_whole_environment_has_what_was_promised() -> None:
+    answer = lmdb.judge_document(document(), {0: 5}, oracle_s=0.1)
+    assert (answer.present, answer.detected, answer.silent) == ({0: 5}, (), ())
+
+
+@pytest.mark.parametrize(
+    "name", ["balances_wrong", "values_wrong", "order_wrong", "counts_wrong", "pages_unaccounted"]
+)
+def test_what_only_the_check_counts_is_silent(name: str) -> None:
+    (problem,) = lmdb.judge_document(document(**{name: 4}), {0: 5}, oracle_s=None).silent
+    assert problem.startswith("4 ")
+
+
+def test_the_librarys_own_error_is_detected() -> None:
+    failure = {
+        "error": "MDB_CORRUPTED: Located page was wrong type",
+        "code": -30796,
+        "step": "walk the entries",
+    }
+    answer = lmdb.judge_document(document(failure=failure), {0: 5}, oracle_s=None)
+    assert answer.present is None
+    assert answer.detected == ("MDB_CORRUPTED: Located page was wrong type (walk the entries)",)
+
+
+def test_a_gap_and_a_transaction_of_nobody_are_silent() -> None:
+    gap = [{"client": 0, "last": 5, "entries": 4, "gaps": 1}]
+    assert (
+        "some are missing between"
+        in lmdb.judge_document(document(clients=gap), {0: 5}, oracle_s=None).silent[0]
+    )
+    assert "3 was the last" in lmdb.judge_document(document(), {0: 3}, oracle_s=None).silent[0]
+    assert lmdb.judge_document(document(), {0: 4}, oracle_s=None).silent == ()
+
+
+def test_missing_accounts_are_silent() -> None:
+    assert lmdb.judge_document(document(accounts=9_999), {0: 5}, oracle_s=None).silent == (
+        "10000 accounts were made, 9999 are there",
+    )
+
+
+@pytest.mark.parametrize("name", ["clients", "accounts", "order_wrong", "failure"])
+def test_a_document_without_a_part_is_not_understood(name: str) -> None:
+    broken = {key: value for key, value in document().items() if key != name}
+    with pytest.raises(OutputNotUnderstood, match=name):
+        lmdb.judge_document(broken, {0: 5}, oracle_s=None)
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_any_other_document_is_an_answer_or_not_understood(clients: Any) -> None:
+    try:
+        answer = lmdb.judge_document(json.loads(json.dumps(document(clients=clients))), {0: 5}, oracle_s=None)
+    except OutputNotUnderstood:
+        return
+    # Nothing to iterate over: an environment without a transaction.
+    assert answer.present == {}
+
+
+def test_by_test_means_synchronous_here() -> None:
+    assert lmdb.sync_mode(Levels()) == "full"
+    assert lmdb.sync_mode(Levels(sync="mapasync")) == "mapasync"
+    assert lmdb.bound_transactions(Levels(sync="nometasync")) == 1
+    assert lmdb.bound_transactions(Levels(sync="nosync")) is None
+
+
+def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    log, kept, back = tmp_path / "log", tmp_path / "log.xz", tmp_path / "back"
+    page = bytes(range(256)) * 16
+    log.write_bytes(b"".join(page + number.to_bytes(8, "little") for number in range(3000)))
+    keep_log(log, kept)
+    unpack_log(kept, back)
+    assert log.read_bytes() == back.read_bytes()
+    assert kept.stat().st_size < log.stat().st_size / 20
+    assert not list(tmp_path.glob(".*"))
+    content = kept.read_bytes()
+    kept.write_bytes(content[: len(content) // 2])
+    with pytest.raises(StudyError, match="damaged"):
+        unpack_log(kept, back)
+
+
+def test_a_log_that_packs_badly_is_given_up_at_its_limit(tmp_path: Path) -> None:
+    log, kept = tmp_path / "log", tmp_path / "log.xz"
+    log.write_bytes(random.Random(1).randbytes(3_000_000))
+    assert not keep_log(log, kept, limit_bytes=1_000_000)
+    assert [log] == list(tmp_path.iterdir())
+    assert keep_log(log, kept, limit_bytes=4_000_000)
+    assert kept.exists()
+
+
+def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(
+    tmp_path: Path,
+) -> None:
+    class Answering:
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing to close."""
+
+        def execute(self, statement: str) -> None:
+            """Acknowledged."""
+
+        def abandon(self) -> None:
+            """Nothing to end."""
+
+    marks = tmp_path / "mark"
+    marks.touch()
+    cluster = cast("Cluster", SimpleNamespace(session=Answering, build=SimpleNamespace(version="18.0")))
+    driven = postgresql.drive(
+        cluster, marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0
+    )
+    assert driven.ended_early
+    assert 0 < driven.acknowledged
+    assert 0 < driven.seconds < 300
+    whole = postgresql.drive(cluster, marks, clients=1, duration_s=0.01, seed=1)
+    assert not whole.ended_early

@@ -1,0 +1,91 @@
+"""A recording's pace, the writers beside its engine, and when it begins."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bedplate.host.patience import wait_until
+from bedplate.workloads.power_cut.run.pressure import PRESSURE, Pace, Pressure, pause_before
+
+
+def paced(log: Path, *, elapsed_s: float, used_bytes: int) -> float:
+    log.write_bytes(bytes(500 + used_bytes))
+    return Pace(log, 500, room_bytes=1000, began_s=time.monotonic() - elapsed_s, duration_s=10).pause_s()
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "used_bytes", "rests"),
+    [(0.0, 0, False), (0.0, 99, False), (0.0, 100, True), (3.2, 399, False), (3.2, 401, True)],
+)
+def test_a_second_has_its_part_of_the_log_and_what_was_left_before(
+    tmp_path: Path, elapsed_s: float, used_bytes: int, *, rests: bool
+) -> None:
+    pause_s = paced(tmp_path / "log", elapsed_s=elapsed_s, used_bytes=used_bytes)
+    assert rests is (pause_s > 0)
+    assert pause_s <= 1
+
+
+def test_a_pace_begins_with_what_the_log_has_already(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(bytes(10_000))
+    assert 0.0 == Pace.begin(log, 20_000, 10).pause_s()
+    assert 10_000 == Pace.begin(log, 20_000, 10).room_bytes
+    # One that is too large already lets each client make a transaction all the same.
+    assert 0.0 == Pace.begin(log, 5_000, 10).pause_s()
+
+
+def pressed(tmp_path: Path, *, calm_s: float, seconds: float) -> Pressure:
+    data, mark, disk = tmp_path / "data", tmp_path / "mark", tmp_path / "disk"
+    data.mkdir()
+    (data / "file").write_bytes(b"x")
+    mark.touch()
+    disk.touch()
+    pressure = Pressure(tmp_path / "neighbour", data, disk, calm_s=calm_s, seed=1, mark_file=mark)
+    with pressure:
+        wait_until(lambda: len(list(tmp_path.glob("neighbour/*/*"))) >= 3, deadline_s=10 * seconds)
+    return pressure
+
+
+def test_a_neighbour_marks_its_beginning_and_leaves_files_beside_the_engines(tmp_path: Path) -> None:
+    assert pressed(tmp_path, calm_s=0, seconds=1).trouble is None
+    assert PRESSURE == (tmp_path / "mark").read_text()
+    assert list(tmp_path.glob("neighbour/*/*"))
+    assert b"x" == (tmp_path / "data" / "file").read_bytes()
+
+
+def test_before_the_calm_is_over_nothing_is_done(tmp_path: Path) -> None:
+    assert pressed(tmp_path, calm_s=600, seconds=0.01).trouble is None
+    assert "" == (tmp_path / "mark").read_text()
+    assert not (tmp_path / "neighbour").exists()
+
+
+def test_a_neighbour_that_cannot_go_on_says_why_and_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "neighbour").touch()
+    trouble = pressed(tmp_path, calm_s=0, seconds=0.02).trouble
+    assert trouble is not None
+    assert "ended early" in trouble
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "duration_s", "pause_s"),
+    [
+        # It comes 30 s after the mount: at three quarters of 20 s that begin 15 s after it.
+        (5, 20, 10),
+        (15, 20, 0),
+        (26, 20, 0),
+        # Too near to the end, and to the beginning.
+        (11.5, 20, 3.5),
+        (29.5, 20, 15.5),
+        (29.5, 60, 0),
+        (40, 4, 17),
+    ],
+)
+def test_a_recording_begins_so_that_the_file_systems_own_writeback_falls_into_it(
+    elapsed_s: float, duration_s: float, pause_s: float
+) -> None:
+    assert pause_s == pytest.approx(pause_before(elapsed_s, duration_s, 30))
+    begins_s = elapsed_s + pause_s
+    assert any(begins_s + 0.1 * duration_s <= due <= begins_s + 0.9 * duration_s for due in (30, 60, 90))
