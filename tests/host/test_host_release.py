@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import random
 import shutil
@@ -334,6 +335,22 @@ def test_mount_held_by_a_stranger_is_detached_lazily_and_named(
         stranger.kill()
         stranger.wait()
     ledger.close()
+
+
+def test_segments_of_a_server_that_a_container_does_not_see_stay(tmp_path: Path) -> None:
+    """A container may have processes of its own and the host's /dev/shm."""
+    used, left = tmp_path / "PostgreSQL.1", tmp_path / "PostgreSQL.2"
+    used.write_bytes(b"segment")
+    left.write_bytes(b"segment")
+    release = (
+        "import sys; from pathlib import Path; from bedplate.host.shared_memory import *;"
+        "print(*remove_orphaned_segments(0, 0.0, directory=Path(sys.argv[1])))"
+    )
+    apart = ("unshare", "--pid", "--fork", "--mount", "--mount-proc")
+    with used.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        removed = subprocess.check_output([*apart, sys.executable, "-c", release, str(tmp_path)], text=True)
+    assert [str(left)] == removed.split()
+    assert used.exists()
 
 
 def test_mount_that_is_not_ours_is_left_alone(base: Path, tmp_path: Path) -> None:

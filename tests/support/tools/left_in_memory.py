@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 
 from bedplate.host.loop_table import all_loops, loop_file
-from bedplate.host.shared_memory import SHARED_MEMORY, mapped_files
+from bedplate.host.shared_memory import unused_segments
 
 
 def left_in_memory() -> set[str]:
-    """Segments of servers that no process has mapped, and loop devices over a file that has lost its name."""
-    named = {path: _inode(path) for path in SHARED_MEMORY.glob("PostgreSQL.*")}
-    mapped = mapped_files() if named else set()
-    left = {f"{path} {inode}" for path, inode in named.items() if inode and str(path) not in mapped}
+    """Segments of servers that nobody uses, and loop devices over a file that has lost its name."""
+    left = {f"{path} {inode}" for path in unused_segments() if (inode := _inode(path))}
     for name, shown in all_loops():
         found = loop_file(name)
         # The kernel shows the end of the name that it was attached by, once the file's mount is gone.
