@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
@@ -72,21 +73,22 @@ _DOUBTS = (Trouble.SUSPECT, Trouble.UNKNOWN)
 # Of a figure that rests on no trusted run.
 BASIS_MARKS = {SUSPECT: SUSPECT_MARK, UNKNOWN_BASIS: UNKNOWN_MARK}
 # Enough for every difference that repetitions can tell, few enough to read.
-_DIGITS = 4
+_SHORT = Context(prec=4, rounding=ROUND_HALF_UP)
+# Of what has more zeros than a reader counts.
+_SHORTER = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, thousands apart: `24,310`, `12.41`; `–` where nothing was measured."""
+    """Four significant digits, thousands apart: `24,310`, `12.41`; a whole one is a count, `2`; `–` where nothing was measured."""
     if value is None:
         return "–"
     if value == 0:
         return "0"
-    value = float(f"{value:.{_DIGITS - 1}e}")
-    magnitude = math.floor(math.log10(abs(value)))
-    if magnitude >= 9 or magnitude < -4:
-        return f"{value:.3g}"
-    decimals = max(0, _DIGITS - 1 - magnitude)
-    return f"{value:,.{decimals}f}"
+    short = _SHORT.create_decimal_from_float(value)
+    if not -4 <= short.adjusted() < 9:
+        return f"{_SHORTER.create_decimal_from_float(value):.{_SHORTER.prec - 1}e}"
+    decimals = 0 if value == math.floor(value) else max(0, _SHORT.prec - 1 - short.adjusted())
+    return f"{short:,.{decimals}f}"
 
 
 def confidence_words(confidences: Iterable[float]) -> str:

@@ -17,7 +17,11 @@ from bedplate.statistics.summary import Summary
         (12.414, "12.41"),
         (0.087_654, "0.08765"),
         (-3.14159, "-3.142"),
-        (1.5e12, "1.5e+12"),
+        (1000.5, "1,001"),
+        (1.5e12, "1.50e+12"),
+        (0.000_012_34, "1.23e-5"),
+        (2.0, "2"),
+        (-123_456.0, "-123,500"),
     ],
 )
 def test_four_digits_and_never_a_zero_for_nothing(value: float | None, expected: str) -> None:

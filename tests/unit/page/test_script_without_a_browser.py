@@ -24,6 +24,7 @@ from bedplate.analysis.wording import (
     about_counts,
     confidence_words,
     margin_words,
+    number,
     promises_differ,
 )
 from bedplate.errors import PlanError
@@ -78,7 +79,7 @@ DRAWN = """vectors => vectors.map(({ maps, scale }) => {
   return { ends: ends && [ends.low, ends.high, ends.logarithmic], average: [...average.values], used: average.used, left_out: average.left_out };
 })"""
 
-SAID = """({ filled, left_out, margins, confidences, told, pairs, counts }) => {
+SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, numbers }) => {
   const { words } = bedplate;
   return {
     filled: filled.map(([name, values]) => words.filled(name, values)),
@@ -88,8 +89,18 @@ SAID = """({ filled, left_out, margins, confidences, told, pairs, counts }) => {
     told: told.map(([n, found, own]) => words.canTell(n, new Map(found), own)),
     pairs: pairs.map(([one, other]) => words.promisesDiffer(bedplate.document.cells[one], bedplate.document.cells[other])),
     counts: counts.map(one => words.aboutCounts(...one)),
+    numbers: numbers.map(bedplate.number),
   };
 }"""
+
+
+# Ties, whole numbers, what rounds to one more digit, and the ends of what is written out.
+NUMBERS = [
+    sign * value * 10.0**power
+    for sign in (1, -1)
+    for value in (1.0, 1.0005, 2.5, 9.9994, 9.9996, 1.2345, 1.2335, 7 / 3)
+    for power in range(-7, 14)
+] + [0.0, 1000.5, 1001.5, 0.125, 8.0, 24_310.0, 0.000_1, 0.000_099_999, 999_999_999.0, 1e9, 999_949_999.5]
 
 
 def one_study(place: Path) -> Sequence[Path]:
@@ -254,6 +265,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         ],
         "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
+        "numbers": [number(value) for value in NUMBERS],
     }
     given = {
         "filled": filled_in,
@@ -263,6 +275,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "told": [(n, list(counted.items()), [0.99, 0.95]) for n, counted in told],
         "pairs": pairs,
         "counts": counts,
+        "numbers": NUMBERS,
     }
     starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}
     assert all(any(words.startswith(start) for words in expected["pairs"]) for start in starts)

@@ -150,7 +150,7 @@ def test_letters_tell_plans_apart_and_timeouts_are_no_times(cold: str) -> None:
     assert list("AAAAAB") == row_of(cold, "Queries of cold", "17 *")[3::2]
     assert ["A", "A", "A/B", "A", "A", "A"] == row_of(cold, "Queries of cold", "21 *")[3::2]
     assert ["A"] * 6 == row_of(cold, "Queries of cold", "22")[2::2]
-    assert [">", "30.00", "A"] == row_of(cold, "Queries of cold", "20 *")[-5:-2]
+    assert [">", "30", "A"] == row_of(cold, "Queries of cold", "20 *")[-5:-2]
 
 
 def test_a_query_without_a_known_plan_has_no_letter(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_metric_of_whole_runs_and_of_their_parts(study: Path) -> None:
     assert 6 == len(row_of(phases, "load: phase_s", "foreign keys")[2:])
     assert "Bar" not in phases
     streams = printed(show_tables([study], metric="query_s", workload="throughput"))
-    assert "> 30.00" in " ".join(row_of(streams, "throughput: query_s", "stream 2: 20"))
+    assert "> 30 " in " ".join(row_of(streams, "throughput: query_s", "stream 2: 20"))
 
 
 def test_a_median_that_leaves_out_timeouts_says_so(tmp_path: Path) -> None:

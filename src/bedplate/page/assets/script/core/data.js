@@ -120,14 +120,14 @@ bedplate.element = (name, attributes = {}, ...children) => {
   return made;
 };
 
-// Four significant digits, thousands apart; a dash where nothing was measured.
+// Four significant digits, thousands apart; a whole one is a count; a dash where nothing was measured.
 bedplate.number = (value) => {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const short = Number(value.toPrecision(4));
   const magnitude = Math.floor(Math.log10(Math.abs(short)));
-  if (magnitude >= 9 || magnitude < -4) return value.toPrecision(3);
-  const decimals = Math.max(0, 3 - magnitude);
+  if (magnitude >= 9 || magnitude < -4) return value.toExponential(2);
+  const decimals = Number.isInteger(value) ? 0 : Math.max(0, 3 - magnitude);
   return short.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 };
 
