@@ -73,7 +73,8 @@ RUN_COLUMNS: Mapping[str, ExportColumn] = {
     "durability_volatile": ExportColumn(
         String,
         "what survives a power cut if the device's cache does not; of the commits that promise least, where a run has "
-        'several kinds (LMDB, `sync = "by-test"`). Measured, of a device with sectors of 4 KiB',
+        'several kinds (LMDB, `sync = "by-test"`). Measured, of a device with sectors of 4 KiB; '
+        "empty for a run that did not complete",
     ),
     "durability_volatile_512": ExportColumn(
         String, "the same with sectors of 512 bytes; declared classes do not tell them apart"

@@ -32,6 +32,7 @@ from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.reason import sentences
 from bedplate.model.tpch import WORKLOAD
+from bedplate.model.visit import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -280,11 +281,10 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
 
 
 def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str = "") -> dict[str, str | None]:
-    """What survives a power cut of all that the run, or this part of it, commits."""
+    """What survives a power cut of all that the run, or this part of it, commits; nothing of one that did not complete."""
     facts, spec = found.cells.get(m.cell), found.spec((m.dataset, m.run))
-    known = promised(
-        facts.durability if facts else None, workload=spec.workload if spec else "", phase=phase, item=item
-    )
+    declared = facts.durability if facts and m.outcome is Outcome.COMPLETED else None
+    known = promised(declared, workload=spec.workload if spec else "", phase=phase, item=item)
     least = promising_least(known) if known else None
     return {
         "durability_volatile": least.volatile_cache if least else None,

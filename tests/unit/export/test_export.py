@@ -48,6 +48,15 @@ def test_the_formats_hold_the_same_rows(study: Path, tmp_path: Path) -> None:
         assert parquet.height == csv.height == len(json.loads((tmp_path / f"{table}.json").read_text()))
 
 
+def test_a_run_that_did_not_complete_has_no_class(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path)
+    runs = pl.read_parquet(tmp_path / "runs.parquet")
+    completed = pl.col("outcome") == "completed"
+    for name in ("durability_volatile", "durability_volatile_512", "durability_protected"):
+        assert 0 == runs.filter(completed)[name].null_count()
+        assert [None, None] == runs.filter(~completed)[name].to_list()
+
+
 def test_absent_is_null_with_its_reason(study: Path, tmp_path: Path) -> None:
     export(study, tmp_path / "figures.parquet")
     figures = pl.read_parquet(tmp_path / "figures.parquet").filter(pl.col("metric") == "page_cache_hit_ratio")
