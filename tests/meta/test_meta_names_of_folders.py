@@ -18,7 +18,6 @@ KNOWN: Mapping[str, str] = {
     "analysis/run_heads.py": "a run of power cuts has a verdict in place of a speed; the page's section of tools",
     "cli/power_cut.py": "a cut is replayed by its engine",
     "cli/power_cut_by_hand.py": "how an engine is started by hand",
-    "cli/reference.py": "rules by the workload, as METHOD.md lists them",
     "export/tables.py": "tables that only studies of TPC-H have",
     "export/workbook/results.py": "LMDB's tests are looked at one at a time",
     "figures/pgbench_output.py": "the name of pgbench's output",

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 import click
 
+from bedplate import registry
 from bedplate.cli.app import program
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.power_cut_rows import CUT_COLUMNS, VERDICT_COLUMNS
 from bedplate.export.tpch_rows import DROPPED_COLUMNS, PLAN_COLUMNS, SCORE_COLUMNS
-from bedplate.figures.power_cut_verdict import POWER_CUT_RULES
-from bedplate.figures.tool_validity import BONNIE_RULES, FIO_RULES
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.figure import Metric, RunFigures
 from bedplate.model.levels import Levels
@@ -36,14 +35,11 @@ from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.query_plan import QueryPlans
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
-from bedplate.workloads.microbenchmark.validity import LMDB_RULES
-from bedplate.workloads.pgbench.validity import PGBENCH_RULES
-from bedplate.workloads.tpch.validity import TPCH_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from bedplate.figures.rule import Rule
+    from bedplate.figures.rule import Rule, RunRules
 
 # The files of a study that are one record, or one a line; the records within them are found by their fields.
 _DOCUMENTS = (
@@ -59,14 +55,6 @@ _DOCUMENTS = (
     PointRecord,
     RunFigures,
 )
-RULES: Mapping[str, tuple[Rule[Any], ...]] = {
-    "pgbench": PGBENCH_RULES,
-    "TPC-H": TPCH_RULES,
-    "LMDB": LMDB_RULES,
-    "bonnie++": BONNIE_RULES,
-    "fio": FIO_RULES,
-    "power cuts": POWER_CUT_RULES,
-}
 _TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
     "runs": RUN_COLUMNS,
     "figures": FIGURE_COLUMNS,
@@ -144,17 +132,23 @@ def _metrics(metrics: Iterable[Metric]) -> str:
     return _table(("metric", "unit", "definition", "source"), rows)
 
 
+def rules_of_runs() -> tuple[RunRules[Any], ...]:
+    """Those of each workload, in the order of the registry."""
+    return tuple(registry.parts("validity").values())
+
+
 def _rules() -> str:
     """Each rule once, where the first workload has it."""
-    rules = {rule.name: rule for of_one in RULES.values() for rule in of_one}.values()
+    rules = {rule.name: rule for of_one in rules_of_runs() for rule in of_one.rules}.values()
     rows = ((each.name, _judged(each), each.threshold, each.verdict.value, each.source) for each in rules)
     return _table(("rule", "of", "when it speaks", "then", "why"), rows)
 
 
 def _judged(rule: Rule[Any]) -> str:
-    found = [workload for workload, rules in RULES.items() if rule in rules]
+    known = rules_of_runs()
+    found = [each.of for each in known if rule in each.rules]
     # Nothing of a power cut is timed.
-    by_count = {len(RULES): "every run", len(RULES) - 1: "every timed run"}
+    by_count = {len(known): "every run", len(known) - 1: "every timed run"}
     return by_count.get(len(found), ", ".join(found))
 
 

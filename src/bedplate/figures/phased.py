@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import Deltas
+from bedplate.figures.counters import (
+    Deltas,
+    gauge_figures,
+    machine_figures_without_server,
+    part_figures_without_server,
+)
 from bedplate.figures.courses import Stretch, make_course
-from bedplate.figures.samples import joined
+from bedplate.figures.samples import joined, values_between
 from bedplate.figures.window import MeasuredWindow
 from bedplate.model.figure import RunFigures
 from bedplate.model.reason import because
 from bedplate.model.visit import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import polars as pl
 
@@ -66,6 +71,15 @@ class PhasedRun:
         samples = joined(self.inputs.samples, ends)
         stretches = tuple(Stretch(phase.name, self.window_of(phase), None) for phase in record.phases)
         return make_course(stretches, self.window, self.first, samples, block_size_bytes)
+
+    def figures_without_server(
+        self, deltas: Deltas, first: Phase, last: Phase, *, pass_: int = 1
+    ) -> Iterator[Figure]:
+        """What counters and samples say of a stretch of phases in which no server ran."""
+        yield from part_figures_without_server(deltas, pass_=pass_)
+        yield from machine_figures_without_server(deltas, pass_=pass_)
+        samples = values_between(self.inputs.samples, first.start_monotonic_s, last.end_monotonic_s)
+        yield from gauge_figures(samples, pass_=pass_)
 
     @property
     def first(self) -> Phase:

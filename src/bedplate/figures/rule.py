@@ -56,6 +56,18 @@ class Rule(Generic[Evidence_contra]):
         return None if found is None else because(self.code, found)
 
 
+@dataclass(frozen=True)
+class RunRules(Generic[Evidence_contra]):
+    """The rules for runs of a type of workload, the role `validity` of its folder; `of` is what METHOD.md calls them."""
+
+    of: str
+    rules: tuple[Rule[Evidence_contra], ...]
+
+    def judge(self, evidence: Evidence_contra) -> tuple[Validity, tuple[Reason, ...]]:
+        """As all its rules together judge a run."""
+        return judge(evidence, self.rules)
+
+
 def judge(
     evidence: Evidence_contra, rules: Iterable[Rule[Evidence_contra]]
 ) -> tuple[Validity, tuple[Reason, ...]]:

@@ -2,7 +2,7 @@
 
 Every rule has a name, a threshold in words and the source that it stands on: the table of docs/METHOD.md is made
 from these. A rule gives the reason with the numbers in it, or None.
-A workload has its own rules beside them (`pgbench_validity.py`, `tpch_validity.py`).
+A workload has its own rules beside them (`validity.py` of its folder).
 """
 
 from __future__ import annotations
@@ -166,4 +166,15 @@ CHECKPOINTS_UNKNOWN: Rule[RunEvidence] = Rule(
     "absent is not zero (DESIGN.md section 5)",
     _checkpoints_unknown,
     Validity.UNKNOWN,
+)
+
+# What does not ask for a server.
+OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
+    KERNEL_WARNING,
+    CLOCK_STEPPED,
+    THROTTLED_MACHINE,
+    OTHERS_AT_WORK,
+    INPUT_UNREADABLE,
+    COURSE_INCOMPLETE,
+    COURSE_MISSING,
 )

@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedplate.figures.evidence import PgbenchEvidence
-from bedplate.figures.rule import judge
 from bedplate.figures.server_log import Complaint
 from bedplate.figures.steadiness import TwoSpeeds
 from bedplate.model.figure import Window
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Validity
-from bedplate.workloads.pgbench.validity import PGBENCH_RULES
+from bedplate.workloads.pgbench.validity import VALIDITY, PgbenchEvidence
 
 SOUND = PgbenchEvidence(
     read_only=False,
@@ -152,7 +150,7 @@ FINE: dict[str, PgbenchEvidence] = {
 @pytest.mark.parametrize("name", SUSPECT)
 def test_a_rule_speaks_with_its_numbers(name: str) -> None:
     evidence, words = SUSPECT[name]
-    validity, reasons = judge(evidence, PGBENCH_RULES)
+    validity, reasons = VALIDITY.judge(evidence)
     assert (Validity.SUSPECT, 1) == (validity, len(reasons)), reasons
     assert words in reasons[0].sentence
 
@@ -160,36 +158,34 @@ def test_a_rule_speaks_with_its_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_missing_evidence_leaves_a_run_unknown(name: str) -> None:
     evidence, words = UNKNOWN[name]
-    validity, reasons = judge(evidence, PGBENCH_RULES)
+    validity, reasons = VALIDITY.judge(evidence)
     assert (Validity.UNKNOWN, 1) == (validity, len(reasons)), reasons
     assert words in reasons[0].sentence
 
 
 @pytest.mark.parametrize("name", FINE)
 def test_a_sound_run_is_valid(name: str) -> None:
-    assert (Validity.VALID, ()) == judge(FINE[name], PGBENCH_RULES)
+    assert (Validity.VALID, ()) == VALIDITY.judge(FINE[name])
 
 
 def test_every_rule_can_speak() -> None:
     spoken = {
         rule.name
         for evidence, _ in (*SUSPECT.values(), *UNKNOWN.values())
-        for rule in PGBENCH_RULES
+        for rule in VALIDITY.rules
         if rule.judge(evidence)
     }
-    assert {rule.name for rule in PGBENCH_RULES} == spoken
+    assert {rule.name for rule in VALIDITY.rules} == spoken
 
 
 def test_a_reason_has_the_code_of_its_rule_and_its_values() -> None:
-    _, (reason,) = judge(replace(SOUND, steal_share=0.5), PGBENCH_RULES)
+    _, (reason,) = VALIDITY.judge(replace(SOUND, steal_share=0.5))
     assert ("throttled-machine", {"limit": 0.05, "share": 0.5}) == (reason.code, dict(reason.values))
-    assert len(PGBENCH_RULES) == len({rule.code for rule in PGBENCH_RULES})
+    assert len(VALIDITY.rules) == len({rule.code for rule in VALIDITY.rules})
 
 
 def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
-    validity, reasons = judge(
-        replace(SOUND, windows=None, transactions_failed=3, steal_share=0.5), PGBENCH_RULES
-    )
+    validity, reasons = VALIDITY.judge(replace(SOUND, windows=None, transactions_failed=3, steal_share=0.5))
     assert (Validity.SUSPECT, 3) == (validity, len(reasons))
 
 
@@ -205,7 +201,7 @@ def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
     )
 )
 def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence) -> None:
-    validity, reasons = judge(evidence, PGBENCH_RULES)
+    validity, reasons = VALIDITY.judge(evidence)
     assert (validity is Validity.VALID) == (not reasons)
     assert all(sentences(reasons))
 
@@ -232,7 +228,7 @@ def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence)
     ],
 )
 def test_what_the_kernel_says_of_every_mount_is_no_warning(message: str) -> None:
-    assert Validity.VALID is judge(replace(SOUND, kernel_messages=(message,)), PGBENCH_RULES)[0]
+    assert Validity.VALID is VALIDITY.judge(replace(SOUND, kernel_messages=(message,)))[0]
 
 
 @pytest.mark.parametrize(
@@ -249,4 +245,4 @@ def test_what_the_kernel_says_of_every_mount_is_no_warning(message: str) -> None
     ],
 )
 def test_trouble_of_the_kernel_is_a_warning(message: str) -> None:
-    assert Validity.SUSPECT is judge(replace(SOUND, kernel_messages=(message,)), PGBENCH_RULES)[0]
+    assert Validity.SUSPECT is VALIDITY.judge(replace(SOUND, kernel_messages=(message,)))[0]

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 from bedplate.figures.counters import (
     Deltas,
     busy_cpu_s,
-    gauge_figures,
-    machine_figures_without_server,
-    part_figures_without_server,
 )
-from bedplate.figures.evidence import BonnieEvidence, Moved
 from bedplate.figures.facts import (
     deltas_of,
     integer,
@@ -26,16 +22,16 @@ from bedplate.figures.facts import (
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas, phase_seconds
 from bedplate.figures.protocol import Made
-from bedplate.figures.rule import judge
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import clock_step_s
 from bedplate.figures.tool_parts import device_bytes, group_cpu_s, parsed_output, per_gib, phase_figures
-from bedplate.figures.tool_validity import BONNIE_RULES
+from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.model.visit import Outcome
 from bedplate.workloads.bonnie.output import FILE_STAGES, parse_result
+from bedplate.workloads.bonnie.validity import VALIDITY, BonnieEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +74,7 @@ class _Measured(PhasedRun):
     def whole(self, result: BonnieResult | None) -> RunFigures:
         """`run.json`; without a result the counters alone."""
         stages = () if result is None else result.stages
-        return self.run_figures(self._figures(stages), judge(self._evidence(), BONNIE_RULES))
+        return self.run_figures(self._figures(stages), VALIDITY.judge(self._evidence()))
 
     def _figures(self, stages: tuple[StageFigures, ...]) -> Iterator[Figure]:
         record = self.inputs.record
@@ -93,10 +89,7 @@ class _Measured(PhasedRun):
         yield figure("tool_cpu_s", number(record, "tool_cpu_s"), reason=no_fact("tool_cpu_s"))
         yield step_figure(self.inputs.visit, "mkfs_s")
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
-        yield from part_figures_without_server(deltas)
-        yield from machine_figures_without_server(deltas)
-        samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
-        yield from gauge_figures(samples)
+        yield from self.figures_without_server(deltas, self.first, self.last)
 
     def _stage_figures(self, stage: StageFigures) -> Iterator[Figure]:
         phase = stage.stage

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import (
     busy_cpu_s,
-    gauge_figures,
-    machine_figures_without_server,
-    part_figures_without_server,
 )
-from bedplate.figures.evidence import FioEvidence, Moved
 from bedplate.figures.facts import no_fact, number, others_cpu_share_of, steal_share_of, step_figure
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas
 from bedplate.figures.protocol import Made
-from bedplate.figures.rule import judge
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import clock_step_s
 from bedplate.figures.tool_parts import device_bytes, parsed_output, per_gib, phase_figures
-from bedplate.figures.tool_validity import FIO_RULES
+from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
@@ -29,6 +24,7 @@ from bedplate.model.visit import Outcome
 from bedplate.units import MIB
 from bedplate.workloads.fio import output as fio_output
 from bedplate.workloads.fio import pg_test_fsync_output
+from bedplate.workloads.fio.validity import VALIDITY, FioEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,12 +64,12 @@ class FioFigures:
         if is_pg_test_fsync(inputs.record.spec):
             methods, problems = parsed_output(run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_result)
             measured = _Measured(_with(inputs, problems))
-            verdict = judge(measured.evidence(None), FIO_RULES)
+            verdict = VALIDITY.judge(measured.evidence(None))
             return Made(measured.run_figures(measured.figures_of_methods(methods), verdict), course)
         result, problems = parsed_output(run_directory, "fio", fio_output.parse_result)
         measured = _Measured(_with(inputs, problems))
         job = None if result is None else _only_job(result)
-        verdict = judge(measured.evidence(job), FIO_RULES)
+        verdict = VALIDITY.judge(measured.evidence(job))
         return Made(measured.run_figures(measured.figures_of_job(job), verdict), course)
 
 
@@ -146,12 +142,8 @@ class _Measured(PhasedRun):
         record = self.inputs.record
         yield figure("tool_cpu_s", number(record, "tool_cpu_s"), reason=no_fact("tool_cpu_s"))
         yield step_figure(self.inputs.visit, "mkfs_s")
-        deltas = phase_deltas(record, FIO_JOB)
-        yield from part_figures_without_server(deltas)
-        yield from machine_figures_without_server(deltas)
         job = next((phase for phase in record.phases if phase.name == FIO_JOB), self.last)
-        samples = values_between(self.inputs.samples, job.start_monotonic_s, job.end_monotonic_s)
-        yield from gauge_figures(samples)
+        yield from self.figures_without_server(phase_deltas(record, FIO_JOB), job, job)
         # The counters of the job are those of the run.
         for phase in [each.name for each in record.phases if each.name != FIO_JOB]:
             yield from phase_figures(record, phase)

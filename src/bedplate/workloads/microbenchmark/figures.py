@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 from bedplate.figures.counters import (
     Absent,
     Deltas,
-    gauge_figures,
-    machine_figures_without_server,
-    part_figures_without_server,
 )
 from bedplate.figures.facts import deltas_of, others_cpu_share_of, steal_share_of, step_figure
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas
 from bedplate.figures.protocol import Made
-from bedplate.figures.rule import judge
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import clock_step_s
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Status
@@ -33,7 +29,7 @@ from bedplate.workloads.microbenchmark.figures_by_test import (
     run_tests_figures,
     tests_done,
 )
-from bedplate.workloads.microbenchmark.validity import LMDB_RULES, ColdRead, LmdbEvidence, must_read_bytes
+from bedplate.workloads.microbenchmark.validity import VALIDITY, ColdRead, LmdbEvidence, must_read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +71,7 @@ class _Measured(PhasedRun):
 
     def _whole(self) -> RunFigures:
         if self.inputs.record.outcome is Outcome.COMPLETED:
-            return self.run_figures(self._figures(), judge(self._evidence(), LMDB_RULES))
+            return self.run_figures(self._figures(), VALIDITY.judge(self._evidence()))
         return self.run_figures((), not_completed(self.inputs))
 
     def _figures(self) -> Iterator[Figure]:
@@ -88,19 +84,12 @@ class _Measured(PhasedRun):
         why = because("tests-missing", "; ".join(absent))
         yield figure("lmdb_tests_s", None if absent else sum(seconds), pass_=pass_, reason=why)
         yield step_figure(self.inputs.visit, "mkfs_s")
+        # Without the two readings every counter is missing, and every figure says so.
+        deltas = deltas_of(record) or Deltas({}, {}, 0.0)
         # What fewer tests wrote, flushed or computed would pass for less of what all of them do.
-        for one in self._of_all_tests():
+        for one in self.figures_without_server(deltas, self.first, self.last, pass_=pass_):
             covers_less = bool(left) and one.metric not in _OF_THE_SURROUNDINGS
             yield _made_absent(one, because("tests-left-out", "; ".join(left))) if covers_less else one
-
-    def _of_all_tests(self) -> Iterator[Figure]:
-        """What counters and samples say of the run from its first test to its last."""
-        # Without the two readings every counter is missing, and every figure says so.
-        deltas = deltas_of(self.inputs.record) or Deltas({}, {}, 0.0)
-        yield from part_figures_without_server(deltas, pass_=self._pass)
-        yield from machine_figures_without_server(deltas, pass_=self._pass)
-        samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
-        yield from gauge_figures(samples, pass_=self._pass)
 
     def _evidence(self) -> LmdbEvidence:
         inputs, record = self.inputs, self.inputs.record

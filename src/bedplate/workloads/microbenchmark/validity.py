@@ -6,16 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.figures.evidence import RunEvidence
-from bedplate.figures.rule import Rule
-from bedplate.figures.validity import (
-    CLOCK_STEPPED,
-    COURSE_INCOMPLETE,
-    COURSE_MISSING,
-    INPUT_UNREADABLE,
-    KERNEL_WARNING,
-    OTHERS_AT_WORK,
-    THROTTLED_MACHINE,
-)
+from bedplate.figures.rule import Rule, RunRules
+from bedplate.figures.validity import OF_EVERY_TIMED_RUN
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -78,25 +70,22 @@ def _missing(evidence: LmdbEvidence) -> str | None:
     return "; ".join(evidence.missing) or None
 
 
-LMDB_RULES: tuple[Rule[LmdbEvidence], ...] = (
-    Rule(
-        "cold test from a cache",
-        f"a test of a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of what it must from the device, or its "
-        "record does not say that it was made cold",
-        "the entries that it met, of values above a page their first page; the limit is a convention of bedplate",
-        _not_cold,
+VALIDITY: RunRules[LmdbEvidence] = RunRules(
+    "LMDB",
+    (
+        Rule(
+            "cold test from a cache",
+            f"a test of a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of what it must from the device, or its "
+            "record does not say that it was made cold",
+            "the entries that it met, of values above a page their first page; the limit is a convention of bedplate",
+            _not_cold,
+        ),
+        Rule(
+            "tests missing",
+            "a test that was asked for is not in the record, is there twice, or was cut off",
+            "drivers/lmdb_bench.c",
+            _missing,
+        ),
+        *OF_EVERY_TIMED_RUN,
     ),
-    Rule(
-        "tests missing",
-        "a test that was asked for is not in the record, is there twice, or was cut off",
-        "drivers/lmdb_bench.c",
-        _missing,
-    ),
-    KERNEL_WARNING,
-    CLOCK_STEPPED,
-    THROTTLED_MACHINE,
-    OTHERS_AT_WORK,
-    INPUT_UNREADABLE,
-    COURSE_INCOMPLETE,
-    COURSE_MISSING,
 )

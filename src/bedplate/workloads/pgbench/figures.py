@@ -12,7 +12,6 @@ import numpy as np
 from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_windows, complaints_between
 from bedplate.figures.counters import Absent, Deltas, Divisors, counter_figures, gauge_figures
 from bedplate.figures.courses import Stretch, make_course, make_latencies
-from bedplate.figures.evidence import PgbenchEvidence
 from bedplate.figures.facts import (
     deltas_of,
     idle_cpu_share_of,
@@ -25,7 +24,6 @@ from bedplate.figures.facts import (
 )
 from bedplate.figures.inputs import BULKY, RunInputs, read_inputs
 from bedplate.figures.protocol import Made
-from bedplate.figures.rule import judge
 from bedplate.figures.samples import clock_step_s, values_between
 from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.unfinished import not_completed, unmeasured
@@ -41,7 +39,7 @@ from bedplate.workloads.pgbench.transactions import (
     transaction_count,
     transaction_figures,
 )
-from bedplate.workloads.pgbench.validity import PGBENCH_RULES
+from bedplate.workloads.pgbench.validity import VALIDITY, PgbenchEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +109,7 @@ class _Measured:
     def _run_figures(self, course: pl.DataFrame) -> RunFigures:
         record = self.inputs.record
         if record.outcome is Outcome.COMPLETED:
-            validity, reasons = judge(self._evidence(course), PGBENCH_RULES)
+            validity, reasons = VALIDITY.judge(self._evidence(course))
             figures = tuple(self._figures())
         else:
             (validity, reasons), figures = not_completed(self.inputs), ()

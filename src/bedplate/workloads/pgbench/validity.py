@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.figures.checkpoint_windows import complete_timed
-from bedplate.figures.rule import Rule, Spoken, spoken
+from bedplate.figures.evidence import RunEvidence
+from bedplate.figures.rule import Rule, RunRules, Spoken, spoken
 from bedplate.figures.steadiness import SPEEDS_SHARE_MIN, STRETCH_S_MIN
 from bedplate.figures.validity import (
     CHECKPOINTS_UNKNOWN,
@@ -22,7 +24,7 @@ from bedplate.model.visit import Validity
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from bedplate.figures.evidence import PgbenchEvidence
+    from bedplate.figures.steadiness import TwoSpeeds
     from bedplate.model.figure import Window
 
 CLIENT_CPU_SHARE_MAX = 0.8
@@ -33,6 +35,42 @@ SHORT_SHARE_MAX = 0.01
 IDLE_SHARE_MAX = 0.10
 TIME_DIFFERENCE_MAX_S = 1.0
 TIME_DIFFERENCE_SHARE_MAX = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class PgbenchEvidence(RunEvidence):
+    """Of a run of pgbench.
+
+    `reads_per_transaction_trend` and `tps_trend` are growth over the window as a share of the mean.
+    `asked_times_memory` is the plan's scale as a multiple of the memory. `log_damage` names lines that the
+    log's reader did not understand. `phase_s` is the phase on the monotonic clock, `pgbench_s` how long
+    pgbench says that it connected and ran.
+    """
+
+    read_only: bool
+    canary: bool
+    asked_duration_s: float | None
+    client_cpu_s: float | None
+    client_threads: int
+    cpu_count: int
+    tps_trend: float | None
+    reads_per_transaction_trend: float | None
+    device_reads_per_s: float | None
+    database_bytes: int | None
+    memory_bytes: int | None
+    asked_times_memory: float | None
+    log_complete: bool | None
+    log_damage: str | None
+    transactions_in_log: int | None
+    transactions_by_pgbench: int | None
+    transactions_failed: int | None
+    transactions_outside_window: int | None
+    phase_s: float
+    pgbench_s: float | None
+    two_speeds: TwoSpeeds | None = None
+    clients: int | None = None
+    rate_limited: bool = False
+    idle_cpu_share: float | None = None
 
 
 def _without_checkpoint(evidence: PgbenchEvidence) -> str | None:
@@ -200,103 +238,106 @@ def _touching(evidence: PgbenchEvidence) -> tuple[Window, ...]:
     )
 
 
-PGBENCH_RULES: tuple[Rule[PgbenchEvidence], ...] = (
-    Rule(
-        "read-write without a checkpoint",
-        "no timed checkpoint begins and ends within the measured window of a run that writes (canaries apart)",
-        "DESIGN.md sections 4 and 5; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
-        _without_checkpoint,
-    ),
-    Rule(
-        "checkpoint in a read-only run",
-        "any checkpoint overlaps the measured window",
-        "DESIGN.md section 4",
-        _checkpoint_in_read_only,
-    ),
-    Rule(
-        "client saturated",
-        f"CPU of pgbench above {CLIENT_CPU_SHARE_MAX:.0%} of its threads (at most one per processor)",
-        "pgbench manual, “Good Practices”",
-        _client_saturated,
-    ),
-    Rule(
-        "cache still filling",
-        f"tps grows by more than {CLIMB_SHARE_MAX:.0%} over the window (Theil–Sen) while device reads per "
-        f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
-        "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
-        _still_climbing,
-    ),
-    Rule(
-        "two speeds",
-        f"the seconds of a run that only reads, and not from the device, fall into two stretches of {STRETCH_S_MIN} s or "
-        f"more whose median tps differ by more than {SPEEDS_SHARE_MIN:.0%} and by more than four of their deviations",
-        "measured: threads that serve two sessions each run at 70,000 or at 110,000 tps, as the scheduler places them",
-        _two_speeds,
-    ),
-    Rule(
-        "processors idle",
-        f"processors idle for more than {IDLE_SHARE_MAX:.0%} in a run that only reads, and not from the device, without a rate "
-        "limit, with more clients than threads and no fewer than processors",
-        "measured: 4 clients of 2 threads on 2 processors leave one of them idle for up to half of the time, or not at all",
-        _processors_idle,
-    ),
-    Rule(
-        "database fits in the cache",
-        "the database is not larger than the memory though the plan's scale is `Nx memory` with N of 1 or more",
-        "Tarasov et al., HotOS 2011: results around the size of the cache are fragile",
-        _fits_in_cache,
-    ),
-    KERNEL_WARNING,
-    SERVER_BROKE,
-    Rule(
-        "transaction log incomplete",
-        "the log's reader did not come to its end, or did not understand a line",
-        "drivers/pgbench_log.c",
-        _log_incomplete,
-    ),
-    Rule(
-        "failed transactions",
-        "one or more",
-        "pgbench manual, “Failures and Serialization/Deadlock Retries”",
-        _transactions_failed,
-    ),
-    Rule(
-        "counts differ",
-        "transactions in the log ≠ transactions by pgbench",
-        "both count the same",
-        _counts_differ,
-    ),
-    Rule(
-        "times differ",
-        "connecting time + transactions / tps, as pgbench says them, exceed the phase on the monotonic "
-        f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {TIME_DIFFERENCE_SHARE_MAX:.0%}",
-        "with equal counts this means equal tps; the rest is pgbench's start and end",
-        _times_differ,
-    ),
-    CLOCK_STEPPED,
-    Rule(
-        "transactions outside the window",
-        "transactions of the log lie outside the measured window, and no step of the clock was seen",
-        "the log's seconds are of the wall clock, the window's length is of the monotonic one",
-        _outside_window,
-    ),
-    THROTTLED_MACHINE,
-    OTHERS_AT_WORK,
-    Rule(
-        "window too short",
-        f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
-        "the plan's duration",
-        _too_short,
-    ),
-    INPUT_UNREADABLE,
-    COURSE_INCOMPLETE,
-    COURSE_MISSING,
-    CHECKPOINTS_UNKNOWN,
-    Rule(
-        "no transaction log",
-        "there is none, or it cannot be read",
-        "absent is not zero (DESIGN.md section 5)",
-        _log_unknown,
-        Validity.UNKNOWN,
+VALIDITY: RunRules[PgbenchEvidence] = RunRules(
+    "pgbench",
+    (
+        Rule(
+            "read-write without a checkpoint",
+            "no timed checkpoint begins and ends within the measured window of a run that writes (canaries apart)",
+            "DESIGN.md sections 4 and 5; a saw-tooth of 8000 to 3000 tps within one cycle (Percona 2020)",
+            _without_checkpoint,
+        ),
+        Rule(
+            "checkpoint in a read-only run",
+            "any checkpoint overlaps the measured window",
+            "DESIGN.md section 4",
+            _checkpoint_in_read_only,
+        ),
+        Rule(
+            "client saturated",
+            f"CPU of pgbench above {CLIENT_CPU_SHARE_MAX:.0%} of its threads (at most one per processor)",
+            "pgbench manual, “Good Practices”",
+            _client_saturated,
+        ),
+        Rule(
+            "cache still filling",
+            f"tps grows by more than {CLIMB_SHARE_MAX:.0%} over the window (Theil–Sen) while device reads per "
+            f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
+            "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
+            _still_climbing,
+        ),
+        Rule(
+            "two speeds",
+            f"the seconds of a run that only reads, and not from the device, fall into two stretches of {STRETCH_S_MIN} s or "
+            f"more whose median tps differ by more than {SPEEDS_SHARE_MIN:.0%} and by more than four of their deviations",
+            "measured: threads that serve two sessions each run at 70,000 or at 110,000 tps, as the scheduler places them",
+            _two_speeds,
+        ),
+        Rule(
+            "processors idle",
+            f"processors idle for more than {IDLE_SHARE_MAX:.0%} in a run that only reads, and not from the device, without a rate "
+            "limit, with more clients than threads and no fewer than processors",
+            "measured: 4 clients of 2 threads on 2 processors leave one of them idle for up to half of the time, or not at all",
+            _processors_idle,
+        ),
+        Rule(
+            "database fits in the cache",
+            "the database is not larger than the memory though the plan's scale is `Nx memory` with N of 1 or more",
+            "Tarasov et al., HotOS 2011: results around the size of the cache are fragile",
+            _fits_in_cache,
+        ),
+        KERNEL_WARNING,
+        SERVER_BROKE,
+        Rule(
+            "transaction log incomplete",
+            "the log's reader did not come to its end, or did not understand a line",
+            "drivers/pgbench_log.c",
+            _log_incomplete,
+        ),
+        Rule(
+            "failed transactions",
+            "one or more",
+            "pgbench manual, “Failures and Serialization/Deadlock Retries”",
+            _transactions_failed,
+        ),
+        Rule(
+            "counts differ",
+            "transactions in the log ≠ transactions by pgbench",
+            "both count the same",
+            _counts_differ,
+        ),
+        Rule(
+            "times differ",
+            "connecting time + transactions / tps, as pgbench says them, exceed the phase on the monotonic "
+            f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {TIME_DIFFERENCE_SHARE_MAX:.0%}",
+            "with equal counts this means equal tps; the rest is pgbench's start and end",
+            _times_differ,
+        ),
+        CLOCK_STEPPED,
+        Rule(
+            "transactions outside the window",
+            "transactions of the log lie outside the measured window, and no step of the clock was seen",
+            "the log's seconds are of the wall clock, the window's length is of the monotonic one",
+            _outside_window,
+        ),
+        THROTTLED_MACHINE,
+        OTHERS_AT_WORK,
+        Rule(
+            "window too short",
+            f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
+            "the plan's duration",
+            _too_short,
+        ),
+        INPUT_UNREADABLE,
+        COURSE_INCOMPLETE,
+        COURSE_MISSING,
+        CHECKPOINTS_UNKNOWN,
+        Rule(
+            "no transaction log",
+            "there is none, or it cannot be read",
+            "absent is not zero (DESIGN.md section 5)",
+            _log_unknown,
+            Validity.UNKNOWN,
+        ),
     ),
 )

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.checkpoint_windows import checkpoint_windows, complaints_between
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
-from bedplate.figures.evidence import TpchEvidence
 from bedplate.figures.facts import deltas_of, integer, others_cpu_share_of, steal_share_of
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun
 from bedplate.figures.protocol import Made
-from bedplate.figures.rule import judge
 from bedplate.figures.samples import clock_step_s, values_between
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
@@ -20,7 +18,7 @@ from bedplate.model.tpch import COLD, LOAD, POWER, THROUGHPUT
 from bedplate.model.visit import Outcome, Sample
 from bedplate.units import KERNEL_SECTOR_BYTES
 from bedplate.workloads.tpch.parts import load_figures, missing_parts, power_figures, throughput_figures
-from bedplate.workloads.tpch.validity import TPCH_RULES
+from bedplate.workloads.tpch.validity import VALIDITY, TpchEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +53,7 @@ class _Measured(PhasedRun):
 
     def _whole(self) -> RunFigures:
         if self.inputs.record.outcome is Outcome.COMPLETED:
-            verdict = judge(self._evidence(), TPCH_RULES)
+            verdict = VALIDITY.judge(self._evidence())
             return self.run_figures(self._figures(), verdict, self._checkpoints or ())
         return self.run_figures((), not_completed(self.inputs), self._checkpoints or ())
 

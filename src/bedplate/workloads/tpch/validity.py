@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from bedplate.figures.rule import Rule
-from bedplate.figures.validity import (
-    CHECKPOINTS_UNKNOWN,
-    CLOCK_STEPPED,
-    COURSE_INCOMPLETE,
-    COURSE_MISSING,
-    INPUT_UNREADABLE,
-    KERNEL_WARNING,
-    OTHERS_AT_WORK,
-    SERVER_BROKE,
-    THROTTLED_MACHINE,
-)
+from bedplate.figures.evidence import RunEvidence
+from bedplate.figures.rule import Rule, RunRules
+from bedplate.figures.validity import CHECKPOINTS_UNKNOWN, OF_EVERY_TIMED_RUN, SERVER_BROKE
 from bedplate.units import format_size
-
-if TYPE_CHECKING:
-    from bedplate.figures.evidence import TpchEvidence
 
 # A pass reads nearly every table. Compression by the file system may divide that by three, hardly by ten.
 COLD_READ_SHARE_MIN = 0.1
 _SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TpchEvidence(RunEvidence):
+    """Of a run of TPC-H.
+
+    `cold` says that the pass was to be cold, `made_cold` that it was made so. `read_bytes` came from the data
+    device over the whole run. `stopped` counts the queries that were stopped at their limit. `missing` names
+    phases, queries and streams that the record lacks or has twice.
+    """
+
+    cold: bool
+    made_cold: bool
+    read_bytes: float | None
+    database_bytes: int | None
+    stopped: int
+    missing: tuple[str, ...]
 
 
 def _not_cold(evidence: TpchEvidence) -> str | None:
@@ -51,27 +56,24 @@ def _parts_missing(evidence: TpchEvidence) -> str | None:
     return "; ".join(evidence.missing[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-TPCH_RULES: tuple[Rule[TpchEvidence], ...] = (
-    Rule(
-        "not cold",
-        f"a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of the database's size from the device, or nothing "
-        "at all where queries were stopped, or its record does not say that it was made cold",
-        "shared buffers, page cache, ARC or the host may have kept it; the limit is a convention of bedplate",
-        _not_cold,
+VALIDITY: RunRules[TpchEvidence] = RunRules(
+    "TPC-H",
+    (
+        Rule(
+            "not cold",
+            f"a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of the database's size from the device, or nothing "
+            "at all where queries were stopped, or its record does not say that it was made cold",
+            "shared buffers, page cache, ARC or the host may have kept it; the limit is a convention of bedplate",
+            _not_cold,
+        ),
+        Rule(
+            "parts missing",
+            "a phase, a query or a stream is not in the record, or is there twice",
+            "TPC-H, clause 5.3: all 22 queries, each once in a stream",
+            _parts_missing,
+        ),
+        *OF_EVERY_TIMED_RUN,
+        SERVER_BROKE,
+        CHECKPOINTS_UNKNOWN,
     ),
-    Rule(
-        "parts missing",
-        "a phase, a query or a stream is not in the record, or is there twice",
-        "TPC-H, clause 5.3: all 22 queries, each once in a stream",
-        _parts_missing,
-    ),
-    KERNEL_WARNING,
-    SERVER_BROKE,
-    CLOCK_STEPPED,
-    THROTTLED_MACHINE,
-    OTHERS_AT_WORK,
-    INPUT_UNREADABLE,
-    COURSE_INCOMPLETE,
-    COURSE_MISSING,
-    CHECKPOINTS_UNKNOWN,
 )
