@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 # Sections that only a study with another workload has.
-OF_OTHERS = ("scores", "items", "plans", "lmdb", "raw")
+OF_OTHERS = ("items", "raw")
 
 
 @pytest.fixture(scope="module")

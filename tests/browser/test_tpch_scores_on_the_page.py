@@ -18,8 +18,8 @@ from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.tpch_view import SCORES, TpchView
 from bedplate.model.visit import Validity
 from bedplate.page.build import build_report
-from bedplate.page.tpch_query_times import packed_query_times
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
+from bedplate.workloads.tpch.page.query_times import packed_query_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

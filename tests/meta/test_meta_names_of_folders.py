@@ -13,13 +13,9 @@ _CONSTANTS = frozenset({"WORKLOAD", "BONNIE", "FIO", "LMDB", "POSTGRESQL"})
 _FOLDERS = ("src/bedplate/workloads/", "src/bedplate/engines/", "src/bedplate/registry.py")
 # Where a name still stands, and for what. The list may become shorter.
 KNOWN: Mapping[str, str] = {
-    "analysis/lmdb_view.py": "what each of LMDB's tests promises",
     "analysis/power_cut_view.py": "the verdict of power cuts stands beside every speed",
-    "analysis/run_heads.py": "a run of power cuts has a verdict in place of a speed; the page's section of tools",
     "cli/power_cut.py": "a cut is replayed by its engine",
     "cli/power_cut_by_hand.py": "how an engine is started by hand",
-    "export/tables.py": "tables that only studies of TPC-H have",
-    "export/workbook/results.py": "LMDB's tests are looked at one at a time",
     "figures/pgbench_output.py": "the name of pgbench's output",
     "figures/power_cut_verdict.py": "LMDB syncs twice for a commit",
     "host/facts.py": "the version of a program",
@@ -29,10 +25,6 @@ KNOWN: Mapping[str, str] = {
     "model/power_cut.py": "the constant",
     "model/raw.py": "the constants",
     "model/tpch.py": "the constant",
-    "page/document.py": "parts of the page's document",
-    "page/rules.py": "a part of the page's document",
-    "page/static.py": "sections of the page",
-    "terminal/tables.py": "a part of the JSON document",
     "visit/preflight.py": "a program of the build",
     "visit/server.py": "the version of the server",
 }

@@ -12,7 +12,6 @@ from bedplate.page.rules import rules_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-_SCRIPT = "src/bedplate/page/assets/script/"
 _PRODUCT = "src/bedplate/"
 # What may stand in both: so many words in a row, and whole texts of so many.
 _WORDS_MAX = 5
@@ -78,13 +77,13 @@ def _of(sources: Sequence[_Source], start: str, ending: str) -> dict[str, str]:
 
 
 def test_nothing_is_said_in_python_and_in_the_script(sources: Sequence[_Source], judge: _Judge) -> None:
-    scripts = _of(sources, _SCRIPT, ".js")
+    scripts = _of(sources, _PRODUCT, ".js")
     assert scripts
     judge(said_twice(scripts, _of(sources, _PRODUCT, ".py")))
 
 
 def test_the_script_says_whatever_it_is_given(sources: Sequence[_Source], judge: _Judge) -> None:
-    judge(unused(rules_document()["templates"], _of(sources, _SCRIPT, ".js").values()))
+    judge(unused(rules_document()["templates"], _of(sources, _PRODUCT, ".js").values()))
 
 
 def test_finds_what_is_said_twice() -> None:

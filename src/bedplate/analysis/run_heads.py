@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.workload_view import RunHead, view_of
-from bedplate.model.power_cut import WORKLOAD as POWER_CUT
-from bedplate.model.raw import BONNIE, FIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.analysis.overview import Overview
+    from bedplate.model.cell import RunSpec
+    from bedplate.model.visit import Durability
 
 # Also of a run that no visit has begun: nothing is said at its head.
 TRANSACTIONS = RunHead("tps", "tps", "latency_ms_p99", "p99 ms")
+
+
+def runs_of(found: Overview, workload: str) -> list[tuple[str, str]]:
+    """Those of a type of workload."""
+    specs = {run: found.spec(run) for run in found.runs}
+    return [run for run, spec in specs.items() if spec is not None and spec.workload == workload]
 
 
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:
@@ -35,9 +41,15 @@ def writes(found: Overview, run: tuple[str, str]) -> bool:
     return spec is not None and view_of(spec.workload).writes(found, run, spec)
 
 
-def is_power_cut(found: Overview, run: tuple[str, str]) -> bool:
-    """Whether a run is one of power cuts, which have a verdict and no speed."""
-    return run_kind(found, run) == POWER_CUT
+def has_speed(found: Overview, run: tuple[str, str]) -> bool:
+    """Whether cells are told apart by the speed of a run, and not by a verdict."""
+    spec = found.spec(run)
+    return spec is None or view_of(spec.workload).has_speed
+
+
+def promised(spec: RunSpec | None, durability: Durability | None, phase: str, item: str) -> Durability | None:
+    """The class that stands beside a figure of a part of a run: its own where its workload has one, else its cell's."""
+    return durability if spec is None else view_of(spec.workload).promised(durability, phase, item)
 
 
 def makes_transactions(found: Overview, run: tuple[str, str]) -> bool:
@@ -53,5 +65,6 @@ def has_transactions(overviews: Sequence[Overview]) -> bool:
 
 
 def has_raw(overviews: Sequence[Overview]) -> bool:
-    """Whether any run is one of bonnie++ or of a job of fio."""
-    return any(run_kind(found, run) in (BONNIE, FIO) for found in overviews for run in found.runs)
+    """Whether any run is about bytes in a second."""
+    specs = (found.spec(run) for found in overviews for run in found.runs)
+    return any(view_of(spec.workload).moves_bytes(spec) for spec in specs if spec is not None)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bedplate import registry
 from bedplate.errors import PlanError, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.analysis.overview import Overview
     from bedplate.model.cell import RunSpec
+    from bedplate.model.visit import Durability
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,13 @@ class WorkloadView:
 
     `heads` are the two figures that stand for a run where there is room for two, by its kind; "" is that of a type without kinds.
     `headlines` are the figures that every run of the type has which measured anything: how many values there are, so
-    many repetitions there are.
+    many repetitions there are. `has_speed` is false where runs have a verdict in its place. `looked_at` is the phase and
+    the metric of parts that are looked at one at a time.
     """
 
     makes_transactions: ClassVar[bool] = False
+    has_speed: ClassVar[bool] = True
+    looked_at: ClassVar[tuple[str, str] | None] = None
     heads: ClassVar[Mapping[str, RunHead]] = {}
     headlines: ClassVar[tuple[str, ...]] = ()
 
@@ -54,6 +58,18 @@ class WorkloadView:
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
         """Whether a run writes to the file system that is measured, by what it does and not by its name."""
         raise NotImplementedError
+
+    def moves_bytes(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of those that do
+        """Whether a run is about bytes in a second, and what a GiB of them took of the processor."""
+        return False
+
+    def promised(self, durability: Durability | None, phase: str, item: str) -> Durability | None:  # noqa: ARG002 -- of parts unlike the cell
+        """The class that stands beside a figure of a part of a run, from that of its cell."""
+        return durability
+
+    def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # noqa: ARG002 -- of most nothing
+        """What `show --json` says of these runs beside their figures, by its keys."""
+        return {}
 
     def kind(self, spec: RunSpec) -> str | None:
         """What a run does, where runs of the type do different things; runs of one kind have figures alike."""

@@ -24,8 +24,7 @@ import click
 from bedplate import registry
 from bedplate.cli.app import program
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
-from bedplate.export.power_cut_rows import CUT_COLUMNS, VERDICT_COLUMNS
-from bedplate.export.tpch_rows import DROPPED_COLUMNS, PLAN_COLUMNS, SCORE_COLUMNS
+from bedplate.export.tables import workload_exports
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.figure import Metric, RunFigures
 from bedplate.model.levels import Levels
@@ -58,11 +57,7 @@ _DOCUMENTS = (
 _TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
     "runs": RUN_COLUMNS,
     "figures": FIGURE_COLUMNS,
-    "scores": SCORE_COLUMNS,
-    "plans": PLAN_COLUMNS,
-    "dropped_queries": DROPPED_COLUMNS,
-    "verdicts": VERDICT_COLUMNS,
-    "power_cuts": CUT_COLUMNS,
+    **{name: table.columns for each in workload_exports() for name, table in each.tables.items()},
     "nodes": NODE_COLUMNS,
 }
 _NUMBERS = {int: "whole number", float: "number"}

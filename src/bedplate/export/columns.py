@@ -1,18 +1,20 @@
 """The columns of the exported tables: of what kind each is, and what it means, as docs/EXPORT.md says it.
 
-Here are those of the tables that every study has, and of a fleet's nodes; a workload's own stand beside its rows.
+Here are those of the tables that every study has, and of a fleet's nodes; a workload's own stand in its folder.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polars import Boolean, Float64, Int64, String
+from polars import Boolean, DataFrame, Float64, Int64, String
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
+
+    from bedplate.analysis.overview import Measurement, Overview
 
 
 class ExportColumn(NamedTuple):
@@ -25,6 +27,28 @@ class ExportColumn(NamedTuple):
 def schema(columns: Mapping[str, ExportColumn]) -> dict[str, type[pl.DataType]]:
     """What polars takes each column for."""
     return {name: column.kind for name, column in columns.items()}
+
+
+class ExportTable(NamedTuple):
+    """A table: its columns, and what makes its rows of a study."""
+
+    columns: Mapping[str, ExportColumn]
+    rows: Callable[[Overview], Iterable[Mapping[str, Any]]]
+
+    def made(self, found: Overview) -> DataFrame:
+        """The table of a study."""
+        return DataFrame(list(self.rows(found)), schema=schema(self.columns))
+
+
+class WorkloadExport(NamedTuple):
+    """The role `export` of a workload: tables by their names, and whether a study has them.
+
+    `about` stands on the sheet of a spreadsheet that says what its numbers mean.
+    """
+
+    tables: Mapping[str, ExportTable]
+    is_in: Callable[[Overview], bool]
+    about: tuple[tuple[str, str], ...] = ()
 
 
 RUN_COLUMNS: Mapping[str, ExportColumn] = {
@@ -97,6 +121,22 @@ def run_columns(*names: str) -> dict[str, ExportColumn]:
 
 # Whether the processors were emulated stands beside every figure, so it is in every table of runs.
 KEY_COLUMNS = run_columns("study", "cell", "dataset", "run", "repetition", "attempt", "canary", "emulated")
+
+
+def run_key(found: Overview, m: Measurement) -> dict[str, Any]:
+    """The values of `KEY_COLUMNS`."""
+    return {
+        "study": found.study.facts.title,
+        "cell": m.cell,
+        "dataset": m.dataset,
+        "run": m.run,
+        "repetition": m.repetition,
+        "attempt": m.attempt,
+        "canary": m.canary,
+        "emulated": None if m.where is None else m.where.emulated,
+    }
+
+
 FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
     **KEY_COLUMNS,
     "phase": ExportColumn(

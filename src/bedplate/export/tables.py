@@ -8,37 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from bedplate.analysis.lmdb_view import promised
+from bedplate import registry
+from bedplate.analysis.run_heads import promised
 from bedplate.analysis.selected import selected_overviews
 from bedplate.analysis.wording import promising_least
 from bedplate.errors import PlanError, StudyError
-from bedplate.export.columns import FIGURE_COLUMNS, KEY_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, schema
-from bedplate.export.power_cut_rows import (
-    CUT_COLUMNS,
-    VERDICT_COLUMNS,
-    cut_rows,
-    has_power_cuts,
-    verdict_rows,
-)
-from bedplate.export.tpch_rows import (
-    DROPPED_COLUMNS,
-    PLAN_COLUMNS,
-    SCORE_COLUMNS,
-    dropped_rows,
-    plan_rows,
-    score_rows,
+from bedplate.export.columns import (
+    FIGURE_COLUMNS,
+    KEY_COLUMNS,
+    NODE_COLUMNS,
+    RUN_COLUMNS,
+    run_key,
+    schema,
 )
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
 from bedplate.model.reason import sentences
-from bedplate.model.tpch import WORKLOAD
 from bedplate.model.visit import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.export.columns import WorkloadExport
     from bedplate.model.figure import Figure
 
 # With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
@@ -47,9 +40,6 @@ _NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
 FORMATS = ("csv", "parquet", "json")
 SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
-TPCH_TABLES = ("scores", "plans", "dropped_queries")
-POWER_CUT_TABLES = ("verdicts", "power_cuts")
-FLEET_TABLES = ("nodes",)
 
 
 def export(
@@ -57,8 +47,7 @@ def export(
 ) -> tuple[Path, ...]:
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
-    A study with TPC-H runs has `scores`, `plans` and `dropped_queries` too, one with power cuts `verdicts` and
-    `power_cuts`, one of a fleet `nodes`. An `output` that ends in .json takes
+    A study has those of its workloads too (the role `export`), one of a fleet `nodes`. An `output` that ends in .json takes
     all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
@@ -103,7 +92,7 @@ def figures_table(found: Overview) -> pl.DataFrame:
     """One row per figure; a value is null where it is absent or censored, and `reason` says why."""
     rows = [
         {
-            **_key(found, m),
+            **run_key(found, m),
             "phase": figure.phase,
             "item": figure.item,
             "pass": figure.pass_,
@@ -144,38 +133,10 @@ def courses_table(found: Overview) -> pl.DataFrame:
                 course = pl.read_parquet(file)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StudyError(f"{path} cannot be read: {error}") from error
-        key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in _key(found, m).items()]
+        key = [pl.lit(value, dtype=kinds[name]).alias(name) for name, value in run_key(found, m).items()]
         frames.append(course.select(*key, pl.all()))
     courses = pl.concat(frames, how="diagonal_relaxed")
     return courses.with_columns(pl.col(pl.Float64).fill_nan(None))
-
-
-def scores_table(found: Overview) -> pl.DataFrame:
-    """One row per cell, power run and score of TPC-H."""
-    return pl.DataFrame(score_rows(found), schema=schema(SCORE_COLUMNS))
-
-
-def plans_table(found: Overview) -> pl.DataFrame:
-    """One row per query of every power run: the hash of its plan and what EXPLAIN said."""
-    rows = [{**_key(found, m), **row} for m in found.measurements for row in plan_rows(found, m)]
-    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **PLAN_COLUMNS}))
-
-
-def dropped_queries_table(found: Overview) -> pl.DataFrame:
-    """One row per power run and query that the m-scores leave out."""
-    return pl.DataFrame(dropped_rows(found), schema=schema(DROPPED_COLUMNS))
-
-
-def verdicts_table(found: Overview) -> pl.DataFrame:
-    """One row per recording whose power was cut: the classes declared and measured, the counts behind them."""
-    rows = [{**_key(found, m), **row} for m in found.measurements for row in verdict_rows(found, m)]
-    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **VERDICT_COLUMNS}))
-
-
-def power_cuts_table(found: Overview) -> pl.DataFrame:
-    """One row per cut, the controls among them."""
-    rows = [{**_key(found, m), **row} for m in found.measurements for row in cut_rows(found, m)]
-    return pl.DataFrame(rows, schema=schema({**KEY_COLUMNS, **CUT_COLUMNS}))
 
 
 def nodes_table(found: Overview) -> pl.DataFrame:
@@ -208,46 +169,20 @@ def nodes_table(found: Overview) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema(NODE_COLUMNS))
 
 
-_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
-    "runs": runs_table,
-    "figures": figures_table,
-    "courses": courses_table,
-}
-_TPCH_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
-    "scores": scores_table,
-    "plans": plans_table,
-    "dropped_queries": dropped_queries_table,
-}
-_FLEET_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {"nodes": nodes_table}
-_POWER_CUT_MAKERS: Mapping[str, Callable[[Overview], pl.DataFrame]] = {
-    "verdicts": verdicts_table,
-    "power_cuts": power_cuts_table,
-}
+def workload_exports() -> Sequence[WorkloadExport]:
+    """The role `export` of every workload that has it."""
+    return tuple(registry.parts("export").values())
 
 
 def _tables(found: Overview) -> dict[str, pl.DataFrame]:
-    """Every table of a study by name; those of TPC-H, power cuts and nodes where the study has such."""
-    specs = (found.spec(run) for run in found.runs)
-    warehouse = any(spec is not None and spec.workload == WORKLOAD for spec in specs)
-    makers = {
-        **_MAKERS,
-        **(_TPCH_MAKERS if warehouse else {}),
-        **(_POWER_CUT_MAKERS if has_power_cuts(found) else {}),
-        **(_FLEET_MAKERS if found.study.nodes else {}),
-    }
-    return {name: make(found) for name, make in makers.items()}
-
-
-def _key(found: Overview, m: Measurement) -> dict[str, Any]:
+    """Every table of a study by name: those that all have, those of its workloads, and its nodes."""
+    own = {name: of for each in workload_exports() if each.is_in(found) for name, of in each.tables.items()}
     return {
-        "study": found.study.facts.title,
-        "cell": m.cell,
-        "dataset": m.dataset,
-        "run": m.run,
-        "repetition": m.repetition,
-        "attempt": m.attempt,
-        "canary": m.canary,
-        "emulated": None if m.where is None else m.where.emulated,
+        "runs": runs_table(found),
+        "figures": figures_table(found),
+        "courses": courses_table(found),
+        **{name: table.made(found) for name, table in own.items()},
+        **({"nodes": nodes_table(found)} if found.study.nodes else {}),
     }
 
 
@@ -255,7 +190,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
     cell = found.study.schedule.cells[m.cell]
     facts = found.cells.get(m.cell)
     return {
-        **_key(found, m),
+        **run_key(found, m),
         "variant": cell.variant,
         "filesystem": cell.filesystem.type,
         "filesystem_block_size_bytes": (
@@ -282,9 +217,9 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
 
 def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str = "") -> dict[str, str | None]:
     """What survives a power cut of all that the run, or this part of it, commits; nothing of one that did not complete."""
-    facts, spec = found.cells.get(m.cell), found.spec((m.dataset, m.run))
+    facts = found.cells.get(m.cell)
     declared = facts.durability if facts and m.outcome is Outcome.COMPLETED else None
-    known = promised(declared, workload=spec.workload if spec else "", phase=phase, item=item)
+    known = promised(found.spec((m.dataset, m.run)), declared, phase, item)
     least = promising_least(known) if known else None
     return {
         "durability_volatile": least.volatile_cache if least else None,

@@ -33,6 +33,8 @@ DURABLE = "durable"
 BOUNDED_LOSS = "bounded loss"
 UNSAFE = "unsafe"
 UNKNOWN = "unknown"
+# Beside the classes, of a part of a run that commits nothing.
+ONLY_READS = "reads only"
 _TORN = because(
     FULL_PAGE_WRITES_OFF, "full_page_writes = off: a page torn by the cut cannot be repaired from the WAL"
 )

@@ -27,12 +27,13 @@ from bedplate.page.machines_view import machines_view
 from bedplate.page.packed_data import PackedData
 from bedplate.page.power_cut_page import power_cut_rows
 from bedplate.page.static import page_shell
+from bedplate.page.workload_page import PLACES, workload_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _PAGE = Path(__file__).parent / "assets"
-# The parts of the page's script in the order in which they run; each uses what stands above it.
+# The parts of the page's script, without those of workloads, in the order in which they run; each uses what stands above it.
 SCRIPT = (
     "core/data",
     "core/words",
@@ -52,16 +53,13 @@ SCRIPT = (
     "core/pairs",
     "views/comparison",
     "statistics/tpch_scores",
-    "views/scores",
     "core/charts",
     "core/span",
     "core/mark_keys",
     "views/courses",
     "views/latency",
     "views/items",
-    "views/plans",
     "views/raw",
-    "views/lmdb",
     "core/tables",
     "views/order",
     "views/effects",
@@ -94,7 +92,7 @@ def build_report(
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_PAGE),
+        loader=jinja2.FileSystemLoader([_PAGE, *(own.folder for own in workload_pages())]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -136,7 +134,17 @@ def _code(text: str) -> Markup:
 
 def _script() -> str:
     """The page's own script: its parts, one after the other."""
-    return "\n".join((_PAGE / "script" / f"{part}.js").read_text(encoding="utf-8") for part in SCRIPT)
+    return "\n".join(path.read_text(encoding="utf-8") for path in script_files())
+
+
+def script_files() -> list[Path]:
+    """Every part of the script, those of workloads' sections behind the part that they use."""
+    own: dict[str, list[Path]] = {}
+    for page in workload_pages():
+        for place, (name, _) in page.sections.items():
+            if (path := page.folder / f"{name}.js").is_file():
+                own.setdefault(PLACES[place], []).append(path)
+    return [path for part in SCRIPT for path in (_PAGE / "script" / f"{part}.js", *own.get(part, ()))]
 
 
 def _for_script_element(text: str) -> str:

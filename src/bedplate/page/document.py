@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.effective import effective_document
-from bedplate.analysis.lmdb_view import lmdb_document
 from bedplate.analysis.part_summaries import PagePart, page_parts, ranked
 from bedplate.analysis.rounding import rounded
 from bedplate.analysis.run_heads import run_head, run_kind, writes
@@ -33,7 +32,7 @@ from bedplate.page.observations import observations_document
 from bedplate.page.packed_data import PackedData
 from bedplate.page.power_cut_page import power_cut_document
 from bedplate.page.rules import rules_document
-from bedplate.page.tpch_document import tpch_document
+from bedplate.page.workload_page import workload_pages
 from bedplate.statistics.comparison import is_speed
 
 if TYPE_CHECKING:
@@ -98,8 +97,11 @@ def page_document(overviews: Sequence[Overview], packed_data: PackedData | None 
         "within": packed(within) if len(indices.parts) > 1 else None,
         "measurements": _measurements(overviews, indices, packed_data or PackedData()),
         "effective": [effective_document(found) for found in overviews],
-        "tpch": tpch_document(overviews, indices.runs),
-        "lmdb": lmdb_document(overviews, indices.runs),
+        **{
+            key: part
+            for own in workload_pages()
+            for key, part in own.document(overviews, indices.runs).items()
+        },
         "power_cuts": power_cut_document(overviews),
     }
 
@@ -122,7 +124,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 
 def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[str]) -> dict[str, Any]:
-    """`kind` is that of TPC-H, `writes` says whether the run does; `first` is the metric that stands for the run."""
+    """`kind` is what it does, `writes` says whether the run does; `first` is the metric that stands for the run."""
     owner = next(found for found in overviews if run in found.runs)
     return {
         "dataset": run[0],

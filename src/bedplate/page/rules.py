@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis import tpch_view, wording
+from bedplate.analysis import wording
 from bedplate.analysis.comparison import surroundings
 from bedplate.analysis.effects import sentences as effects
 from bedplate.analysis.factors import DEFAULT
-from bedplate.analysis.lmdb_view import ONLY_READS
 from bedplate.analysis.parts import VISIT_FIGURES
-from bedplate.analysis.tpch_view import SCORES
 from bedplate.model.device_cache import CACHE_WORDS
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
 from bedplate.model.power_cut_metrics import RECOVERY
 from bedplate.model.tpch_figures import STOPPED_AT
-from bedplate.statistics import comparable, comparison, estimation, heat_map, tpch_scores
+from bedplate.page.workload_page import workload_pages
+from bedplate.statistics import comparable, comparison, estimation, heat_map
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # By the names that the script calls them by.
-TEMPLATES: Mapping[str, str] = {
+_TEMPLATES: Mapping[str, str] = {
     "no_value": comparison.NO_VALUE,
     "no_value_left_out": comparison.LEFT_OUT,
     "no_common_repetition": comparison.NO_COMMON_REPETITION,
@@ -63,23 +62,12 @@ TEMPLATES: Mapping[str, str] = {
     "not_positive_runs": effects.NOT_POSITIVE_RUNS,
     "descriptions_only": effects.DESCRIPTIONS_ONLY,
     "no_interplay": effects.NO_INTERPLAY,
-    "no_time_in": tpch_scores.NO_TIME_IN,
-    "over_limit_in": tpch_scores.OVER_LIMIT_IN,
-    "plan_unknown_in": tpch_scores.PLAN_UNKNOWN_IN,
-    "plans_in": tpch_scores.PLANS_IN,
-    "plans_across": tpch_scores.PLANS_ACROSS,
-    "none_kept": tpch_scores.NONE_KEPT,
-    "without_time": tpch_scores.WITHOUT_TIME,
-    "no_time_here": tpch_scores.NO_TIME_HERE,
-    "untrusted": tpch_scores.UNTRUSTED,
-    "unlike": tpch_scores.UNLIKE,
-    "none_trusted": tpch_view.NONE_TRUSTED,
-    "some_untrusted": tpch_view.SOME_UNTRUSTED,
 }
 
 
 def rules_document() -> dict[str, Any]:
     """By the script's own names; a text with {names} is filled by the script."""
+    pages = workload_pages()
     return {
         "verdicts": {
             "MARGIN": comparison.MARGIN,
@@ -93,14 +81,7 @@ def rules_document() -> dict[str, Any]:
             "CANNOT_TELL": Verdict.CANNOT_TELL.value,
         },
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
-        "tpch": {
-            "NO_TIME": tpch_scores.NO_TIME,
-            "OVER_LIMIT": tpch_scores.OVER_LIMIT,
-            "PLAN_UNKNOWN": tpch_scores.PLAN_UNKNOWN,
-            "PLANS_IN_A_CELL": tpch_scores.PLANS_IN_A_CELL,
-            "PLANS_ACROSS_CELLS": tpch_scores.PLANS_ACROSS_CELLS,
-            "SCORES": list(SCORES),
-        },
+        **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),
         "words": {
             "default": DEFAULT,
@@ -115,5 +96,5 @@ def rules_document() -> dict[str, Any]:
             "basis": {UNKNOWN_BASIS: wording.UNKNOWN_VALIDITY},
             "doubts": {SUSPECT: SUSPECT, UNKNOWN_BASIS: wording.OF_UNKNOWN_VALIDITY},
         },
-        "templates": dict(TEMPLATES),
+        "templates": {**_TEMPLATES, **{name: text for own in pages for name, text in own.templates.items()}},
     }

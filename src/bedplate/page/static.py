@@ -9,7 +9,6 @@ from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.failures import failures
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
-from bedplate.analysis.lmdb_view import is_lmdb
 from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.run_heads import has_raw, has_transactions, run_head
 from bedplate.analysis.wording import (
@@ -34,7 +33,7 @@ from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
-from bedplate.page.tpch_document import has_tpch
+from bedplate.page.workload_page import PLACES, workload_pages
 from bedplate.statistics.summary import SummaryKey
 from bedplate.units import format_size
 
@@ -46,20 +45,16 @@ if TYPE_CHECKING:
     from bedplate.model.machine import Machine
     from bedplate.statistics.summary import Summary
 
-# In the order of the page. Those of transactions stand only where a run made some, those of TPC-H only where
-# one of its passes was measured.
+# In the order of the page, without those of workloads. Those of transactions stand only where a run made some.
 SECTIONS = (
     ("answer", "Answer"),
     ("summary", "Summary"),
     ("heat-maps", "Block sizes"),
     ("compare", "Compare"),
-    ("scores", "TPC-H scores"),
     ("effects", "Effects"),
     ("courses", "Courses"),
-    ("lmdb", "LMDB"),
     ("raw", "Sequential I/O"),
     ("items", "Queries and phases"),
-    ("plans", "Query plans"),
     ("latency", "Latency over time"),
     ("distribution", "Latency distribution"),
     ("caches", "Cache ratios"),
@@ -73,11 +68,6 @@ SECTIONS = (
     ("plan", "Plan"),
 )
 _OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
-_OF_PARTS = ("items",)
-_OF_TPCH = ("scores", "plans")
-_OF_RAW = ("raw",)
-_OF_LMDB = ("lmdb",)
-_OF_CACHES = ("caches",)
 _CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
 _MARK_WORDS = {
     VALID_MARK: "valid",
@@ -178,21 +168,22 @@ class StudyShell:
 
 def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
     """The sections that a page of these studies has, each with its heading."""
-    without: set[str] = set()
-    if not has_transactions(overviews):
-        without.update(_OF_TRANSACTIONS)
-    if not has_tpch(overviews):
-        without.update(_OF_TPCH)
-    if not any(is_lmdb(found, run) for found in overviews for run in found.runs):
-        without.update(_OF_LMDB)
-    if not has_raw(overviews):
-        without.update(_OF_RAW)
+    transactions, own = has_transactions(overviews), own_sections(overviews)
     ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
-    if not ratios and not has_transactions(overviews):
-        without.update(_OF_CACHES)
-    if not any(m.parts for found in overviews for m in found.measurements):
-        without.update(_OF_PARTS)
-    return tuple(section for section in SECTIONS if section[0] not in without)
+    has = {
+        **dict.fromkeys(_OF_TRANSACTIONS, transactions),
+        "caches": ratios or transactions,
+        "raw": has_raw(overviews),
+        "items": any(m.parts for found in overviews for m in found.measurements),
+    }
+    sections = (section for known in SECTIONS for section in (known, *own.get(known[0], ())))
+    return tuple(section for section in sections if has.get(section[0], True))
+
+
+def own_sections(overviews: Sequence[Overview]) -> dict[str, list[tuple[str, str]]]:
+    """The sections of these studies' workloads, by the one that they stand behind."""
+    pages = [page for page in workload_pages() if page.is_in(overviews)]
+    return {place: [page.sections[place] for page in pages if place in page.sections] for place in PLACES}
 
 
 def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
@@ -208,6 +199,7 @@ def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
         "title": titles[0] if len(titles) == 1 else f"{len(studies)} studies",
         "sections": sections,
         "shown": {name for name, _ in sections},
+        "own": {place: [name for name, _ in own] for place, own in own_sections(overviews).items()},
         "studies": studies,
         "places": _places(studies),
         "defined": _defined(overviews),

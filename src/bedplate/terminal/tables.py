@@ -12,8 +12,8 @@ from bedplate.analysis.overview import overview
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
 from bedplate.analysis.selected import selected_overviews
-from bedplate.analysis.tpch_view import tpch_document
 from bedplate.analysis.wording import mark, repetitions_sentence, told_of
+from bedplate.analysis.workload_view import view_of
 from bedplate.errors import PlanError
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
@@ -141,7 +141,6 @@ def _metric_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[Re
 def _study_document(found: Overview, *, workload: str | None, metric: str | None) -> dict[str, Any]:
     path = str(found.study.directory)
     runs = _chosen(found, workload)
-    views = [view for view in found.tpch if (view.dataset, view.run) in runs]
     return {
         "study": path,
         "title": found.study.facts.title,
@@ -151,7 +150,7 @@ def _study_document(found: Overview, *, workload: str | None, metric: str | None
         "sentence": repetitions_sentence(found.repetitions, study=path, executor=found.study.facts.executor),
         "health": list(found.health.sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
-        **({"tpch": [tpch_document(view) for view in views]} if views else {}),
+        **{key: said for of in registry.WORKLOADS for key, said in view_of(of).document(found, runs).items()},
     }
 
 

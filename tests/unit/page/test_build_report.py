@@ -14,6 +14,7 @@ from bedplate.errors import PlanError
 from bedplate.page import build
 from bedplate.page.build import build_report
 from bedplate.page.static import SECTIONS
+from bedplate.page.workload_page import WorkloadPage
 
 
 class Elements(HTMLParser):
@@ -85,7 +86,7 @@ def test_every_section_is_in_the_contents(hostile: str) -> None:
     found = elements(hostile)
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
-    assert {name for name, _ in SECTIONS} - {"scores", "items", "plans", "raw", "lmdb"} == ids
+    assert {name for name, _ in SECTIONS} - {"items", "raw"} == ids
     assert {f"#{name}" for name in ids} <= links
 
 
@@ -94,7 +95,8 @@ def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) ->
     build_report([study], tmp_path / "report.html")
     found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
-    assert {name for name, _ in SECTIONS} - {"latency", "distribution", "checkpoints", "raw", "lmdb"} == ids
+    of_others = {"latency", "distribution", "checkpoints", "raw"}
+    assert {name for name, _ in SECTIONS} - of_others | {"scores", "plans"} == ids
     data = json.loads(found.scripts[0])
     assert "tps" not in [metric["name"] for metric in data["metrics"]]
     firsts = [data["metrics"][run["first"]]["name"] for run in data["runs"]]
@@ -147,7 +149,11 @@ def test_a_study_without_visits_still_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_the_order_of_the_script_names_each_of_its_parts_once() -> None:
-    folder = Path(build.__file__).parent / "assets" / "script"
-    assert sorted(
-        path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.js")
-    ) == sorted(build.SCRIPT)
+    product = Path(build.__file__).parents[1]
+    assert sorted(product.rglob("*.js")) == sorted(build.script_files())
+
+
+def test_a_section_at_a_place_that_the_page_has_not_is_refused(tmp_path: Path) -> None:
+    sections = {"footer": ("walls", "Walls")}
+    with pytest.raises(ValueError, match="behind footer; there are compare, courses, items"):
+        WorkloadPage(tmp_path, sections, is_in=bool, document=lambda *_: {})

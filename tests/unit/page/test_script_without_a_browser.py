@@ -31,7 +31,7 @@ from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
 from bedplate.model.template import filled
 from bedplate.page.document import page_document
-from bedplate.page.rules import TEMPLATES
+from bedplate.page.rules import rules_document
 from bedplate.statistics.comparison import EstimateKind, compare, left_out_words
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Writer = Callable[[Path], Sequence[Path]]
 
 RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(4096, 8192), repetitions=3, course_s=5)
+TEMPLATES = rules_document()["templates"]
 # For each question: of every pair and run, in Python's order.
 ASK = """async questions => {
   const { pairs, document: page } = bedplate;

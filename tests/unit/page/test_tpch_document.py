@@ -16,7 +16,7 @@ from bedplate.errors import StudyError
 from bedplate.model.codec import read, write
 from bedplate.model.query_plan import PLANS_FILE, QueryPlan, QueryPlans
 from bedplate.page.document import page_document
-from bedplate.page.tpch_document import tpch_document
+from bedplate.workloads.tpch.page.document import tpch_document
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,14 @@ import pytest
 from rich.console import Console
 from tests.support.studies.synthetic_lmdb import CELLS, synthetic_lmdb_study
 
-from bedplate.analysis.lmdb_view import ONLY_READS, SPEED, promise
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import ClusterLevels, Dataset
+from bedplate.model.durability import ONLY_READS
 from bedplate.model.levels import Levels
 from bedplate.model.lmdb import TESTS
 from bedplate.page.document import page_document
 from bedplate.terminal.tables import show_document, show_tables
+from bedplate.workloads.microbenchmark.analysis import SPEED, promise
 from bedplate.workloads.microbenchmark.plan import LMDB_TESTS
 
 

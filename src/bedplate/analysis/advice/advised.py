@@ -17,7 +17,7 @@ import numpy as np
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.comparison.surroundings import Surroundings, surroundings_of
 from bedplate.analysis.default_metric import default_metric
-from bedplate.analysis.run_heads import is_power_cut
+from bedplate.analysis.run_heads import has_speed
 from bedplate.analysis.wording import device_sectors
 from bedplate.errors import PlanError
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
@@ -206,7 +206,7 @@ def advised(
         cache=cache,
         contests=tuple(draft.judged(tuple(islice(judged, len(draft.pairs)))) for draft in drafted),
         classes=classes,
-        without=tuple(run for run in runs if not objectives_of(found, run) and not is_power_cut(found, run)),
+        without=tuple(run for run in runs if not objectives_of(found, run) and has_speed(found, run)),
         sectors=_sectors_told(found) if asked == VOLATILE else "",
     )
 
@@ -245,7 +245,7 @@ def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
     }
     first = default_metric(found, run, having)
     # Power cuts are what cells are told apart by before any is advised, and no objective of their own.
-    if first is None or is_power_cut(found, run):
+    if first is None or not has_speed(found, run):
         return ()
     heads = {"tps": "tps", "latency_ms_p99": "p99", "tps_cv": "cv of tps"}
     names = [first, *(name for name in ("latency_ms_p99", "tps_cv") if name in having and name != first)]

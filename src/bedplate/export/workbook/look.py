@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.lmdb_view import ONLY_READS, promised
 from bedplate.analysis.parts import WHOLE
+from bedplate.analysis.run_heads import promised
 from bedplate.analysis.wording import AFTER_POWER_CUT, durability_class, durability_words
 from bedplate.export.workbook.model import (
     Area,
@@ -26,7 +26,7 @@ from bedplate.export.workbook.model import (
     cells,
 )
 from bedplate.export.workbook.results import promise_width
-from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
 from bedplate.statistics.summary import SUSPECT, TRUSTED, UNKNOWN_BASIS
 
 if TYPE_CHECKING:
@@ -169,9 +169,7 @@ def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
 
 def _durability(result: Result) -> Durability | None:
     choice = result.choice
-    return promised(
-        result.cell.durability, workload=choice.workload, phase=choice.part.phase, item=choice.part.item
-    )
+    return promised(choice.spec, result.cell.durability, choice.part.phase, choice.part.item)
 
 
 def _key(choice: int, cell: int) -> int:

@@ -8,15 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.lmdb_view import SPEED
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.part_summaries import page_parts, ranked
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import run_head
 from bedplate.analysis.wording import SAME_IN_FORCE, counted, durability_words, told_of
+from bedplate.analysis.workload_view import view_of
 from bedplate.export.workbook.model import short_name, unique
-from bedplate.model.lmdb import TESTS
-from bedplate.model.lmdb import WORKLOAD as LMDB
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
@@ -75,7 +73,7 @@ class Result:
 def choices_of(found: Overview) -> tuple[SheetChoice, ...]:
     """Every choice that any cell has something to say of: run by run, its own two figures first, the whole before its parts.
 
-    Of a run of LMDB the speed of each test stands before all others: its tests are looked at one at a time. Those without a value in any cell stand behind all others.
+    What parts of a run are looked at for one at a time stands before its others. Those without a value in any cell stand behind all others.
     """
     keys = {_place(key) for key in found.summaries}
     known = {_place(key) for key, summary in found.summaries.items() if summary.n or summary.censored}
@@ -105,7 +103,7 @@ def choices_of(found: Overview) -> tuple[SheetChoice, ...]:
                 for name in metrics
                 if (*run, part.phase, part.item, name) in keys
             ]
-        made += sorted(of_run, key=lambda choice: not _is_speed_of_a_test(choice))
+        made += sorted(of_run, key=lambda choice: not _is_looked_at(choice))
     made.sort(
         key=lambda choice: (*choice.run, choice.part.phase, choice.part.item, choice.metric.name) not in known
     )
@@ -113,8 +111,9 @@ def choices_of(found: Overview) -> tuple[SheetChoice, ...]:
     return tuple(replace(choice, label=label) for label, choice in zip(labels, made, strict=True))
 
 
-def _is_speed_of_a_test(choice: SheetChoice) -> bool:
-    return (choice.workload, choice.part.phase, choice.metric.name) == (LMDB, TESTS, SPEED)
+def _is_looked_at(choice: SheetChoice) -> bool:
+    looked_at = view_of(choice.spec.workload).looked_at if choice.spec else None
+    return (choice.part.phase, choice.metric.name) == looked_at
 
 
 def _place(key: SummaryKey) -> tuple[str, str, str, str, str]:

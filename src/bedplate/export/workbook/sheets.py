@@ -10,14 +10,12 @@ from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.labels import stands_on_image
 from bedplate.analysis.wording import AFTER_POWER_CUT, device_sectors, durability_words, repetitions_sentence
-from bedplate.export.tables import runs_table
+from bedplate.export.tables import runs_table, workload_exports
 from bedplate.export.workbook.look import CHOICES, LOOK, RESULTS
 from bedplate.export.workbook.model import COLUMNS_MAX, Column, Sheet, cells, sheet_names
 from bedplate.export.workbook.results import cell_names, cell_remarks, label_name, promise_width
-from bedplate.model import tpch
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_512, sectors_told
 from bedplate.model.reason import sentences
-from bedplate.model.tpch_figures import NOT_AUDITED
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -174,7 +172,7 @@ def about_sheet(found: Overview) -> Sheet:
         ("repetitions", found.repetitions),
         ("what they can tell", repetitions_sentence(found.repetitions, executor=facts.executor)),
         *(("stands beside every figure", f"{words[:1].upper()}{words[1:]}.") for words in found.marks),
-        *(("TPC-H", f"Its figures are {NOT_AUDITED}.") for _ in range(_has_tpch(found))),
+        *(row for each in workload_exports() if each.is_in(found) for row in each.about),
         *_machines(found),
         ("sectors", f"{sectors_told(device_sectors(found))}. Colours are those of that class"),
         *((f"history, {entry.when}", entry.what) for entry in facts.history),
@@ -202,10 +200,6 @@ def _machine(machine: Machine, what: str, kernel: str) -> Iterator[tuple[str, Pl
     yield ("distribution", machine.distribution)
     yield (what, kernel)
     yield ("virtualisation", machine.virtualisation)
-
-
-def _has_tpch(found: Overview) -> bool:
-    return any((spec := found.spec(run)) is not None and spec.workload == tpch.WORKLOAD for run in found.runs)
 
 
 _MEANINGS = (

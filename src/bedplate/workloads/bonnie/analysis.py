@@ -26,6 +26,10 @@ class BonnieView(WorkloadView):
         """Every run writes its file."""
         return True
 
+    def moves_bytes(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+        """A file is read and written."""
+        return True
+
     def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
         """The tool."""
         return BONNIE

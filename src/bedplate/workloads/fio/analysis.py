@@ -28,6 +28,10 @@ class FioView(WorkloadView):
         """By the job's `rw`."""
         return is_pg_test_fsync(spec) or spec.levels.text("rw") in WRITING_RW | MIXED_RW
 
+    def moves_bytes(self, spec: RunSpec) -> bool:
+        """Of a job."""
+        return not is_pg_test_fsync(spec)
+
     def kind(self, spec: RunSpec) -> str | None:
         """The tool."""
         return PG_TEST_FSYNC if is_pg_test_fsync(spec) else FIO

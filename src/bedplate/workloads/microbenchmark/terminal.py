@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from bedplate.analysis.lmdb_view import SPEED, promised_classes, run_tests
 from bedplate.analysis.reason_ranges import Told, one_sentence, shape
 from bedplate.analysis.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number, told_of
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.lmdb import TESTS
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.part_tables import PartEntry, entry_tables
+from bedplate.workloads.microbenchmark.analysis import SPEED, promised_classes, run_tests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

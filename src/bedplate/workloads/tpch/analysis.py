@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from bedplate.analysis.tpch_view import tpch_document
 from bedplate.analysis.workload_view import RunHead, WorkloadView
 from bedplate.model.tpch import LOAD, POWER, THROUGHPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.analysis.overview import Overview
     from bedplate.model.cell import RunSpec
@@ -29,6 +30,11 @@ class TpchRunsView(WorkloadView):
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """The answer is ordered by the queries, which read."""
         return False
+
+    def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+        """The scores of their passes."""
+        views = [tpch_document(view) for view in found.tpch if (view.dataset, view.run) in runs]
+        return {"tpch": views} if views else {}
 
 
 ANALYSIS = TpchRunsView()

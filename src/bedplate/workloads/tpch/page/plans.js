@@ -26,7 +26,7 @@
   bedplate.choice.own("plans.query");
   for (const name of ["left", "right"]) bedplate.choice.own(`plans.${name}`, { code: sideCode });
 
-  // Rows of one pass, as page/tpch_document.py packs them.
+  // Rows of one pass, as document.py packs them.
   const rowsOf = (run) =>
     kept.rows
       .filter((row) => row[0] === run)

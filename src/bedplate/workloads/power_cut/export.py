@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polars import Boolean, Float64, Int64, String
 
 from bedplate.analysis.power_cut_view import upper_share
-from bedplate.export.columns import ExportColumn
+from bedplate.export.columns import KEY_COLUMNS, ExportColumn, ExportTable, WorkloadExport, run_key
 from bedplate.figures.power_cut_points import finding_of
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.reason import sentences
@@ -33,7 +33,8 @@ def _count_columns(cache: str, drawn: str, sought: str = "") -> dict[str, Export
     }
 
 
-VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
+_VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
+    **KEY_COLUMNS,
     "declared_volatile": ExportColumn(String, "the class that flushes and settings declare"),
     "declared_protected": ExportColumn(String),
     "measured_volatile": ExportColumn(
@@ -71,7 +72,8 @@ VERDICT_COLUMNS: Mapping[str, ExportColumn] = {
     "window_bytes": ExportColumn(Int64, "the most that the device's cache held"),
     "device_sector_bytes": ExportColumn(Int64, "as in `runs`"),
 }
-CUT_COLUMNS: Mapping[str, ExportColumn] = {
+_CUT_COLUMNS: Mapping[str, ExportColumn] = {
+    **KEY_COLUMNS,
     "number": ExportColumn(Int64, "the cut (docs/STUDY_FORMAT.md, CutPoint)"),
     "position": ExportColumn(Int64),
     "profile": ExportColumn(String),
@@ -99,32 +101,26 @@ CUT_COLUMNS: Mapping[str, ExportColumn] = {
 }
 
 
-def has_power_cuts(found: Overview) -> bool:
-    """Whether power was cut in any cell."""
-    return any(cell.cuts for cell in found.cells.values())
+def _verdict_rows(found: Overview) -> Iterator[dict[str, Any]]:
+    """One per recording whose power was cut: the classes declared and measured, the counts behind them."""
+    for m, run in _cut_runs(found):
+        yield {**run_key(found, m), **_verdict(run, found.cells[m.cell].sector_bytes)}
 
 
-def verdict_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
-    """The verdict on a run, without the columns that name it; nothing for a run of another kind."""
-    return [_verdict(run, found.cells[m.cell].sector_bytes) for run in _cut_runs(found, m)]
+def _cut_rows(found: Overview) -> Iterator[dict[str, Any]]:
+    """One per cut, in the order of their numbers, the controls of a run last."""
+    for m, run in _cut_runs(found):
+        for record in sorted(run.cuts.points, key=lambda each: (each.point.control, each.point.number)):
+            if run.cuts.recording is not None:
+                yield {**run_key(found, m), **_cut(record, run.cuts.recording)}
 
 
-def cut_rows(found: Overview, m: Measurement) -> list[dict[str, Any]]:
-    """Every cut of a run, in the order of their numbers, the controls last."""
-    return [
-        _cut(record, run.cuts.recording)
-        for run in _cut_runs(found, m)
-        if run.cuts.recording is not None
-        for record in sorted(run.cuts.points, key=lambda each: (each.point.control, each.point.number))
-    ]
-
-
-def _cut_runs(found: Overview, m: Measurement) -> Iterator[CutRun]:
-    cell = found.cells.get(m.cell)
-    for run in cell.cuts if cell else ():
-        key = run.key
-        if (key.dataset, run.spec.name, key.repetition) == (m.dataset, m.run, m.repetition) and not m.canary:
-            yield run
+def _cut_runs(found: Overview) -> Iterator[tuple[Measurement, CutRun]]:
+    for m in found.measurements:
+        cell = found.cells.get(m.cell)
+        for run in cell.cuts if cell and not m.canary else ():
+            if (run.key.dataset, run.spec.name, run.key.repetition) == (m.dataset, m.run, m.repetition):
+                yield m, run
 
 
 def _verdict(run: CutRun, sector_bytes: int | None) -> dict[str, Any]:
@@ -183,3 +179,12 @@ def _cut(record: PointRecord, recording: RecordingFacts) -> dict[str, Any]:
         "oracle_s": record.oracle_s,
         "problems": "; ".join(record.problems),
     }
+
+
+EXPORT = WorkloadExport(
+    {
+        "verdicts": ExportTable(_VERDICT_COLUMNS, _verdict_rows),
+        "power_cuts": ExportTable(_CUT_COLUMNS, _cut_rows),
+    },
+    lambda found: any(cell.cuts for cell in found.cells.values()),
+)

@@ -1,4 +1,4 @@
-"""TPC-H's scores, plans and dropped queries as rows of the tables that are exported (docs/EXPORT.md)."""
+"""TPC-H's scores, plans and dropped queries as tables for other tools (docs/EXPORT.md)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 from polars import Float64, Int64, String
 
+from bedplate.analysis.run_heads import runs_of
 from bedplate.analysis.tpch_view import SCORES, plan_letters, read_plans
-from bedplate.export.columns import ExportColumn, run_columns
+from bedplate.export.columns import (
+    KEY_COLUMNS,
+    ExportColumn,
+    ExportTable,
+    WorkloadExport,
+    run_columns,
+    run_key,
+)
 from bedplate.model.metrics import METRICS
+from bedplate.model.tpch import WORKLOAD
+from bedplate.model.tpch_figures import NOT_AUDITED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.analysis.overview import Overview
     from bedplate.analysis.tpch_view import TpchView
     from bedplate.statistics.tpch_scores import Score
 
 # `m_time` and `m_score` are made of the kept queries, the others of all.
 _OF_KEPT = ("m_time", "m_score")
 
-SCORE_COLUMNS: Mapping[str, ExportColumn] = {
+_SCORE_COLUMNS: Mapping[str, ExportColumn] = {
     **run_columns("study", "cell", "dataset", "run", "emulated"),
     "metric": ExportColumn(
         String,
@@ -45,7 +55,8 @@ SCORE_COLUMNS: Mapping[str, ExportColumn] = {
         "the filters that selected the cells, and how many of the study's these are; empty where they are all",
     ),
 }
-PLAN_COLUMNS: Mapping[str, ExportColumn] = {
+_PLAN_COLUMNS: Mapping[str, ExportColumn] = {
+    **KEY_COLUMNS,
     "phase": ExportColumn(String, "`queries`, or the stream: `stream 2`"),
     "query": ExportColumn(String, "number of the query"),
     "hash": ExportColumn(
@@ -57,7 +68,7 @@ PLAN_COLUMNS: Mapping[str, ExportColumn] = {
     ),
     "explained": ExportColumn(String, "what EXPLAIN (FORMAT JSON) said after the run"),
 }
-DROPPED_COLUMNS: Mapping[str, ExportColumn] = {
+_DROPPED_COLUMNS: Mapping[str, ExportColumn] = {
     **run_columns("study", "dataset", "run"),
     "query": ExportColumn(String, "number of the query"),
     "causes": ExportColumn(
@@ -70,8 +81,8 @@ DROPPED_COLUMNS: Mapping[str, ExportColumn] = {
 }
 
 
-def score_rows(found: Overview) -> list[dict[str, Any]]:
-    """Rows of `SCORE_COLUMNS`: four for each cell of each power run; a cell without a time has them too."""
+def _score_rows(found: Overview) -> list[dict[str, Any]]:
+    """Four for each cell of each power run; a cell without a time has them too."""
     return [row for view in found.tpch for cell in found.cells for row in _of_cell(found, view, cell)]
 
 
@@ -106,25 +117,25 @@ def _of_cell(found: Overview, view: TpchView, cell: str) -> Iterator[dict[str, A
         }
 
 
-def plan_rows(found: Overview, m: Measurement) -> Iterator[dict[str, Any]]:
-    """Rows of `PLAN_COLUMNS` of one run; none where it kept no plans."""
-    plans = read_plans(m)
-    if plans is None:
-        return
-    view = next((view for view in found.tpch if (view.dataset, view.run) == (m.dataset, m.run)), None)
-    letters = plan_letters(view) if view is not None and not m.canary else {}
-    for plan in plans.plans:
-        yield {
-            "phase": plan.phase,
-            "query": plan.item,
-            "hash": plan.hash,
-            "letter": letters.get(plan.item, {}).get(plan.hash),
-            "explained": plan.explained,
-        }
+def _plan_rows(found: Overview) -> Iterator[dict[str, Any]]:
+    """One per query of every power run and stream that kept its plans."""
+    lettered = {(view.dataset, view.run): plan_letters(view) for view in found.tpch}
+    for m in found.measurements:
+        plans = read_plans(m)
+        letters = {} if m.canary else lettered.get((m.dataset, m.run), {})
+        for plan in plans.plans if plans else ():
+            yield {
+                **run_key(found, m),
+                "phase": plan.phase,
+                "query": plan.item,
+                "hash": plan.hash,
+                "letter": letters.get(plan.item, {}).get(plan.hash),
+                "explained": plan.explained,
+            }
 
 
-def dropped_rows(found: Overview) -> list[dict[str, Any]]:
-    """Rows of `DROPPED_COLUMNS`."""
+def _dropped_rows(found: Overview) -> list[dict[str, Any]]:
+    """One per power run and query that the m-scores leave out."""
     return [
         {
             "study": found.study.facts.title,
@@ -138,3 +149,14 @@ def dropped_rows(found: Overview) -> list[dict[str, Any]]:
         for view in found.tpch
         for query, reasons in view.scores.dropped.items()
     ]
+
+
+EXPORT = WorkloadExport(
+    {
+        "scores": ExportTable(_SCORE_COLUMNS, _score_rows),
+        "plans": ExportTable(_PLAN_COLUMNS, _plan_rows),
+        "dropped_queries": ExportTable(_DROPPED_COLUMNS, _dropped_rows),
+    },
+    lambda found: bool(runs_of(found, WORKLOAD)),
+    (("TPC-H", f"Its figures are {NOT_AUDITED}."),),
+)

@@ -19,7 +19,7 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.model.tpch import POWER, THROUGHPUT
 from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH
 from bedplate.page.courses import packed
-from bedplate.page.tpch_query_times import packed_query_times
+from bedplate.workloads.tpch.page.query_times import packed_query_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,0 +1,45 @@
+"""LMDB's tests on the page: one at a time in every cell, with what each promises there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.analysis.run_heads import runs_of
+from bedplate.model.lmdb import TESTS, WORKLOAD
+from bedplate.page.workload_page import WorkloadPage
+from bedplate.workloads.microbenchmark.analysis import promise, run_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.analysis.overview import Overview
+
+Run = tuple[str, str]
+
+
+def _document(overviews: Sequence[Overview], runs: Sequence[Run]) -> Mapping[str, Any]:
+    """The tests of every run by its index on a page, and what each promises in each cell; None without any.
+
+    `promises` has an entry for each test, with one for each cell of the page in it.
+    """
+    own = ((found, run) for found in overviews for run in runs_of(found, WORKLOAD))
+    tests = {runs.index(run): list(run_tests(found, run)) for found, run in own}
+    if not tests:
+        return {"lmdb": None}
+    cells = [cell for found in overviews for cell in found.cells.values()]
+    names = dict.fromkeys(name for named in tests.values() for name in named)
+    made = {
+        "phase": TESTS,
+        "runs": [[run, named] for run, named in sorted(tests.items())],
+        "promises": {name: [promise(cell, name) for cell in cells] for name in names},
+    }
+    return {"lmdb": made}
+
+
+PAGE = WorkloadPage(
+    Path(__file__).parent,
+    {"courses": ("lmdb", "LMDB")},
+    lambda overviews: any(runs_of(found, WORKLOAD) for found in overviews),
+    _document,
+)
