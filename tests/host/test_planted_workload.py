@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,10 +89,26 @@ def test_every_reader_tells_of_it(lab: Lab) -> None:
     compared = lab.call("compare", lab.study, "--baseline", "type=ext4", "--contender", "type=ext2")
     assert "lay" in compared
     assert "operations_per_s" in compared
+    assert 2 == found["studies"][0]["walls"]
+
+
+def test_it_has_a_section_of_the_page_and_a_table_of_the_export(lab: Lab) -> None:
     lab.call("report", lab.study, "--output", lab.base / "page.html")
-    assert "lay" in (lab.base / "page.html").read_text()
+    page = (lab.base / "page.html").read_text()
+    assert '<li><a href="#walls">Walls</a></li>' in page
+    assert page.index('<section id="courses"') < page.index('<section id="walls"')
+    assert 'name: "walls"' in page
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    document = json.loads(data)
+    assert 2 == len(document["walls"])
+    assert "bricks_in" in document["rules"]["templates"]
     lab.call("export", lab.study, "--output", lab.base / "tables")
-    assert any("lay" in path.read_text() for path in (lab.base / "tables").glob("*.csv"))
+    with (lab.base / "tables" / "walls.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert 6 == len(rows)
+    assert {("lay", "200")} == {(row["run"], row["bricks"]) for row in rows}
+    assert all(float(row["bricks_per_s"]) > 0 for row in rows)
+    lab.call("export", lab.study, "--output", lab.base / "book.ods")
 
 
 def test_what_is_not_planted_is_an_error_that_says_so(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from bedplate.analysis.overview import Overview
 from bedplate.analysis.workload_view import RunHead, WorkloadView
@@ -16,6 +16,9 @@ class BrickView(WorkloadView):
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
         return True
+
+    def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+        return {"walls": len(found.cells)} if runs else {}
 
 
 ANALYSIS = BrickView()

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bedplate.analysis.overview import Overview
+from bedplate.analysis.run_heads import runs_of
+from bedplate.page.workload_page import WorkloadPage
+
+
+def document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
+    walls = [
+        [cell.label.full, found.summary(cell.id, run, "operations_per_s").median]
+        for found in overviews
+        for run in runs_of(found, "brick")
+        for cell in found.cells.values()
+    ]
+    return {"walls": walls}
+
+
+PAGE = WorkloadPage(
+    Path(__file__).parent,
+    {"courses": ("walls", "Walls")},
+    lambda overviews: any(runs_of(found, "brick") for found in overviews),
+    document,
+    templates={"bricks_in": "{bricks} bricks a second in {cell}"},
+)
