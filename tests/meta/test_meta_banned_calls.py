@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from tests.support.tools.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,10 +45,10 @@ class _Source(Protocol):
     text: str
 
 
-def _imported_names(tree: ast.Module) -> dict[str, str]:
+def _imported_names(text: str) -> dict[str, str]:
     """Local name -> full dotted name, from every import of the file."""
     names = {}
-    for node in ast.walk(tree):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name.split(".")[0]] = (
@@ -111,10 +112,9 @@ def _judge_list(node: ast.List | ast.Tuple) -> Iterator[tuple[str, str]]:
 
 def banned_calls(path: str, text: str) -> list[tuple[str, str, str]]:
     """Every use as (place, what, replacement)."""
-    tree = ast.parse(text)
-    names = _imported_names(tree)
+    names = _imported_names(text)
     found: list[tuple[int, str, str]] = []
-    for node in ast.walk(tree):
+    for node in nodes(text):
         if isinstance(node, ast.Call):
             found += [(node.lineno, *use) for use in _judge_call(node, _dotted(node.func, names))]
         elif isinstance(node, ast.ExceptHandler):

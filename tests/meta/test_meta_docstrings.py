@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
+from tests.support.tools.syntax import nodes, tree
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -35,11 +37,11 @@ def _public_definitions(body: Sequence[ast.stmt], prefix: str = "") -> Iterator[
 
 def missing_docstrings(path: str, text: str) -> list[str]:
     """The module, and every public class, method and function without a docstring."""
-    tree = ast.parse(text)
-    findings = [] if ast.get_docstring(tree) else [f"{path}: say in a docstring what the module is for"]
+    module = tree(text)
+    findings = [] if ast.get_docstring(module) else [f"{path}: say in a docstring what the module is for"]
     findings += [
         f"{path}:{node.lineno} {name}: say in a docstring what it gives, in which unit, and when it fails"
-        for name, node in _public_definitions(tree.body)
+        for name, node in _public_definitions(module.body)
         if not ast.get_docstring(node)
     ]
     return findings
@@ -47,11 +49,7 @@ def missing_docstrings(path: str, text: str) -> list[str]:
 
 def hidden_tests(path: str, text: str) -> list[str]:
     """Tests of one scope that share a name: only the last of them runs."""
-    tree = ast.parse(text)
-    scopes: list[ast.Module | ast.ClassDef] = [
-        tree,
-        *(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)),
-    ]
+    scopes = [n for n in nodes(text) if isinstance(n, ast.Module | ast.ClassDef)]
     findings = []
     for scope in scopes:
         functions = [n for n in scope.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]

@@ -7,6 +7,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from tests.support.tools.syntax import nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -28,7 +30,7 @@ def _errors(sources: Iterable[_Source]) -> list[tuple[str, ast.ClassDef]]:
     classes = [
         (f"{source.path}:{node.lineno}", node)
         for source in sources
-        for node in ast.walk(ast.parse(source.text))
+        for node in nodes(source.text)
         if isinstance(node, ast.ClassDef)
     ]
     known = {_ROOT}

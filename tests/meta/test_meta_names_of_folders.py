@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from tests.support.tools.syntax import nodes
+
 from bedplate import registry
 
 # Constants that hold such a name, for who imports them.
@@ -43,7 +45,7 @@ def names_in(text: str) -> set[str]:
     """Names of workloads and engines that stand in a module as texts, and constants of them that it imports."""
     names = {*registry.WORKLOADS, *registry.ENGINES} - {"none"}
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in names:
             found.add(node.value)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bedplate"):

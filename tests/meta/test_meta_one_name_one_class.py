@@ -6,6 +6,8 @@ import ast
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
 
+from tests.support.tools.syntax import tree
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -23,7 +25,7 @@ def classes_of_one_name(sources: Iterable[tuple[str, str]]) -> list[str]:
     """Public classes, at the top of a module, of which another module has one of the same name."""
     places: dict[str, list[str]] = defaultdict(list)
     for path, text in sources:
-        for node in ast.parse(text).body:
+        for node in tree(text).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{path}:{node.lineno}")
     return [

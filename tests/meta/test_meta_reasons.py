@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from tests.support.tools.syntax import tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,9 +104,7 @@ def _named(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
 def searched_sentences(path: str, text: str) -> list[tuple[str, int]]:
     """The functions in which a sentence is searched, with the line."""
     return [
-        (function, getattr(node, "lineno", 0))
-        for node, function in _named(ast.parse(text))
-        if _searched(node)
+        (function, getattr(node, "lineno", 0)) for node, function in _named(tree(text)) if _searched(node)
     ]
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tests.support.tools.syntax import tree
+
 _LINES = ("Here", "Not here", "May import", "Must not import")
 
 
@@ -25,7 +27,7 @@ def said(docstring: str) -> Mapping[str, str]:
 def imported_rooms(text: str) -> set[str]:
     """The rooms of bedplate that a module imports when it runs; what is for types alone is left out."""
     found = set()
-    for node in _run(ast.parse(text)):
+    for node in _run(tree(text)):
         if isinstance(node, ast.ImportFrom):
             found.add(node.module or "")
         elif isinstance(node, ast.Import):
@@ -45,7 +47,7 @@ def wrong_rooms(bedplate: Path) -> list[str]:
     rooms = {path.parent.name: path for path in sorted(bedplate.glob("*/__init__.py"))}
     findings = []
     for room, path in rooms.items():
-        lines = said(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        lines = said(ast.get_docstring(tree(path.read_text(encoding="utf-8"))) or "")
         if not lines:
             findings.append(f"{room}/__init__.py: say in four lines {': …, '.join(_LINES)}: …")
             continue

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
+from tests.support.tools.syntax import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,7 @@ def long_functions(path: str, text: str) -> list[str]:
     return [
         f"{path}:{node.lineno} {node.name} has {lines} lines; split it at a step that has a name"
         f" (at most {_FUNCTION_LINES_MAX})"
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > _FUNCTION_LINES_MAX
     ]

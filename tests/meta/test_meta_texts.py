@@ -83,10 +83,12 @@ def private_names(path: str, text: str, checkout: Path, hosts: Iterable[str]) ->
         patterns[re.compile(r"(?<![\w.-])" + re.escape(host) + r"(?![\w-]|\.\w)")] = (
             "leave hosts to the configuration"
         )
+    # A line is looked at for what the whole text has.
+    found = {pattern: instead for pattern, instead in patterns.items() if pattern.search(text)}
     return [
         f"{path}:{number} {match[0]!r}; {instead}"
-        for number, line in enumerate(text.splitlines(), 1)
-        for pattern, instead in patterns.items()
+        for number, line in enumerate(text.splitlines() if found else (), 1)
+        for pattern, instead in found.items()
         if (match := pattern.search(line))
     ]
 

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.support.tools.syntax import nodes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,9 +43,8 @@ def script_literals(source: str) -> list[Literal]:
 
 def python_literals(source: str) -> Iterator[Literal]:
     """The strings of a module but its docstrings, also of fields; an f-string and a template for `format` have holes."""
-    tree = ast.parse(source)
     passed: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Expr):
             passed.add(id(node.value))
         if id(node) in passed:
