@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -82,6 +83,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs_office = pytest.mark.skip(reason="needs LibreOffice: soffice in PATH and a Python with its uno")
         for item in office:
             item.add_marker(needs_office)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected by now stays: the collector of garbage need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_configure() -> None:
