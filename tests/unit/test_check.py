@@ -383,6 +383,20 @@ def test_nothing_is_installed_without_consent(bench: Bench) -> None:
     assert "this installs them:  apt-get update && apt-get install" in ended.stderr
 
 
+def test_bytecode_is_kept_beside_the_other_caches_whatever_the_caller_wants(bench: Bench) -> None:
+    python = bench.root / "cache/environments/development-stand-in/bin/python"
+    python.write_text(
+        '#!/bin/sh\necho "called: $PYTHONPYCACHEPREFIX, ${PYTHONDONTWRITEBYTECODE-written}"\n',
+        encoding="utf-8",
+    )
+    kept, passing = bench.root / "cache/check/bytecode/kept", bench.root / "cache/check/bytecode/tests/copy"
+    for folder in (kept, passing):
+        folder.mkdir(parents=True)
+    ended = bench.check("--fast", PYTHONDONTWRITEBYTECODE="1", TMPDIR="/tests")
+    assert f"called: {kept.parent}, written" in ended.stdout
+    assert (True, False) == (kept.exists(), passing.exists())
+
+
 def test_documents_are_written_and_nothing_is_checked(bench: Bench) -> None:
     ended = bench.check("--documents")
     assert (0, "called: -m bedplate.cli.reference docs\n") == (ended.returncode, ended.stdout)

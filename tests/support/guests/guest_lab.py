@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from bedplate.units import MIB
 # Stands where the visits' Python stands, and looks into the request which deed is asked for. The words
 # are those of the agent: `-S -s -P -m bedplate.visit.command --executor qemu -- REQUEST DIRECTORY`.
 INTERPRETER = """#!/bin/sh
+$BYTECODE
 for word; do request=$directory directory=$word; done
 say() { printf '%s\\n' "{\\"event\\": \\"step\\", \\"step\\": \\"$1\\"}"; }
 finish() { echo '{"failed_step": null}' >"$directory/visit.json"; exit 0; }
@@ -99,7 +101,10 @@ class GuestLab:
     def interpreter(self, python: Path = Path(sys.executable)) -> Path:
         path = self.base / "interpreter"
         real = str(python.resolve())
-        path.write_text(INTERPRETER.replace("$PYTHON", real))
+        # To compile takes an emulated guest longer than to run.
+        prefix = sys.pycache_prefix
+        bytecode = f"export PYTHONPYCACHEPREFIX={shlex.quote(prefix)}" if prefix else ""
+        path.write_text(INTERPRETER.replace("$PYTHON", real).replace("$BYTECODE", bytecode))
         path.chmod(0o755)
         return path
 
