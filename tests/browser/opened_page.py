@@ -49,7 +49,7 @@ class Opened:
     requests: list[str] = field(default_factory=list)
 
 
-# Open pages by what was asked for; they close with their browser.
+# Open pages by what was asked for.
 _KEPT: WeakKeyDictionary[Browser, dict[tuple[Path, int, bool], Opened]] = WeakKeyDictionary()
 
 
@@ -72,6 +72,13 @@ def opened(
         found.page.context.close()
         return
     kept[asked] = found
+
+
+def close_all(browser: Browser) -> None:
+    """Close what is open, kept or left behind by a test that failed."""
+    _KEPT.pop(browser, None)
+    for context in browser.contexts:
+        context.close()
 
 
 def _open(browser: Browser, path: Path, *, width: int, dark: bool) -> Opened:
