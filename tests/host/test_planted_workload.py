@@ -97,6 +97,7 @@ def test_it_has_a_section_of_the_page_and_a_table_of_the_export(lab: Lab) -> Non
     page = (lab.base / "page.html").read_text()
     assert '<li><a href="#walls">Walls</a></li>' in page
     assert page.index('<section id="courses"') < page.index('<section id="walls"')
+    assert '<p class="note">2 walls.</p>' in page
     assert 'name: "walls"' in page
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     document = json.loads(data)

@@ -16,16 +16,13 @@ from bedplate import __version__
 from bedplate.analysis.claims.file import load_claims
 from bedplate.analysis.claims.judged import judge_claims
 from bedplate.analysis.selected import selected_overviews
-from bedplate.analysis.wording import device_sectors
 from bedplate.errors import PlanError
-from bedplate.model.device_cache import sectors_told
 from bedplate.page.answer import study_answer
 from bedplate.page.claims_view import claims_view
 from bedplate.page.document import page_document
 from bedplate.page.effects_view import effects_view, page_effects
 from bedplate.page.machines_view import machines_view
 from bedplate.page.packed_data import PackedData
-from bedplate.page.power_cut_page import power_cut_rows
 from bedplate.page.static import page_shell
 from bedplate.page.workload_page import PLACES, workload_pages
 
@@ -64,7 +61,6 @@ SCRIPT = (
     "views/order",
     "views/effects",
     "core/rows",
-    "views/power_cuts",
     "views/effective",
     "core/pictures",
     "core/paper",
@@ -108,8 +104,12 @@ def build_report(
         ],
         claims=claims_view(judged),
         machines=machines_view(found),
-        power_cuts=power_cut_rows(found),
-        power_cut_sectors="; ".join(dict.fromkeys(sectors_told(device_sectors(each)) for each in found)),
+        **{
+            name: told
+            for own in workload_pages()
+            if own.is_in(found)
+            for name, told in own.variables(found).items()
+        },
         version=__version__,
         policy=_policy(scripts.values()),
         css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file

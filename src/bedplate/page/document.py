@@ -30,7 +30,6 @@ from bedplate.page.choice import choice_document, foreign_levels, surroundings_d
 from bedplate.page.courses import packed, packed_runs, precision_for
 from bedplate.page.observations import observations_document
 from bedplate.page.packed_data import PackedData
-from bedplate.page.power_cut_page import power_cut_document
 from bedplate.page.rules import rules_document
 from bedplate.page.workload_page import workload_pages
 from bedplate.statistics.comparison import is_speed
@@ -102,7 +101,6 @@ def page_document(overviews: Sequence[Overview], packed_data: PackedData | None 
             for own in workload_pages()
             for key, part in own.document(overviews, indices.runs).items()
         },
-        "power_cuts": power_cut_document(overviews),
     }
 
 

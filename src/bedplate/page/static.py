@@ -177,7 +177,7 @@ def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
         "items": any(m.parts for found in overviews for m in found.measurements),
     }
     sections = (section for known in SECTIONS for section in (known, *own.get(known[0], ())))
-    return tuple(section for section in sections if has.get(section[0], True))
+    return tuple((name, head) for name, head in sections if has.get(name, bool(head)))
 
 
 def own_sections(overviews: Sequence[Overview]) -> dict[str, list[tuple[str, str]]]:

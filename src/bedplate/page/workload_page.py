@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
 Run = tuple[str, str]
 
-# The sections behind which those of workloads stand, each with the part of the page's script behind which theirs run.
-PLACES = {"compare": "statistics/tpch_scores", "courses": "views/raw", "items": "views/items"}
+# The sections behind which those of workloads stand, each with the part of the page's script behind which theirs run; at the
+# end of “durability” what has no heading stands within.
+PLACES = {
+    "compare": "statistics/tpch_scores",
+    "courses": "views/raw",
+    "items": "views/items",
+    "durability": "core/rows",
+}
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,15 @@ class WorkloadPage:
     """Sections, each an id and a heading, by one of `PLACES`; they stand on a page of studies that the workload `is_in`.
 
     In its `folder` a section has a template, `ID.html.j2`, and may have a part of the script, `ID.js`. `document` makes what
-    these read, by its keys, of the studies and runs of a page; `rules` and `templates` are what they judge by and say.
+    the script reads, by its keys, of the studies and runs of a page, `variables` what the template does; `rules` and `templates`
+    are what the script judges by and says.
     """
 
     folder: Path
     sections: Mapping[str, tuple[str, str]]
     is_in: Callable[[Sequence[Overview]], bool]
     document: Callable[[Sequence[Overview], Sequence[Run]], Mapping[str, Any]]
+    variables: Callable[[Sequence[Overview]], Mapping[str, Any]] = lambda _: {}
     rules: Mapping[str, Any] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
 

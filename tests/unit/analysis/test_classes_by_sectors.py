@@ -25,9 +25,9 @@ from bedplate.export.tables import export
 from bedplate.export.workbook.sheets import about_sheet
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
 from bedplate.page.document import page_document
-from bedplate.page.power_cut_page import power_cut_document, power_cut_rows
 from bedplate.terminal.advice_tables import advice_document
 from bedplate.terminal.tables import show_document, show_tables
+from bedplate.workloads.power_cut.page import power_cut_document, power_cut_rows
 
 XFS = next(cell.id for cell in cells_of(RECIPE) if cell.filesystem.type == "xfs")
 EXT4, UNFLUSHED = (cell.id for cell in cells_of(RECIPE) if cell.filesystem.type == "ext4")

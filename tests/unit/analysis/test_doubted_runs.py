@@ -32,11 +32,11 @@ from bedplate.page.answer import study_answer
 from bedplate.page.build import build_report
 from bedplate.page.document import page_document
 from bedplate.page.effects_view import page_effects
-from bedplate.page.power_cut_page import power_cut_document, power_cut_rows
 from bedplate.study.progress import read_progress
 from bedplate.terminal.advice_tables import advice_document
 from bedplate.terminal.compare_tables import closing_sentences, compare_document
 from bedplate.terminal.tables import show_document, show_tables
+from bedplate.workloads.power_cut.page import power_cut_document, power_cut_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,8 +31,8 @@ from bedplate.model.device_cache import VOLATILE_4K
 from bedplate.model.power_cut_verdict import CutCounts
 from bedplate.model.visit import Durability
 from bedplate.page.document import page_document
-from bedplate.page.power_cut_page import power_cut_document, power_cut_rows
 from bedplate.terminal.tables import show_document, show_tables
+from bedplate.workloads.power_cut.page import power_cut_document, power_cut_rows
 
 
 @pytest.fixture(scope="module")

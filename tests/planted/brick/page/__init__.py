@@ -24,5 +24,6 @@ PAGE = WorkloadPage(
     {"courses": ("walls", "Walls")},
     lambda overviews: any(runs_of(found, "brick") for found in overviews),
     document,
+    lambda overviews: {"walls": sum(len(found.cells) for found in overviews)},
     templates={"bricks_in": "{bricks} bricks a second in {cell}"},
 )

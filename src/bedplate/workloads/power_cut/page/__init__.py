@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.power_cut_view import bound_words, disagreement, told_apart
 from bedplate.analysis.recording_words import recording_words
 from bedplate.analysis.rounding import rounded
-from bedplate.analysis.wording import number
+from bedplate.analysis.wording import device_sectors, number
 from bedplate.model.device_cache import (
     CACHE_WORDS,
     CACHES,
@@ -20,11 +21,12 @@ from bedplate.model.device_cache import (
 )
 from bedplate.model.power_cut_verdict import FINDINGS, OK, CutCounts
 from bedplate.model.reason import sentences
+from bedplate.page.workload_page import WorkloadPage
 from bedplate.statistics.proportions import proportion
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.analysis.overview import CellFacts, Overview
     from bedplate.analysis.power_cut_view import CutRun
@@ -170,3 +172,17 @@ def _share(tally: CutCounts) -> list[float] | None:
         return None
     interval = proportion(tally.bad, tally.cuts)
     return [tally.bad, tally.cuts, round(interval.low, 5), round(interval.high, 5)]
+
+
+def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:
+    sectors = dict.fromkeys(sectors_told(device_sectors(found)) for found in overviews)
+    return {"power_cuts": power_cut_rows(overviews), "power_cut_sectors": "; ".join(sectors)}
+
+
+PAGE = WorkloadPage(
+    Path(__file__).parent,
+    {"durability": ("power_cuts", "")},
+    lambda overviews: any(_runs(overviews)),
+    lambda overviews, _: {"power_cuts": power_cut_document(overviews)},
+    _variables,
+)
