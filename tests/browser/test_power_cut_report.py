@@ -54,7 +54,7 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         expect(page.locator("#cut-recovery-plot .boxlayer .trace.boxes")).to_have_count(4)
         page.locator("#cut-speed-table summary").click()
         expect(page.locator("#cut-speed-table tbody tr")).to_have_count(4)
-        expect(page.locator("#cut-speed-table")).to_contain_text("20 of 20 bad, 83.16 % to 100.0 %")
+        expect(page.locator("#cut-speed-table")).to_contain_text("20 of 20 bad, 83.16 % to 100 %")
         expect(page.locator("#cut-speed-table")).to_contain_text("verdict refused")
         assert [] == found.complaints
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
