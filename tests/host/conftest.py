@@ -162,11 +162,10 @@ class Bench:
         return found
 
 
-def run(name: str, **levels: Any) -> RunSpec:
-    """A run of a second or two."""
-    return RunSpec(
-        name, "pgbench", Levels({"clients": 2, "jobs": 1, "warmup_s": 1, "duration_s": 2, **levels})
-    )
+def run(name: str, *, rate_tps: float | None = 200, **levels: Any) -> RunSpec:
+    """A run of two seconds, which leaves the processors to others: at full speed it is with `rate_tps=None`."""
+    asked = {"clients": 2, "jobs": 1, "warmup_s": 0, "duration_s": 2, **levels}
+    return RunSpec(name, "pgbench", Levels(asked if rate_tps is None else {**asked, "rate_tps": rate_tps}))
 
 
 def _processes_naming(text: str) -> list[str]:

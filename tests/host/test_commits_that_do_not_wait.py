@@ -64,8 +64,7 @@ ASYNCHRONOUS: dict[str, tuple[str, str]] = {
 
 def _runs(make_run: Callable[..., RunSpec], **levels: dict[str, Any]) -> tuple[RunSpec, ...]:
     return tuple(
-        make_run(name, **{"script": f"{name}.sql", "warmup_s": 0, "duration_s": 2, **of})
-        for name, of in levels.items()
+        make_run(name, **{"script": f"{name}.sql", "rate_tps": None, **of}) for name, of in levels.items()
     )
 
 

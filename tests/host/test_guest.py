@@ -136,7 +136,7 @@ def real_visit(lab: GuestLab, **changes: Any) -> VisitRequest:
         cell=cell,
         key=replace(base.key, cell=cell.id),
         dataset=Dataset("pgbench", Levels(scale=1)),
-        runs=(run("read-write", script="read-write", warmup_s=0, duration_s=2),),
+        runs=(run("read-write", script="read-write"),),
         build=build,
         native_drivers=prepare_drivers(["pgbench"]),
         provenance={"memory": "group"},

@@ -41,14 +41,17 @@ pytestmark = pytest.mark.host
     ],
     ids=["ext4", "ext2", "xfs-without-flushes", "btrfs-nodatacow"],
 )
-def test_a_visit_records_what_was_asked_and_what_was_in_force(
+def test_a_visit_records_what_was_asked_and_what_was_in_force(  # noqa: PLR0917 -- fixtures
     bench: Bench,
     build_of: Callable[[int], EngineBuild],
+    make_run: Callable[..., RunSpec],
     levels: FilesystemLevels,
     block_size_bytes: int,
     flushes: bool,
 ) -> None:
-    record = bench.live(bench.request(levels, build=build_of(block_size_bytes), data_checksums=False))
+    runs = tuple(make_run(script, script=script, warmup_s=1) for script in ("read-only", "read-write"))
+    build = build_of(block_size_bytes)
+    record = bench.live(bench.request(levels, build=build, runs=runs, data_checksums=False))
     assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
     assert {True, None} >= {item.matches for item in record.comparisons}
     in_force = {item.name: item.effective for item in record.comparisons}
@@ -70,7 +73,7 @@ def test_a_visit_records_what_was_asked_and_what_was_in_force(
 
 def test_a_memory_limit_makes_the_device_answer(bench: Bench, make_run: Callable[..., RunSpec]) -> None:
     # 375 MB of rows under a limit of 256 MB: without the limit no read would reach the device.
-    runs = (make_run("read-only", script="read-only", duration_s=4),)
+    runs = (make_run("read-only", script="read-only", warmup_s=1, duration_s=4, rate_tps=None),)
     limited = bench.live(
         bench.request(
             scale=25, image_bytes=1024 * MIB, runs=runs, device=DeviceLevels(memory_bytes=256 * MIB)

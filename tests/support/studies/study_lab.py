@@ -43,7 +43,8 @@ scale = 1
 script = "read-only"
 clients = 2
 jobs = 1
-warmup = "1 s"
+warmup = "0 s"
+rate = 200
 duration = "1 s"
 [canary]
 enabled = false
