@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Self
 
-_SIZES = RecorderSizes(disk_bytes=320 * MIB, log_limit_bytes=96 * MIB, journal_bytes=64 * MIB)
+_SIZES = RecorderSizes(disk_bytes=320 * MIB, log_limit_bytes=96 * MIB, journal_bytes=16 * MIB)
 _TYPES = ("ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
 _EXTERNAL = ("ext3", "ext4", "jfs")
 _FSYNCS = 20
@@ -222,7 +222,7 @@ def _is_replayed(log: Log, device: int, path: Path) -> bool:
             if entry.device != device:
                 continue
             if log.is_write(index):
-                image[entry.offset : end] = bytes(log.data(index))
+                image[entry.offset : end] = log.data(index)
                 touched.update(range(entry.offset // MIB, (end - 1) // MIB + 1))
             elif entry.flags & DISCARD:
                 _zero(image, entry.offset, end)

@@ -42,8 +42,8 @@ pytestmark = [
 _SHORTER = (
     ("repetitions = 4", "repetitions = 2"),
     ('vary = ["ext4", "xfs"]', 'vary = ["ext4", "ext2"]'),
-    ('warmup = "2 s"', 'warmup = "1 s"'),
-    ('duration = "6 s"', 'duration = "2 s"'),
+    ('warmup = "2 s"', 'warmup = "0 s"'),
+    ('duration = "6 s"', 'duration = "2 s"\nrate = 1000'),
     ("scale = 5", "scale = 1"),
     ('image_size = "2 GB"', 'image_size = "512 MB"'),
 )

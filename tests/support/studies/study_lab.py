@@ -44,7 +44,7 @@ script = "read-only"
 clients = 2
 jobs = 1
 warmup = "0 s"
-rate = 200
+rate = 1000
 duration = "1 s"
 [canary]
 enabled = false
