@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from bedplate.engines.native import LIBLMDB, ensure_driver
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import ensure_driver
 from bedplate.workloads.microbenchmark.output import LmdbDocument, parse_document
 from machine import print_machine
 

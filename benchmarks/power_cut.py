@@ -23,12 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.engines.native import ensure_driver
 from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.journal_device import MEMORY_DIRECTORY
 from bedplate.host.ledger import release_orphans
+from bedplate.host.native_driver import ensure_driver
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -158,7 +158,7 @@ def request(base: Path, engine: str, filesystem: str, *, points: int, duration_s
         DeviceLevels(),
         KernelLevels(),
         FilesystemLevels(filesystem),
-        BuildLevels.without_postgresql("lmdb") if is_lmdb else BuildLevels(),
+        BuildLevels.unbuilt("lmdb") if is_lmdb else BuildLevels(),
         ClusterLevels(),
     )
     profiles = ",".join(profile.value for profile in DEFAULT_PROFILES)

@@ -28,6 +28,7 @@ from scipy import stats
 from bedplate import registry
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands, environment
 from bedplate.host.own_mounts import enter_own_namespaces
@@ -79,7 +80,7 @@ class BarePgbench:
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """CHECKPOINT, warm-up, measurement: what bedplate does, without watching."""
-        with context.cluster.session() as session:
+        with cluster_of(context).session() as session:
             session.execute("CHECKPOINT")
         before = after = read_all(context.probes, phase="warmup")
         client_s, sleeps = 0.0, 0

@@ -7,6 +7,7 @@ line reads no figures.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ WORKLOADS: Mapping[str, str] = {
     "fio": "bedplate.workloads.fio",
     "power_cut": "bedplate.workloads.power_cut",
 }
-# By the name that a cell has for it.
+# By the name that a cell has for it. The identity of a cell does not name the first.
 ENGINES: Mapping[str, str] = {
     "postgresql": "bedplate.engines.postgresql",
     "lmdb": "bedplate.engines.lmdb",
@@ -50,6 +51,18 @@ def parts(role: str) -> Mapping[str, Any]:
 def engine_part(engine: str, role: str) -> Any:
     """As `part`, of an engine."""
     return _object(_folder(engine, ENGINES, "engine"), role)
+
+
+@cache
+def engines_with(role: str) -> tuple[str, ...]:
+    """The engines that have a role, by their names in the order of the registry; its files are not imported."""
+    return tuple(name for name, folder in ENGINES.items() if find_spec(f"{folder}.{role}"))
+
+
+def engine_part_or_none(engine: str, role: str) -> Any | None:
+    """As `engine_part`, of a role that not all of them have."""
+    folder = _folder(engine, ENGINES, "engine")
+    return _object(folder, role) if engine in engines_with(role) else None
 
 
 def engine_parts(role: str) -> Mapping[str, Any]:

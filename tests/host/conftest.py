@@ -17,12 +17,12 @@ from tests.support.guests.guest_lab import GuestLab, guest_lab
 from tests.support.studies.study_lab import Lab, study_lab
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
 
-from bedplate.engines.native import ensure_driver
 from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.mount import read_mount_table
+from bedplate.host.native_driver import ensure_driver
 from bedplate.host.patience import wait_until
 from bedplate.model import codec
 from bedplate.model.cell import (

@@ -16,12 +16,21 @@ from bedplate.engines.postgresql.session import Session, SessionFailed
 from bedplate.engines.postgresql.version import SUPPORTED_MAJORS
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, environment
-from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
 from bedplate.model.visit import EngineBuild
+from bedplate.visit.engine_server import ServerSite
 
 pytestmark = pytest.mark.host
 
 SERVERS = Path("/usr/lib/postgresql")
+CELL = Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("ext4"), BuildLevels(), ClusterLevels())
 INSTALLED = [major for major in SUPPORTED_MAJORS if (SERVERS / str(major) / "bin/postgres").exists()]
 REFUSED = (
     "COPY (SELECT 1) TO PROGRAM 'cat'",
@@ -65,16 +74,18 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         shutil.chown(base / name, account.uid, account.gid)
     prefix = str(SERVERS / str(major))
     found = Cluster(
-        build=EngineBuild(prefix, f"{major}.0", 8192, 8192, "", "", "", (), "d"),
-        data_directory=base / "data",
-        socket_directory=base / "socket",
-        log=base / "server.log",
-        account=account,
-        commands=Commands(),
-        ledger=_NoLedger(),
+        ServerSite(
+            build=EngineBuild(prefix, f"{major}.0", 8192, 8192, "", "", "", (), "d"),
+            data_directory=base / "data",
+            socket_directory=base / "socket",
+            log=base / "server.log",
+            account=account,
+            commands=Commands(),
+            ledger=_NoLedger(),
+        )
     )
     try:
-        found.initialise(ClusterLevels(), BuildLevels())
+        found.initialise(CELL)
         found.start(options=("-c", "dynamic_shared_memory_type=mmap"))
         found.create_database()
         yield found

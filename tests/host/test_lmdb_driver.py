@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.native import LIBLMDB, ensure_driver, library_requirement, library_version
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import ensure_driver, library_requirement, library_version
 from bedplate.units import KIB, MIB
 from bedplate.workloads.microbenchmark.output import (
     LmdbDocument,

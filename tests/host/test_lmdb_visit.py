@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.engines.native import LIBLMDB, ensure_driver, library_version
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.figures.run import make_figures
 from bedplate.figures.validity import OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import ensure_driver, library_version
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
@@ -65,7 +66,7 @@ def request(
             cell.device,
             cell.kernel,
             cell.filesystem,
-            BuildLevels.without_postgresql("lmdb"),
+            BuildLevels.unbuilt("lmdb"),
             ClusterLevels(settings=Levels(settings or {})),
         ),
         build=None,

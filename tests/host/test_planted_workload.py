@@ -28,6 +28,7 @@ image_size = "512 MB"
 type = { vary = ["ext4", "ext2"] }
 [pile]
 mortar = true
+stone = "16 kB"
 [[workload]]
 type = "brick"
 bricks = 200
@@ -65,13 +66,20 @@ def lab() -> Iterator[Lab]:
 def test_it_is_planned_and_run(lab: Lab) -> None:
     planned = json.loads(lab.call("plan", lab.base / "bricks.toml", "--json"))
     assert 2 == len(planned["cells"])
+    assert {16384} == {cell["levels"]["cluster.settings.stone_bytes"] for cell in planned["cells"]}
     assert {True} == {cell["levels"]["cluster.settings.mortar"] for cell in planned["cells"]}
     visits = lab.visits()
     assert 6 == len(visits)
     assert {"completed"} == {visit.outcome.value for visit in visits.values()}
-    assert {("pile.mortar", True)} <= {
-        (item.name, item.effective) for visit in visits.values() for item in visit.comparisons
-    }
+    for visit in visits.values():
+        found = {item.name: (item.asked, item.effective) for item in visit.comparisons}
+        assert (True, True) == found["pile.mortar"]
+        # Chosen when it is made, and not when it is built.
+        assert (16384, 16384) == found["pile.stone"]
+        assert {"pile": "1"}.items() <= visit.versions.items()
+        assert {"heap up", "server start", "server read back", "stop"} <= {
+            each.step for each in visit.timings
+        }
 
 
 def test_every_reader_tells_of_it(lab: Lab) -> None:
@@ -85,6 +93,7 @@ def test_every_reader_tells_of_it(lab: Lab) -> None:
         for run in cell["runs"]
     ]
     assert 2 == len(rates)
+    assert {16384} == {cell["block_size_bytes"] for cell in found["studies"][0]["cells"]}
     assert all(rate > 0 for rate in rates)
     compared = lab.call("compare", lab.study, "--baseline", "type=ext4", "--contender", "type=ext2")
     assert "lay" in compared

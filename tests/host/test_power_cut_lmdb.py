@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.native import LIBLMDB, ensure_driver, library_requirement
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.units import MIB
 
 pytestmark = pytest.mark.host

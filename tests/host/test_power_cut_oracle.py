@@ -14,13 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.engines.postgresql import oracle as postgresql_oracle
+from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.errors import KilledFromOutside
 from bedplate.host.account import server_account
 from bedplate.host.command import Account, Commands
-from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.workloads.power_cut.run import postgresql, postgresql_oracle
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer
+from bedplate.model.cell import (
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    DeviceLevels,
+    FilesystemLevels,
+    KernelLevels,
+)
+from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit.engine_server import ServerSite
 
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.session import Session
@@ -31,6 +40,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.host
 
 PROMISED = {0: 60, 1: 40}
+
+
+def cell_with(levels: ClusterLevels) -> Cell:
+    return Cell(DeviceLevels(), KernelLevels(), FilesystemLevels("ext4"), BuildLevels(), levels)
+
+
 PAGE = 8192
 
 
@@ -55,13 +70,15 @@ class Database:
     def cluster(self, directory: Path) -> Cluster:
         socket = self.base / "socket"
         return Cluster(
-            build=self.build,
-            data_directory=directory,
-            socket_directory=socket,
-            log=self.base / "server.log",
-            account=self.account,
-            commands=Commands(),
-            ledger=_NoLedger(),
+            ServerSite(
+                build=self.build,
+                data_directory=directory,
+                socket_directory=socket,
+                log=self.base / "server.log",
+                account=self.account,
+                commands=Commands(),
+                ledger=_NoLedger(),
+            )
         )
 
     def started(self, directory: Path) -> Cluster:
@@ -136,7 +153,7 @@ def database(build_of_pages: BuildOf) -> Iterator[Database]:
             cluster = found.cluster(directory)
             try:
                 postgresql.prepare(
-                    cluster, ClusterLevels(data_checksums=checksums), BuildLevels(), clients=len(PROMISED)
+                    cluster, cell_with(ClusterLevels(data_checksums=checksums)), clients=len(PROMISED)
                 )
                 with cluster.session() as session:
                     assert "mmap" == session.value("SHOW dynamic_shared_memory_type")

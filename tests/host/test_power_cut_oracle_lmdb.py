@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.native import ensure_driver
+from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
-from bedplate.workloads.power_cut.run import lmdb
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer
+from bedplate.host.native_driver import ensure_driver
+from bedplate.visit.cut_engine import OracleAnswer
 
 pytestmark = pytest.mark.host
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bedplate.engines.native import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.errors import EXIT_INTERRUPTED
 from bedplate.filesystem.metadata_blocks import JOURNALLED
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
 from bedplate.host.loop_table import backing_file
+from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.patience import wait_until
 from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
@@ -88,7 +88,7 @@ def request(
         asked.cell.device,
         asked.cell.kernel,
         asked.cell.filesystem,
-        BuildLevels.without_postgresql("lmdb") if is_lmdb else asked.cell.build,
+        BuildLevels.unbuilt("lmdb") if is_lmdb else asked.cell.build,
         ClusterLevels(settings=Levels(settings or {})),
     )
     # What is sought hangs on what the recording happens to hold.

@@ -58,7 +58,7 @@ def request(
         DeviceLevels(memory_bytes=memory_bytes),
         asked.cell.kernel,
         asked.cell.filesystem,
-        BuildLevels.without_postgresql("none"),
+        BuildLevels.unbuilt("none"),
         ClusterLevels(),
     )
     levels = Levels() if file_bytes is None else Levels(file_bytes=file_bytes)

@@ -17,19 +17,11 @@ _FOLDERS = ("src/bedplate/workloads/", "src/bedplate/engines/", "src/bedplate/re
 KNOWN: Mapping[str, str] = {
     "analysis/power_cut_view.py": "the verdict of power cuts stands beside every speed",
     "analysis/tpch_view.py": "TPC-H's scores are part of an overview",
-    "cli/power_cut.py": "a cut is replayed by its engine",
-    "cli/power_cut_by_hand.py": "how an engine is started by hand",
-    "figures/pgbench_output.py": "the name of pgbench's output",
-    "figures/power_cut_verdict.py": "LMDB syncs twice for a commit",
-    "host/facts.py": "the version of a program",
-    "model/cell.py": "what can be chosen when PostgreSQL is built, and the words for LMDB's settings",
     "model/engines.py": "the constants",
     "model/lmdb.py": "the constant",
     "model/power_cut.py": "the constant",
     "model/raw.py": "the constants",
     "model/tpch.py": "the constant",
-    "visit/preflight.py": "a program of the build",
-    "visit/server.py": "the version of the server",
 }
 
 

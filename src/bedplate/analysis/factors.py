@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.engine import database_block_levels
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import format_size
 
@@ -71,7 +72,7 @@ def usual_factors(levels: Mapping[str, Scalar]) -> frozenset[str]:
 
 def short_name(name: str) -> str:
     """A factor in few letters, as a sentence has it: `barrier`, `fs block`, `db block`, `shared_buffers`."""
-    blocks = {_BLOCK: "fs block", "build.block_size_bytes": "db block", TYPE: "file system"}
+    blocks = {_BLOCK: "fs block", TYPE: "file system", **dict.fromkeys(database_block_levels(), "db block")}
     if name in blocks:
         return blocks[name]
     if name == "kernel.release":
@@ -92,7 +93,7 @@ def level_text(name: str, level: Scalar) -> str:
 
 def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:
     levels = dict(cell.levels)
-    if cell.build.has_postgresql:
+    if cell.build.is_built:
         levels |= {name: level for name, level in _KNOWN.items() if name.startswith("build.")} | levels
     if block is not None:
         levels[_BLOCK] = block

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import KernelLevels
-from bedplate.model.engine import engine_model
+from bedplate.model.engine import database_block_levels, engine_model
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import VisitRecord
 
 # Levels that have a place of their own: the variant's name, or an axis of the heat map.
-_SHOWN_ELSEWHERE = ("filesystem.", "build.block_size_bytes", "device.throttle.")
+_SHOWN_ELSEWHERE = ("filesystem.", "device.throttle.")
 _OWN_CONFIGURATION = "cluster.configuration"
 _KERNEL = "kernel.release"
 DEFAULT_BLOCK = "default"
@@ -86,8 +86,8 @@ def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bo
             ),
             filesystem_block=_block_label(cell.filesystem.block_size_bytes, effective_blocks.get(cell.id)),
             filesystem_block_bytes=cell.filesystem.block_size_bytes or effective_blocks.get(cell.id),
-            database_block=format_size(size) if (size := cell.build.database_block_bytes) else "",
-            database_block_bytes=cell.build.database_block_bytes,
+            database_block=format_size(size) if (size := cell.database_block_bytes) else "",
+            database_block_bytes=cell.database_block_bytes,
             throttle=cell.device.throttle.name if cell.device.throttle else None,
         )
         for cell in known
@@ -140,7 +140,8 @@ def stands_on_image(record: VisitRecord) -> bool:
 
 def _varying(cells: list[Cell]) -> tuple[str, ...]:
     levels = [cell.levels for cell in cells]
-    names = sorted({name for found in levels for name in found if not name.startswith(_SHOWN_ELSEWHERE)})
+    elsewhere = (*_SHOWN_ELSEWHERE, *database_block_levels())
+    names = sorted({name for found in levels for name in found if not name.startswith(elsewhere)})
     return tuple(name for name in names if len({repr(found.get(name)) for found in levels}) > 1)
 
 

@@ -32,11 +32,14 @@ class DatasetInputs(Protocol):
     """The role `inputs` of a workload; one that makes nothing beforehand has no such file."""
 
     def make(
-        self, dataset: Dataset, build: EngineBuild | None, tell: Callable[[str, int, int], None]
+        self,
+        dataset: Dataset,
+        builds: Mapping[str, EngineBuild],
+        tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """What a dataset needs, by the name that the workload knows it by; made now where the cache lacks it.
 
-        `build` is a server's that the study makes anyway. `tell` is given what is done, how far it is, and of how much.
+        `builds` has one of each engine that the study makes anyway. `tell` is given what is done, how far it is, and of how much.
         """
         ...
 

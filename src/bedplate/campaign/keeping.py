@@ -90,7 +90,7 @@ class VisitRequests:
             runs=load.runs,
             scratch_device=scratch,
             journal_device=None if journal is None else shared.allowed(journal),
-            build=shared.builds[cell.build] if cell.build.has_postgresql else None,
+            build=shared.builds.get(cell.build),
             native_drivers=shared.native_drivers,
             inputs=shared.inputs.get(load.dataset, {}),
             expected_answers=self._answers.digests,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.engine import database_block_levels
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
@@ -17,7 +18,7 @@ _WORDS = {"kernel.release": "kernel"}
 _IN_VARIANT = "filesystem."
 _SIZES = {
     "filesystem.block_size_bytes": "fs block",
-    "build.block_size_bytes": "db block",
+    **dict.fromkeys(database_block_levels(), "db block"),
     "build.wal_block_size_bytes": "WAL block",
     "device.memory_bytes": "memory",
 }
@@ -61,7 +62,7 @@ def _varied(cells: list[Cell]) -> tuple[str, ...]:
 def _all_levels(cell: Cell) -> dict[str, Scalar]:
     """Asked levels, and the block sizes of the build, which are left out of `levels` where they are 8 kB."""
     build = cell.build
-    if not build.has_postgresql:
+    if not build.is_built:
         return dict(cell.levels)
     return {
         **cell.levels,

@@ -1,4 +1,4 @@
-"""What must be there before the first visit: system packages, PostgreSQL builds, native drivers, data."""
+"""What must be there before the first visit: system packages, builds of engines, native drivers, data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.dataset_inputs import inputs_by_workload
-from bedplate.engines.native import ensure_driver, library_requirement
-from bedplate.engines.postgresql.build import BuildProgress, BuildSpec, ensure_build, find_build
-from bedplate.engines.postgresql.requirements import build_requirements
+from bedplate.campaign.engine_preparation import preparations
 from bedplate.executors.local import LocalExecutor
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.host.requirement import Requirement, look, missing
 from bedplate.visit.workload import workload_for
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from bedplate.campaign.display import Display
     from bedplate.executors.protocol import Executor
+    from bedplate.host.build_progress import BuildProgress
     from bedplate.model.cell import BuildLevels, Cell, Dataset
     from bedplate.model.visit import EngineBuild
 
@@ -57,9 +57,12 @@ def _libraries_of(workloads: Iterable[str]) -> tuple[Requirement, ...]:
 
 def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
     """What the builds need that these cells lack, found or not."""
-    unbuilt = [levels for levels in builds_of(cells) if _find(levels) is None]
-    versions = dict.fromkeys(levels.version for levels in unbuilt)
-    return tuple(item for version in versions for item in build_requirements(version))
+    lacking: dict[str, list[BuildLevels]] = {}
+    for levels in builds_of(cells):
+        if not preparations()[levels.engine].is_there(levels):
+            lacking.setdefault(levels.engine, []).append(levels)
+    found = (preparations()[engine].requirements(of_engine) for engine, of_engine in lacking.items())
+    return tuple(item for needed in found for item in needed)
 
 
 def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
@@ -69,7 +72,7 @@ def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Re
 
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
     """The different builds of these cells, in order."""
-    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.has_postgresql))
+    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.is_built))
 
 
 def prepare_builds(
@@ -79,34 +82,32 @@ def prepare_builds(
     wanted = builds_of(cells)
     builds = {}
     for number, levels in enumerate(wanted, start=1):
-        name = f"PostgreSQL {levels.version}, {levels.block_size_bytes // 1024} kB blocks ({number} of {len(wanted)})"
+        engine = preparations()[levels.engine]
+        name = f"{engine.words(levels)} ({number} of {len(wanted)})"
 
         def tell(progress: BuildProgress, name: str = name) -> None:
             display.preparing(f"{name}: {progress.step}", progress.done or 0, progress.total or 0)
 
-        made_now = _find(levels) is None
-        builds[levels] = ensure_build(
-            _spec(levels, tarball),
-            cache_directory=cache_directory(),
-            commands=Commands(),
-            progress=tell,
-        ).for_visit
+        made_now = not engine.is_there(levels)
+        builds[levels] = engine.ensure(levels, tell, tarball=tarball)
         if made_now:
             display.note(f"built {name}")
     return builds
 
 
 def prepare_inputs(
-    datasets: Iterable[Dataset], display: Display, builds: Iterable[EngineBuild] = ()
+    datasets: Iterable[Dataset], display: Display, builds: Mapping[BuildLevels, EngineBuild]
 ) -> Mapping[Dataset, Mapping[str, str]]:
     """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it.
 
-    A dataset that asks for a program of PostgreSQL gets those of the first of `builds`.
+    A dataset that asks for a program of an engine gets those of its first build.
     """
     makers = inputs_by_workload()
-    build = next(iter(builds), None)
+    of_engines: dict[str, EngineBuild] = {}
+    for levels, build in builds.items():
+        of_engines.setdefault(levels.engine, build)
     made = {
-        dataset: makers[dataset.workload].make(dataset, build, display.preparing)
+        dataset: makers[dataset.workload].make(dataset, of_engines, display.preparing)
         for dataset in dict.fromkeys(datasets)
         if dataset.workload in makers
     }
@@ -146,16 +147,3 @@ def install(command: tuple[str, ...], display: Display) -> None:
 def is_root() -> bool:
     """Whether this process may format and mount."""
     return os.geteuid() == 0
-
-
-def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
-    return BuildSpec(
-        version=levels.version,
-        block_size_bytes=levels.block_size_bytes,
-        wal_block_size_bytes=levels.wal_block_size_bytes,
-        tarball=tarball,
-    )
-
-
-def _find(levels: BuildLevels) -> object | None:
-    return find_build(_spec(levels), cache_directory=cache_directory(), commands=Commands())

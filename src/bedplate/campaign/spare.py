@@ -1,4 +1,4 @@
-"""What the cache holds that nothing uses any more: Python environments, builds of PostgreSQL, data of workloads.
+"""What the cache holds that nothing uses any more: Python environments, builds of engines, data of workloads.
 
 An environment is used while a checkout that ever started with it still has the requirements that it was
 made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
@@ -13,17 +13,11 @@ import shutil
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.dataset_inputs import inputs_by_workload
-from bedplate.engines.postgresql.build import (
-    builds_directory,
-    is_current,
-    is_work_folder,
-    lock_of,
-    read_build,
-)
-from bedplate.engines.postgresql.build_record import STAMP
+from bedplate.campaign.engine_preparation import preparations
 from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.mount import holders
 
@@ -61,8 +55,7 @@ def find_spare(cache: Path, *, checkout: Path, commands: Commands) -> tuple[Spar
     """
     return (
         *_spare_environments(cache / "environments", checkout),
-        *_spare_builds(cache, commands),
-        *_spare_data(cache),
+        *_spare_of_others(cache, commands),
     )
 
 
@@ -105,25 +98,12 @@ def _is_wanted(environment: Path, own: list[Path]) -> bool:
     return bool(made_from) and any(_read(user) == made_from for user in users)
 
 
-def _spare_builds(cache: Path, commands: Commands) -> Iterator[Spare]:
-    for path in _folders(builds_directory(cache)):
-        if is_work_folder(path):
-            reason = "half made by a start that was ended"
-        elif not path.name.startswith("postgresql-"):
-            continue
-        elif (build := read_build(path)) is None:
-            reason = "not a whole build"
-        elif not is_current(build, commands=commands):
-            reason = f"another compiler, other options or another recipe would be used now; it is by {build.compiler}"
-        else:
-            continue
-        yield _spare(path, reason, lock_of(path), STAMP)
-
-
-def _spare_data(cache: Path) -> Iterator[Spare]:
-    for made in inputs_by_workload().values():
-        for unused in made.unused(cache):
-            yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
+def _spare_of_others(cache: Path, commands: Commands) -> Iterator[Spare]:
+    """Builds of engines, then data of workloads: each knows its own."""
+    of_engines = (made.unused(cache, commands) for made in preparations().values())
+    of_workloads = (made.unused(cache) for made in inputs_by_workload().values())
+    for unused in chain(*of_engines, *of_workloads):
+        yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
 
 
 def _spare(path: Path, reason: str, lock: Path, mark: str) -> Spare:

@@ -51,7 +51,7 @@ class StudyStart:
             expansion=found.expansion,
             builds=builds,
             native_drivers=prepare_drivers(found.workloads),
-            inputs=prepare_inputs(found.datasets, display, builds.values()),
+            inputs=prepare_inputs(found.datasets, display, builds),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,
         )

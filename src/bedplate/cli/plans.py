@@ -126,8 +126,8 @@ def _print_cells(found: PlannedStudy) -> None:
         table.add_row(
             variant,
             _sizes(cell.filesystem.block_size_bytes for cell in cells),
-            _sizes(size for cell in cells if (size := cell.build.database_block_bytes))
-            if any(cell.build.has_postgresql for cell in cells)
+            _sizes(size for cell in cells if (size := cell.database_block_bytes))
+            if any(cell.build.is_built for cell in cells)
             else "–",
             str(len(cells)),
         )

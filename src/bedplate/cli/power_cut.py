@@ -204,10 +204,9 @@ def _stored(record: PointRecord, folder: Path) -> PointRecord | None:
 
 def _differs(stored: PointRecord, job: ReplayJob) -> str:
     """An oracle asks more from version to version: what an earlier one passed a later one may find."""
-    from bedplate.model.engines import LMDB  # noqa: PLC0415
-    from bedplate.workloads.power_cut.run.postgresql import ORACLE  # noqa: PLC0415
+    from bedplate.workloads.power_cut.run.bench import cut_engine  # noqa: PLC0415
 
     words = f"the study's record of this point says {stored.outcome.value}"
-    if job.subject.engine == LMDB or job.subject.oracle >= ORACLE:
+    if job.subject.oracle >= cut_engine(job.subject.engine).oracle:
         return words
     return f"{words}; it was judged by an earlier oracle, which asked less"

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.filesystem.after_cut import image_levels, repair_commands
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.model.engines import LMDB
-from bedplate.workloads.power_cut.run import lmdb
-from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, cut_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,17 +60,7 @@ def _asking(job: ReplayJob, data: Path, account: Account) -> Iterator[str]:
     subject = job.subject
     as_account = f"setpriv --reuid={account.uid} --regid={account.gid} --clear-groups"
     yield f"# as {account.name}, who must be able to enter every folder above {_quoted(data)}"
-    if subject.engine == LMDB:
-        driver = _quoted(str(subject.drivers[lmdb.DRIVER.name]))
-        yield f"{as_account} {driver} check --directory={_quoted(data)}"
-        return
-    programs = "" if subject.build is None else f"{subject.build.prefix}/bin/"
-    yield f"rm -f {_quoted(data / 'postmaster.pid')}   # a process before the cut, which may be another's number now"
-    server = _quoted(f"{programs}postgres")
-    settings = "-c unix_socket_directories=/tmp -c dynamic_shared_memory_type=mmap"
-    yield f"{as_account} {server} -D {_quoted(data)} {settings} &"
-    yield f"{as_account} {_quoted(f'{programs}psql')} -h /tmp -U {account.name} bedplate"
-    yield "kill -INT $!; wait"
+    yield from cut_engine(subject.engine).by_hand(subject, data, account, as_account)
 
 
 def _quoted(path: Path | str) -> str:

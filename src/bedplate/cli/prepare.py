@@ -50,7 +50,7 @@ def setup(
         found.executor.prepare_cells(found.cells, display)
         prepare_drivers(found.workloads)
         builds = prepare_builds(found.cells, display, tarball=tarball)
-        inputs = prepare_inputs(found.datasets, display, builds.values())
+        inputs = prepare_inputs(found.datasets, display, builds)
     for build in builds.values():
         print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
     for paths in inputs.values():

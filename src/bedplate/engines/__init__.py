@@ -1,8 +1,8 @@
 """Engines: how a database is built, started, configured and read back.
 
-Here: a folder for each, with a line in `bedplate/registry.py`: PostgreSQL's source, builds, cluster, session and its table in a
-plan (`plan`); LMDB's table, rules and the durability of its modes; none. How native drivers are built.
+Here: a folder for each, with a line in `bedplate/registry.py`, and in it a file for each role that a room asks for: PostgreSQL's
+builds, server and table in a plan; LMDB's table, rules and the durability of its modes; none.
 Not here: what is loaded and run (`workloads`), and when a step comes (`visit`).
-May import: `host`, `model`; the standard library; `plan` of each also `plan` and pydantic.
-Must not import: `filesystem`, `probe`, `visit`, `workloads`.
+May import: whatever declares the role: `visit` and `campaign`, `plan` with pydantic; `host`, `model`; the standard library.
+Must not import: `workloads`, `cli`.
 """

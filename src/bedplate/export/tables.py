@@ -196,7 +196,7 @@ def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
         "filesystem_block_size_bytes": (
             facts.label.filesystem_block_bytes if facts else cell.filesystem.block_size_bytes
         ),
-        "block_size_bytes": cell.build.database_block_bytes,
+        "block_size_bytes": cell.database_block_bytes,
         "throttle": cell.device.throttle.name if cell.device.throttle else None,
         "order": m.order,
         "executor": m.where.executor if m.where else None,

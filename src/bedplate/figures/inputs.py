@@ -9,30 +9,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import BedplateError
-from bedplate.figures.latency_log import LatencyLog, read_latency_log
-from bedplate.figures.pgbench_output import PgbenchSummary, parse_summary
 from bedplate.figures.samples import UNSEEN_SHARE_MAX, Samples, arrange, read_samples, unseen_s
-from bedplate.figures.server_log import ServerLog, read_server_log
+from bedplate.figures.server_log import ServerLog, server_log_of
 from bedplate.model import codec
 from bedplate.model.visit import VisitRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from bedplate.model.visit import RunRecord
 
 VISIT = "visit.json"
 COURSE = "course.jsonl"
-WARMUP_LOG = "warmup.bin"
-MEASURE_LOG = "measure.bin"
-# Raw and bulky: everything in them is in the figures and the Parquet files.
-BULKY = (COURSE, WARMUP_LOG, MEASURE_LOG)
 
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RunInputs:
     """Everything that figures are made from; None is not there or not readable, see `problems`.
 
@@ -43,9 +37,6 @@ class RunInputs:
     visit: VisitRecord
     record: RunRecord
     samples: Samples
-    warmup_log: LatencyLog | None
-    measure_log: LatencyLog | None
-    summary: PgbenchSummary | None
     server_log: ServerLog | None
     problems: tuple[str, ...]
     course_missing: bool = False
@@ -64,43 +55,37 @@ class RunInputs:
         return f"no sample was taken in {unseen:.0f} of {end - start:.0f} s of the run"
 
 
+class Attempts:
+    """Reads what may be damaged: None, and a problem, where it is."""
+
+    def __init__(self, problems: Iterable[str] = ()) -> None:
+        self.problems = list(problems)
+
+    def read(self, reading: Callable[[], Read]) -> Read | None:
+        """What it reads."""
+        try:
+            return reading()
+        except BedplateError as error:
+            self.problems.extend(error.reasons)
+        except OSError as error:
+            self.problems.append(f"{error.filename} cannot be read: {error.strerror}")
+        except ValueError as error:
+            self.problems.append(str(error))
+        return None
+
+
 def read_inputs(visit_directory: Path, run_directory: Path, record: RunRecord) -> RunInputs:
     """Read them all beside the run's record. StudyError only if that of the visit cannot be read."""
     visit = codec.read(VisitRecord, visit_directory / VISIT)
-    problems: list[str] = []
-
-    def attempt(read: Callable[[], Read]) -> Read | None:
-        try:
-            return read()
-        except BedplateError as error:
-            problems.extend(error.reasons)
-        except OSError as error:
-            problems.append(f"{error.filename} cannot be read: {error.strerror}")
-        except ValueError as error:
-            problems.append(str(error))
-        return None
-
-    def summary() -> PgbenchSummary:
-        output, errors = (
-            (run_directory / "logs" / name).read_text(encoding="utf-8", errors="replace")
-            for name in ("pgbench.out", "pgbench.err")
-        )
-        return parse_summary(output, errors)
-
-    warmed_up = any(phase.name == "warmup" for phase in record.phases)
-    measured = any(phase.name == "measure" for phase in record.phases)
-    has_server = visit.cell.build.has_postgresql
-    samples = attempt(lambda: read_samples(run_directory / COURSE, (record.before, record.after)))
+    attempts = Attempts()
+    read_server_log = server_log_of(visit.cell.build.engine)
+    samples = attempts.read(lambda: read_samples(run_directory / COURSE, (record.before, record.after)))
+    log = visit_directory / "logs" / "server.log"
     return RunInputs(
         visit=visit,
         record=record,
         samples=samples if samples is not None else arrange([]),
-        warmup_log=attempt(lambda: read_latency_log(run_directory / WARMUP_LOG)) if warmed_up else None,
-        measure_log=attempt(lambda: read_latency_log(run_directory / MEASURE_LOG)) if measured else None,
-        summary=attempt(summary) if measured else None,
-        server_log=attempt(lambda: read_server_log(visit_directory / "logs" / "server.log"))
-        if has_server
-        else None,
-        problems=tuple(problems),
+        server_log=None if read_server_log is None else attempts.read(lambda: read_server_log(log)),
+        problems=tuple(attempts.problems),
         course_missing=not (run_directory / COURSE).exists(),
     )

@@ -21,10 +21,12 @@ from bedplate.model import power_cut as recorded
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
+from bedplate.model.engine import engine_model
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile, RecordingFacts
 from bedplate.model.power_cut_verdict import WHOLE, CacheCuts, CutCounts, Loss, PowerCutVerdict, classes_of
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome, Validity
+from bedplate.model.workload import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +40,7 @@ STRAY_FLUSHES_MAX = 16
 STRAY_FLUSHES_SHARE_MAX = 0.01
 # Sessions share a flush, and so there are fewer than commits; half of one for each session's is far too few.
 FLUSHES_SHARE_MIN = 0.5
-# LMDB syncs twice for a commit, and a file system may have syncs of its own; where fewer syncs than one in so many flushed
+# An engine may sync twice for a commit (LMDB does), and a file system may have syncs of its own; where fewer syncs than one in so many flushed
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
 _ANOTHER_RUN_FAILED = because(
@@ -143,7 +145,7 @@ def _caches(
     for record in points:
         if not record.point.control:
             mine[CACHE_OF_PROFILE[record.point.profile]].append(record)
-    page_bytes = visit.cell.build.block_size_bytes
+    page_bytes = visit.cell.database_block_bytes or 0
     found = {
         cache: CacheCuts(
             drawn=_tally((each for each in records if _is_drawn(each)), recording),
@@ -228,14 +230,9 @@ def _per_sync(counts: Iterable[FlushCount]) -> dict[str, float]:
 
 def _waits(visit: VisitRecord) -> bool:
     """Whether a commit waits for a sync, by what the visit read back, else by what the cell asks for."""
+    engine = model_of(visit.dataset.workload).engine_of(visit.dataset.levels)
     read = {item.name: str(item.effective) for item in visit.comparisons}
-    settings = visit.cell.cluster.settings
-    if visit.dataset.levels.get("engine") == "lmdb":
-        return (read.get("lmdb.sync") or settings.text("sync")) not in ("nosync", "mapasync")
-    said = {
-        name: read.get(f"setting {name}") or settings.get(name) for name in ("fsync", "synchronous_commit")
-    }
-    return "off" not in said.values()
+    return engine_model(engine).waits(visit.cell.cluster.settings, read)
 
 
 def _missing_cuts(evidence: CutEvidence) -> Spoken | None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.figures.pgbench_output import PgbenchSummary
     from bedplate.model.visit import Phase
 
 
@@ -52,20 +51,3 @@ class MeasuredWindow:
 def phase_named(phases: Iterable[Phase], name: str) -> Phase | None:
     """The phase of that name, None where the run did not come to it."""
     return next((phase for phase in phases if phase.name == name), None)
-
-
-def measured_window(phase: Phase, summary: PgbenchSummary | None) -> MeasuredWindow:
-    """The window in which transactions ran.
-
-    The phase also holds pgbench's start, its connecting, and the reading of the log's tail. pgbench
-    knows better: it ran for transactions / tps after its connections stood. That is taken where it
-    fits into the phase, else the whole phase. The length is of the monotonic clock either way, so
-    that a stepped wall clock cannot stretch it.
-    """
-    length_s = phase.end_monotonic_s - phase.start_monotonic_s
-    ran_s = summary.duration_s if summary is not None else None
-    if ran_s is None or not 0 < ran_s <= length_s:
-        return MeasuredWindow(phase.start_wall_s, phase.start_wall_s + length_s)
-    connecting_ms = (summary.initial_connection_ms or 0.0) if summary is not None else 0.0
-    start_s = phase.start_wall_s + min(connecting_ms / 1000, length_s - ran_s)
-    return MeasuredWindow(start_s, start_s + ran_s)

@@ -17,6 +17,7 @@ from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import find_tool, read_os_release
 from bedplate.model.machine import Machine
+from bedplate.model.workload import tools_of_workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,8 +61,6 @@ _TOOLS = {
     "mkfs.reiserfs": "-V",
     "mkfs.nilfs2": "-V",
     "gcc": "--version",
-    "fio": "--version",
-    "bonnie++": "-v",
     "qemu-system-x86_64": "--version",
 }
 _HYPERVISORS = {
@@ -106,7 +105,8 @@ def read_machine(root: Path = Path("/")) -> Machine:
 
 def tool_versions() -> Mapping[str, str]:
     """The version line of each tool that is there, by program; starts them, so it takes a moment."""
-    there = {name: option for name, option in _TOOLS.items() if find_tool(name) is not None}
+    known = {**_TOOLS, **tools_of_workloads()}
+    there = {name: option for name, option in known.items() if find_tool(name) is not None}
     lines = {name: _version_line(name, option) for name, option in there.items()}
     return {name: line for name, line in lines.items() if line}
 

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bedplate import registry
 from bedplate.model.codec import to_json
-from bedplate.model.engines import LMDB, POSTGRESQL
+from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.units import format_size
 
@@ -110,11 +111,11 @@ class FilesystemLevels:
 class BuildLevels:
     """Layer `build`: what must be compiled in.
 
-    The version is PostgreSQL's and the blocks are its pages. Of another engine nothing is built in more
-    than one way: `without_postgresql` makes its levels, and `database_block_bytes` is None there.
+    The version is the engine's and the blocks are its pages. Of an engine that is used as it is found nothing is built in more
+    than one way: `unbuilt` makes its levels.
     """
 
-    engine: str = POSTGRESQL
+    engine: str = next(iter(registry.ENGINES))
     """`postgresql`"""
     version: str = "18"
     """major or full version"""
@@ -124,19 +125,14 @@ class BuildLevels:
     """WAL block"""
 
     @classmethod
-    def without_postgresql(cls, engine: str) -> BuildLevels:
-        """The levels of another engine, or of none."""
+    def unbuilt(cls, engine: str) -> BuildLevels:
+        """The levels of an engine that nothing is built of, or of none."""
         return cls(engine, version="", block_size_bytes=0, wal_block_size_bytes=0)
 
     @property
-    def has_postgresql(self) -> bool:
-        """Whether there is a PostgreSQL to build and to start."""
-        return self.engine == POSTGRESQL
-
-    @property
-    def database_block_bytes(self) -> int | None:
-        """The database block size; None for an engine that has none to choose."""
-        return self.block_size_bytes if self.has_postgresql else None
+    def is_built(self) -> bool:
+        """Whether the engine is built beforehand, so that its version and what is compiled in are levels."""
+        return self.engine in registry.engines_with("preparation")
 
 
 @dataclass(frozen=True)
@@ -181,17 +177,21 @@ class Cell:
         return f"{self.slug}-{_hash({'version': IDENTITY_VERSION, 'levels': dict(self.levels)})}"
 
     @property
+    def database_block_bytes(self) -> int | None:
+        """The database block size, wherever it is chosen; None for an engine that has none to choose."""
+        return engine_model(self.build.engine).block_bytes(self)
+
+    @property
     def slug(self) -> str:
         """What a person would call the cell, fit for a file name."""
         parts = [self.filesystem.type]
         if self.filesystem.block_size_bytes is not None:
             parts.append(f"fs{_short_size(self.filesystem.block_size_bytes)}")
-        parts.append(
-            f"pg{_short_size(self.build.block_size_bytes)}"
-            if self.build.has_postgresql
-            else self.build.engine
-        )
-        if self.build.engine == LMDB:
+        block_bytes, before_block = self.database_block_bytes, engine_model(self.build.engine).before_block
+        if block_bytes is not None and before_block is not None:
+            parts.append(f"{before_block}{_short_size(block_bytes)}")
+        else:
+            parts.append(self.build.engine)
             parts += [_feature(name, value, "-") for name, value in self.cluster.settings.items()]
         if self.filesystem.barrier is not None:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
@@ -300,7 +300,7 @@ def _asked(cell: Cell) -> dict[str, Scalar]:
             value = getattr(record, entry.name)
             if entry.name != "type" and value == _default(entry):
                 continue
-            if record is cell.build and not cell.build.has_postgresql and entry.name != "engine":
+            if record is cell.build and not cell.build.is_built and entry.name != "engine":
                 continue
             found.update(_named(f"{layer.name}.{entry.name}", value))
     return found

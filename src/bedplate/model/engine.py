@@ -4,16 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from bedplate import registry
+
+if TYPE_CHECKING:
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Levels
 
 
 @dataclass(frozen=True)
 class EngineModel:
-    """`label` is what a person calls it; `plan_words` says how a plan begins the names of its cells' levels, by how cells do."""
+    """An engine whose commits wait for the device; others say so.
+
+    `label` is what a person calls it; `plan_words` says how a plan begins the names of its cells' levels, by how cells do.
+    `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
+    none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
+    replayed, on two cores.
+    """
 
     label: str
     plan_words: Mapping[str, str] = field(default_factory=dict)
+    block_level: str | None = None
+    before_block: str | None = None
+    cuts_per_s: float = 100 / 60
+
+    def block_bytes(self, cell: Cell) -> int | None:
+        """The database block size of a cell; None where there is none to choose, or none was asked for."""
+        found = None if self.block_level is None else cell.levels.get(self.block_level)
+        return found if isinstance(found, int) else None
+
+    def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:  # noqa: ARG002 -- of engines that may not
+        """Whether a commit waits for a sync, by what was read back (`in_force`, by name), else by what the cell asks for."""
+        return True
+
+
+def database_block_levels() -> frozenset[str]:
+    """What the engines call the database block size, each a level by its dotted name."""
+    named = (engine_model(engine).block_level for engine in registry.ENGINES)
+    return frozenset(name for name in named if name is not None)
 
 
 def engine_model(engine: str) -> EngineModel:

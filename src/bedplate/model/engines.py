@@ -6,6 +6,3 @@ POSTGRESQL = "postgresql"
 LMDB = "lmdb"
 # The file system itself: sequential I/O has no engine between.
 NO_ENGINE = "none"
-
-# A power cut is asked of either engine, so its dataset says which.
-CUT_ENGINES = (POSTGRESQL, LMDB)

@@ -8,14 +8,18 @@ from bedplate import registry
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bedplate.model.cell import RunSpec
 
 
 class WorkloadModel:
     """A type whose datasets are all for one engine, and whose runs stand each for itself; others say so."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, tools: Mapping[str, str] | None = None) -> None:
         self._engine = engine
+        self.tools: Mapping[str, str] = tools or {}
+        """Programs of the system that do the work, and the option that makes each say its version."""
 
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
         """The engine that a dataset is for."""
@@ -24,6 +28,13 @@ class WorkloadModel:
     def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
         """Whether a run makes what later ones of its visit read, so that without it they cannot be."""
         return False
+
+
+def tools_of_workloads() -> Mapping[str, str]:
+    """Those of all workloads."""
+    return {
+        program: option for name in registry.WORKLOADS for program, option in model_of(name).tools.items()
+    }
 
 
 def model_of(workload: str) -> WorkloadModel:

@@ -45,20 +45,20 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
     """The canary of a plan whose `kept` cells will run; None where it is off or nothing runs.
 
     Without guests it asks for no kernel: a canary that made the machine boot would cost too much. It needs
-    nothing that the plan does not need anyway: a server where there is PostgreSQL, else the first workload's tool.
+    nothing that the plan does not need anyway: a server where there is one, else the first workload's tool.
     """
     kind = canary_filesystem(plan, kept)
     if not plan.canary.enabled or kind is None or not kept:
         return None
     builds = [cell.build for cell in kept]
-    with_postgresql = [build for build in builds if build.has_postgresql]
+    settings: Mapping[str, ClusterLevels] = registry.engine_parts("canary")
+    build = _build([build for build in builds if build.engine in settings] or builds)
     cell = Cell(
         DeviceLevels(),
         canary_kernel(kept, kind) if in_guests else KernelLevels(),
         FilesystemLevels(kind),
-        _build(with_postgresql or builds),
-        # 8 s hold no timed checkpoint at the default timeout anyway; say so, so that it stays so.
-        ClusterLevels(settings=Levels(checkpoint_timeout="1h")) if with_postgresql else ClusterLevels(),
+        build,
+        settings.get(build.engine, ClusterLevels()),
     )
     return PlannedCell(cell, (_load(plan, cell.build.engine),))
 

@@ -46,7 +46,7 @@ def engine_tables() -> dict[str, type[EngineTable]]:
 
 def plain_setup(engine: str) -> EngineSetup:
     """Of an engine without a table: there is one way to have it."""
-    return EngineSetup(engine, (BuildLevels.without_postgresql(engine),), (ClusterLevels(),))
+    return EngineSetup(engine, (BuildLevels.unbuilt(engine),), (ClusterLevels(),))
 
 
 def asked(levels: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -89,7 +89,7 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         seconds = max(of_node.values(), default=0.0)
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
-    builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.has_postgresql}
+    builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.is_built}
     datasets = {load.dataset for _, load in loads.values()}
     canaries = sum(visit.canary for visit in schedule.visits)
     return StudyEstimate(

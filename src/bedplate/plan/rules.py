@@ -26,11 +26,9 @@ from bedplate.model.machine import Machine
 from bedplate.model.reason import Reason, distinct
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
-from bedplate.plan.settings import in_force
 from bedplate.units import KIB, format_size
 
 # Keys of Machine.tunables that rules look at; a fact that is not there is not judged.
-IO_URING_DISABLED = "kernel.io_uring_disabled"
 SCHEDULERS_AVAILABLE = "block.schedulers"
 XFS_V4 = "kernel.config.XFS_SUPPORT_V4"
 
@@ -233,21 +231,6 @@ def scheduler(cell: Cell, around: CellContext) -> Iterator[str]:
         yield f"this kernel has no I/O scheduler {cell.device.scheduler}; it has {available}"
 
 
-def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
-    """`io_method` came with PostgreSQL 18; io_uring needs the kernel's leave."""
-    method = in_force(cell.cluster, "io_method")
-    if method is None or not cell.build.has_postgresql:
-        return
-    major = int(cell.build.version.split(".")[0])
-    if major < 18:
-        yield f"PostgreSQL {cell.build.version} has no io_method; it came with 18"
-    if method != "io_uring" or around.machine is None:
-        return
-    # 1 leaves it to root and one group, and the server runs as neither.
-    if around.machine.tunables.get(IO_URING_DISABLED, "0") != "0":
-        yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
-
-
 # By the code of their reasons.
 RULES: Mapping[str, Rule] = {
     "type-never-has-it": traits,
@@ -256,7 +239,6 @@ RULES: Mapping[str, Rule] = {
     "memory-limit-impossible": memory,
     "throttle-impossible": throttle,
     "scheduler-missing": scheduler,
-    "io-method-impossible": io_method,
 }
 
 

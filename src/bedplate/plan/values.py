@@ -15,7 +15,7 @@ from pydantic import ValidationInfo
 from bedplate.model.cell import Throttle
 from bedplate.model.plan import DatasetScale
 from bedplate.model.tpch import COLD, WARM
-from bedplate.plan import settings, words
+from bedplate.plan import words
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
 from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
@@ -321,7 +321,7 @@ def script(value: Any, info: ValidationInfo) -> Script:
     if value in SCRIPTS:
         return Script(value)
     try:
-        text = _file_beside_the_plan(value, info)
+        text = file_beside_the_plan(value, info)
     except ValueError as error:
         raise ValueError(f"not one of {', '.join(SCRIPTS)}, and as an own script: {error}") from None
     if _PGBENCH_SHELL.search(text):
@@ -332,14 +332,8 @@ def script(value: Any, info: ValidationInfo) -> Script:
     return Script("custom", text, stem or "custom")
 
 
-def configuration(value: Any, info: ValidationInfo) -> str:
-    """The text of an own postgresql.conf, by its path beside the plan."""
-    if not isinstance(value, str):
-        raise ValueError("allowed is the path of a postgresql.conf, relative to the plan")
-    return settings.configuration_text(_file_beside_the_plan(value, info))
-
-
-def _file_beside_the_plan(name: str, info: ValidationInfo) -> str:
+def file_beside_the_plan(name: str, info: ValidationInfo) -> str:
+    """The text of a file by its path beside the plan; ValueError where it is none, or lies elsewhere."""
     # A plan from elsewhere must not copy this machine's files into a study that is then shared.
     context = info.context or {}
     directory = Path(context["directory"]).resolve()

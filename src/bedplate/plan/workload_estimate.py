@@ -5,22 +5,27 @@ Rough on purpose: the asked durations are exact, the constants are what two idle
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from typing import Protocol
 
 from bedplate import registry
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.plan import Load
-from bedplate.plan.settings import in_force
-from bedplate.units import GIB, MIB, parse_size
+from bedplate.units import MIB
 
-_MAX_WAL_SIZE_BYTES = GIB
 FILESYSTEM_OVERHEAD_BYTES = 160 * MIB  # journal, tables of inodes, template databases
 GROWTH = 1.15  # dead rows, copy on write
 
 
+class EngineEstimate(Protocol):
+    """The role `estimate` of an engine; one that keeps nothing beside its data has no such file."""
+
+    def log_bytes(self, cell: Cell) -> int:
+        """How large its log becomes."""
+        ...
+
+
 class WorkloadEstimate:
-    """Where the engine is PostgreSQL the device holds its WAL up to its limit, else files alone."""
+    """Where the engine keeps a log the device holds it up to its limit, else files alone."""
 
     def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:  # noqa: ARG002 -- of others' role
         """What it takes to load the dataset before the runs."""
@@ -36,10 +41,10 @@ class WorkloadEstimate:
 
     def device_bytes(self, cell: Cell, load: Load) -> int:
         """What a visit needs on the scratch device, the file system itself included."""
-        if not cell.build.has_postgresql:
+        engine: EngineEstimate | None = registry.engine_part_or_none(cell.build.engine, "estimate")
+        if engine is None:
             return int(int(self.dataset_bytes(cell, load)) * GROWTH) + FILESYSTEM_OVERHEAD_BYTES
-        wal = _max_wal_bytes(in_force(cell.cluster, "max_wal_size"))
-        return int(self.dataset_bytes(cell, load)) + wal + FILESYSTEM_OVERHEAD_BYTES
+        return int(self.dataset_bytes(cell, load)) + engine.log_bytes(cell) + FILESYSTEM_OVERHEAD_BYTES
 
     def prepared_bytes(self, dataset: Dataset) -> int:  # noqa: ARG002 -- of others' role
         """What is made beforehand for a dataset and kept in the cache."""
@@ -50,15 +55,3 @@ def estimate_of(workload: str) -> WorkloadEstimate:
     """That of a type; PlanError lists the known ones."""
     estimate: WorkloadEstimate = registry.part(workload, "estimate")
     return estimate
-
-
-@lru_cache(maxsize=1024)
-def _max_wal_bytes(text: str | None) -> int:
-    if text is None:
-        return _MAX_WAL_SIZE_BYTES
-    if re.fullmatch(r"\d{1,12}", text):
-        return int(text) * MIB  # the server's own unit of max_wal_size
-    try:
-        return parse_size(text)
-    except (ValueError, OverflowError):
-        return _MAX_WAL_SIZE_BYTES

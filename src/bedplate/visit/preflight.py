@@ -15,6 +15,7 @@ from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
 from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
+from bedplate.visit.engine_server import server_of
 from bedplate.visit.workload import workload_for
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def has_memory_of_a_guest(request: VisitRequest) -> bool:
 
 
 def _missing_files(request: VisitRequest) -> list[str]:
+    server, build = server_of(request.cell.build.engine), request.build
     programs = (
         []
-        if request.build is None
-        else [Path(request.build.prefix) / "bin" / name for name in ("postgres", "initdb", "pgbench", "psql")]
+        if server is None or build is None
+        else [Path(build.prefix, "bin", name) for name in server.programs]
     )
     wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
     return [

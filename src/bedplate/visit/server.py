@@ -2,87 +2,74 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import Cluster, effective_settings, read_back
 from bedplate.errors import VisitFailed
 from bedplate.host.cgroup import drop_page_cache
+from bedplate.model.reason import FILE_SYSTEM_SILENT, SCRATCH_DEVICE_FULL, because, distinct, reasons_of
+from bedplate.visit.engine_server import InForce, ServerFailed, server_of
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
-    from bedplate.host.cgroup import Group
-    from bedplate.host.command import Account, Commands
-    from bedplate.host.ledger import Ledger
-    from bedplate.model.visit import EngineBuild, ReadBack, VisitRequest
+    from bedplate.model.reason import Reason
+    from bedplate.model.visit import ReadBack, VisitRequest
+    from bedplate.visit.engine_server import Server, ServerSite
     from bedplate.visit.findings import Findings, Steps
+    from bedplate.visit.workload import VisitContext
 
-
-@dataclass(frozen=True)
-class ServerPlaces:
-    """Where the server's files are: the data on the scratch device, the rest not."""
-
-    data_directory: Path
-    socket_directory: Path
-    log: Path
+_FULL = because(
+    SCRATCH_DEVICE_FULL,
+    "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
+    "image_size gives it room",
+)
 
 
 @dataclass(frozen=True)
 class StartedServer:
-    """A server that accepts connections, and all its settings as it shows them."""
+    """A server that accepts connections, None without one, and what it says of itself."""
 
-    cluster: Cluster
-    settings: Mapping[str, str]
+    server: Server | None = None
+    in_force: InForce = field(default_factory=InForce)
 
 
 def start_server(
     request: VisitRequest,
-    build: EngineBuild,
+    site: ServerSite,
     *,
-    places: ServerPlaces,
-    account: Account,
-    commands: Commands,
-    ledger: Ledger,
-    group: Group,
     undo: contextlib.ExitStack,
     steps: Steps,
     findings: Findings,
 ) -> StartedServer:
-    """From initdb to a database for the workload; VisitFailed where a setting is not in force."""
-    places.socket_directory.mkdir(mode=0o700)
-    shutil.chown(places.socket_directory, account.uid, account.gid)
-    cluster = Cluster(
-        build=build,
-        data_directory=places.data_directory,
-        socket_directory=places.socket_directory,
-        log=places.log,
-        account=account,
-        commands=commands,
-        ledger=ledger,
-        enter_group=group.enter,
-    )
-    with steps.step("initdb"):
-        cluster.initialise(request.cell.cluster, request.cell.build)
+    """From nothing to a database for the workload, if the engine has a server; VisitFailed where a setting is not in force."""
+    cell = request.cell
+    engine = server_of(cell.build.engine)
+    if engine is None:
+        return StartedServer()
+    site.socket_directory.mkdir(mode=0o700)
+    shutil.chown(site.socket_directory, site.account.uid, site.account.gid)
+    with steps.step(engine.making):
+        server = engine.at(site)
+        server.initialise(cell)
         # This file system only: a sync of the whole machine would wait for other people's disks.
-        commands.run(["sync", "--file-system", str(places.data_directory)], timeout_s=600)
-    if request.cell.device.memory_bytes is not None:
-        # Pages belong to the group that first touched them; initdb ran outside.
+        site.commands.run(["sync", "--file-system", str(site.data_directory)], timeout_s=600)
+    if cell.device.memory_bytes is not None:
+        # Pages belong to the group that first touched them; it was made outside.
         drop_page_cache()
     with steps.step("server start"):
-        undo.callback(cluster.kill)
-        cluster.start()
-        cluster.create_database()
-    with steps.step("server read back"), cluster.session() as session:
-        compared = read_back(cluster, session, request.cell.cluster, request.cell.build)
-        findings.comparisons += compared
-        settings = effective_settings(session)
-    verify_server(compared)
-    findings.versions["postgresql"] = settings.get("server_version", build.version)
-    return StartedServer(cluster, settings)
+        undo.callback(server.kill)
+        server.start()
+        server.create_database()
+    with steps.step("server read back"):
+        in_force = server.in_force(cell)
+        findings.comparisons += in_force.comparisons
+    verify_server(in_force.comparisons)
+    findings.versions.update(in_force.versions)
+    return StartedServer(server, in_force)
 
 
 def verify_server(comparisons: Sequence[ReadBack]) -> None:
@@ -96,3 +83,25 @@ def verify_server(comparisons: Sequence[ReadBack]) -> None:
                 for item in wrong
             ),
         )
+
+
+def why_the_server_is_gone(context: VisitContext) -> tuple[Reason, ...]:
+    """The server's last words, and the full file system behind many of them; empty if all is well."""
+    found: list[Reason] = []
+    server = context.server
+    if server is not None:
+        if server.lacks_room:
+            found.append(_FULL)
+        try:
+            server.check_alive()
+        except ServerFailed as error:
+            found.extend(reasons_of(error))
+    try:
+        space = os.statvfs(context.mount_point)
+    except OSError as error:
+        words = f"the file system at {context.mount_point} does not answer: {error.strerror}"
+        found.append(because(FILE_SYSTEM_SILENT, words))
+        return distinct(found)
+    if space.f_bavail * space.f_frsize < 16 * 2**20:
+        found.append(_FULL)
+    return distinct(found)

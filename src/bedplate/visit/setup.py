@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.declaration import durability_of
-from bedplate.engines.postgresql.cluster import ServerFailed
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.filesystem.comparison import effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
@@ -42,22 +40,23 @@ from bedplate.probe.kernel import (
     ProcessorProbe,
 )
 from bedplate.units import MIB
-from bedplate.visit.declaration import after_run, declare
+from bedplate.visit.declaration import after_run, declare, durability_of
+from bedplate.visit.engine_server import ServerFailed, ServerSite
 from bedplate.visit.footing import device_troubles, filesystem_troubles
 from bedplate.visit.preflight import has_memory_of_a_guest
-from bedplate.visit.server import ServerPlaces, start_server
+from bedplate.visit.server import start_server
 from bedplate.visit.workload import VisitContext, workload_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.host.command import Commands
     from bedplate.host.device import AttachedDevice
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ScratchDevice, VisitRequest
+    from bedplate.visit.engine_server import Server
     from bedplate.visit.findings import Findings, Steps
 
 # An image is written at some GiB a second; a display has use for a few events a second.
@@ -118,13 +117,13 @@ class VisitSetup:
             self._mount(site, group)
         with self._steps.step("read back"):
             self._read_back(site)
-        cluster = self._make_cluster(group)
+        server = self._start_server(group)
         with self._steps.step("load"):
-            context = self._context(site, cluster, group)
+            context = self._context(site, server, group)
             workload_for(self._request.dataset.workload).load(self._request.dataset, context)
         self._run_all(context)
         with self._steps.step("stop"):
-            self._stop(cluster)
+            self._stop(server)
         self._findings.filesystem_check_outcome = CheckOutcome.COULD_NOT_RUN
         with self._steps.step("collect"):
             self._demand_footing()
@@ -321,32 +320,23 @@ class VisitSetup:
         )
         return None
 
-    def _make_cluster(self, group: Group) -> Cluster | None:
+    def _start_server(self, group: Group) -> Server | None:
         """The server, read back; None where the workloads stand on the file system itself."""
         request = self._request
         self._data_directory.mkdir(mode=0o700)
         shutil.chown(self._data_directory, self._account.uid, self._account.gid)
-        settings: Mapping[str, str] = {}
-        cluster = None
-        if request.build is not None:
-            started = start_server(
-                request,
-                request.build,
-                places=ServerPlaces(
-                    data_directory=self._data_directory,
-                    socket_directory=self._place / "socket",
-                    log=self._directory / "logs" / "server.log",
-                ),
-                account=self._account,
-                commands=self._commands,
-                ledger=self._ledger,
-                group=group,
-                undo=self._undo,
-                steps=self._steps,
-                findings=self._findings,
-            )
-            cluster, settings = started.cluster, started.settings
-            self._server_settings = settings
+        where = ServerSite(
+            build=request.build,
+            data_directory=self._data_directory,
+            socket_directory=self._place / "socket",
+            log=self._directory / "logs" / "server.log",
+            account=self._account,
+            commands=self._commands,
+            ledger=self._ledger,
+            enter_group=group.enter,
+        )
+        started = start_server(request, where, undo=self._undo, steps=self._steps, findings=self._findings)
+        self._server_settings = started.in_force.settings
         engine = request.cell.build.engine
         self._findings.comparisons += durability_of(engine).opened(request.cell.cluster.settings)
         self._findings.durability = declare(
@@ -354,15 +344,15 @@ class VisitSetup:
             self._filesystem.traits,
             self._findings.comparisons,
             self._findings.flush_counts,
-            settings,
+            self._server_settings,
             journal_in_memory=self._journal is not None and self._levels.journal_device == JOURNAL_IN_RAM,
         )
         facts = effective_facts(self._findings.comparisons)
         build = engine if request.build is None else request.build.digest
         self._findings.effective_digest = digest({**facts, "build": build})
-        return cluster
+        return started.server
 
-    def _context(self, site: Site, cluster: Cluster | None, group: Group) -> VisitContext:
+    def _context(self, site: Site, server: Server | None, group: Group) -> VisitContext:
         return VisitContext(
             request=self._request,
             ledger=self._ledger,
@@ -386,30 +376,30 @@ class VisitSetup:
             log_directory=self._log_directory,
             seed=self._request.seed,
             emit=self._emit,
-            server=cluster,
+            server=server,
             engine_settings=self._request.cell.cluster.settings,
             tool_versions=self._findings.tool_versions,
             enter_group=group.enter,
             inputs=self._request.inputs,
             expected_answers=dict(self._request.expected_answers),
             answer_sources=dict(self._request.answer_sources),
-            make_cold=lambda: self._make_cold(site, cluster, group),
+            make_cold=lambda: self._make_cold(site, server, group),
         )
 
-    def _make_cold(self, site: Site, cluster: Cluster | None, group: Group) -> None:
+    def _make_cold(self, site: Site, server: Server | None, group: Group) -> None:
         """Stop the server, unmount, mount, start: what was cached of data and of metadata is gone.
 
         VisitFailed where the file system is not mounted as it was before.
         """
         with self._steps.step("cold"):
-            if cluster is not None:
-                cluster.stop()
+            if server is not None:
+                server.stop()
             self._unmount(site)
             self._mount(site, group)
             verify(self._filesystem.read_back(site))
             drop_page_cache()
-            if cluster is not None:
-                cluster.start()
+            if server is not None:
+                server.start()
 
     def _run_all(self, context: VisitContext) -> None:
         specs = self._request.runs
@@ -454,18 +444,18 @@ class VisitSetup:
             raise
         return record
 
-    def _stop(self, cluster: Cluster | None) -> None:
-        if cluster is None:
+    def _stop(self, server: Server | None) -> None:
+        if server is None:
             return
-        if is_given(SCRATCH_DEVICE_FULL, self._findings.run_problems) or cluster.has_crashed:
+        if is_given(SCRATCH_DEVICE_FULL, self._findings.run_problems) or server.has_crashed:
             # Without room a server can neither make its closing checkpoint nor end the recovery after a
             # crash, and a fast shutdown within that recovery was seen to wait for ever (PostgreSQL 18).
-            cluster.kill()
+            server.kill()
             if not self._findings.run_problems:
-                words = f"a process of the server crashed during the visit, and was started again: {cluster.last_words()}"
+                words = f"a process of the server crashed during the visit, and was started again: {server.last_words()}"
                 self._findings.run_problems.append(because("server-process-crashed", words))
         else:
-            cluster.stop()
+            server.stop()
 
     def _measure_sizes(self) -> None:
         space = os.statvfs(self._mount_point)

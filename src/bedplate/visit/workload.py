@@ -6,21 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
-from bedplate.errors import BedplateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableMapping, Sequence
     from pathlib import Path
 
-    from bedplate.engines.native import Library
-    from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.host.command import Account, Commands
     from bedplate.host.ledger import Ledger
+    from bedplate.host.native_driver import Library
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Levels, Scalar
     from bedplate.model.visit import RunRecord, VisitRequest
     from bedplate.probe.protocol import Probe
+    from bedplate.visit.engine_server import Server
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class VisitContext:
     log_directory: Path
     seed: int
     emit: Callable[[Mapping[str, Scalar]], None]
-    server: Cluster | None
+    server: Server | None
     engine_settings: Levels
     tool_versions: MutableMapping[str, str]
     enter_group: Callable[[], None]
@@ -70,13 +69,6 @@ class VisitContext:
     expected_answers: MutableMapping[str, str]
     answer_sources: MutableMapping[str, str]
     make_cold: Callable[[], None]
-
-    @property
-    def cluster(self) -> Cluster:
-        """The server, for the workloads that run on one; the plan gives them no visit without it."""
-        if self.server is None:
-            raise BedplateError(f"{self.dataset.workload} needs a server, and this visit has none")
-        return self.server
 
 
 class Workload(Protocol):

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bedplate.engines.declaration import EngineDurability, Promises
 from bedplate.model.durability import declared
 from bedplate.model.levels import Levels
 from bedplate.model.visit import Durability, FlushCount, ReadBack
+from bedplate.visit.declaration import EngineDurability, Promises
 
 
 class PileDurability:

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field
 
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
 from bedplate.model.plan import EngineSetup
+from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
-from bedplate.plan.fields import Factor, Flag
+from bedplate.plan.fields import Factor, Flag, within
+from bedplate.units import KIB
+
+Stone: TypeAlias = Annotated[int, within(values.size, KIB, 64 * KIB)]
 
 
 class PileTable(EngineTable):
     mortar: Factor[Flag] = Field(default=(), description="true or false")
+    stone: Factor[Stone] = Field(default=(KIB,), description='a size, such as "4 kB"')
 
     level_names: ClassVar[dict[str, str]] = {"pile": "cluster.settings."}
 
@@ -21,14 +26,14 @@ class PileTable(EngineTable):
         return ()
 
     def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        return (asked(self.mortar),)
+        return (asked(self.mortar), self.stone)
 
     def setup(self) -> EngineSetup:
         clusters = tuple(
-            ClusterLevels(settings=Levels({} if mortar is None else {"mortar": mortar}))
-            for (mortar,) in product(*self.cluster_factors())
+            ClusterLevels(settings=Levels({"mortar": mortar is True, "stone_bytes": stone}))
+            for mortar, stone in product(*self.cluster_factors())
         )
-        return EngineSetup("pile", (BuildLevels.without_postgresql("pile"),), clusters)
+        return EngineSetup("pile", (BuildLevels.unbuilt("pile"),), clusters)
 
 
 PLAN = PileTable

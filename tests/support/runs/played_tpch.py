@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
-from bedplate.engines.postgresql.cluster import ServerFailed
 from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.tpch import QUERY_NUMBERS
 from bedplate.model.visit import RunRecord
+from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.workload import VisitContext, workload_for
 from bedplate.workloads.tpch.run.answers import SHAPES, ColumnKind
 from bedplate.workloads.tpch.run.loading import csv_rows
@@ -47,8 +47,9 @@ class Server:
         if not self.alive:
             raise ServerFailed("the server died (status -9): its last words")
 
-    def last_words(self, lines: int = 6) -> str:
-        return "its last words"
+    @property
+    def lacks_room(self) -> bool:
+        return False
 
     def queries(self) -> list[str]:
         return [
@@ -141,7 +142,7 @@ class Play:
             data_directory=self.base,
             probes=(),
             emit=self.events.append,
-            cluster=self.server,
+            server=self.server,
             inputs=self.inputs,
             expected_answers=self.expected_answers,
             answer_sources=self.answer_sources,

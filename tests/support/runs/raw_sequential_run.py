@@ -91,7 +91,7 @@ def cell_of(filesystem: str) -> Cell:
         DeviceLevels(memory_bytes=256 * MIB),
         KernelLevels(),
         FilesystemLevels(filesystem),
-        BuildLevels.without_postgresql("none"),
+        BuildLevels.unbuilt("none"),
         ClusterLevels(),
     )
 

@@ -24,6 +24,6 @@ def _cell(settings: Levels | None) -> Cell:
         DeviceLevels(),
         KernelLevels(),
         FilesystemLevels("ext4"),
-        BuildLevels.without_postgresql("none"),
+        BuildLevels.unbuilt("none"),
         ClusterLevels(settings=settings or Levels()),
     )

@@ -58,7 +58,7 @@ CELLS = tuple(
         DeviceLevels(),
         KernelLevels(),
         FilesystemLevels(kind),
-        BuildLevels.without_postgresql("lmdb"),
+        BuildLevels.unbuilt("lmdb"),
         ClusterLevels(settings=Levels(writemap=writemap)),
     )
     for kind in ("ext4", "btrfs")

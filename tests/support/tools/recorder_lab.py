@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.native import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Ledger
+from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.recorder import (
     DRIVER,
     RecordedDevice,

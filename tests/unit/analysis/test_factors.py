@@ -44,7 +44,7 @@ def test_kernels_and_settings_are_factors_of_every_type() -> None:
 
 
 def test_an_engine_without_blocks_has_none_of_postgresql_s_factors() -> None:
-    lmdb = replace(EXT4, build=BuildLevels.without_postgresql("lmdb"))
+    lmdb = replace(EXT4, build=BuildLevels.unbuilt("lmdb"))
     levels = factor_levels([(EXT4, None), (lmdb, None)])
     assert {"build.engine"} == {name for name in levels[1] if name.startswith("build.")}
     assert ["postgresql", "lmdb"] == [found["build.engine"] for found in levels]

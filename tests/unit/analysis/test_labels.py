@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from bedplate.analysis.factors import short_name
 from bedplate.analysis.labels import label_cells
+from bedplate.engines.lmdb import model
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -15,7 +21,7 @@ from bedplate.model.levels import Levels, Scalar
 
 
 def cell(engine: str, kind: str = "ext4", **settings: Scalar) -> Cell:
-    build = BuildLevels() if engine == "postgresql" else BuildLevels.without_postgresql(engine)
+    build = BuildLevels() if engine == "postgresql" else BuildLevels.unbuilt(engine)
     return Cell(
         DeviceLevels(),
         KernelLevels(),
@@ -39,6 +45,18 @@ def test_an_engine_without_blocks_has_no_database_block() -> None:
         label.database_block_bytes,
         label.full,
     )
+
+
+def test_a_block_size_that_is_chosen_when_the_data_are_made_is_a_column_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model, "MODEL", replace(model.MODEL, block_level="cluster.settings.page_bytes"))
+    cells = [cell("lmdb", page_bytes=size) for size in (4096, 16384)]
+    labels = [label_cells(cells, {})[each.id] for each in cells]
+    assert [("ext4", "4 KiB", 4096), ("ext4", "16 KiB", 16384)] == [
+        (label.panel, label.database_block, label.database_block_bytes) for label in labels
+    ]
+    assert "db block" == short_name("cluster.settings.page_bytes")
 
 
 def test_what_varies_within_an_engine_names_its_cells_and_no_others() -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from bedplate.campaign import preparation
 from bedplate.campaign.display import LineDisplay
-from bedplate.engines.postgresql.build import BuildProgress, BuildSpec
+from bedplate.engines.postgresql import preparation as postgresql
+from bedplate.engines.postgresql.build import BuildSpec
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host import requirement
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.requirement import Need, Requirement
 from bedplate.model.cell import (
     BuildLevels,
@@ -26,6 +28,9 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.levels import Levels
+
+if TYPE_CHECKING:
+    from bedplate.model.visit import EngineBuild
 
 BISON = Requirement("bison", "bison", "generates the parser", found=False)
 
@@ -77,9 +82,9 @@ class Builds:
 def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Builds:
     found = Builds()
     monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(preparation, "find_build", found.find)
-    monkeypatch.setattr(preparation, "ensure_build", found.ensure)
-    monkeypatch.setattr(preparation, "build_requirements", lambda _: (BISON,))
+    monkeypatch.setattr(postgresql, "find_build", found.find)
+    monkeypatch.setattr(postgresql, "ensure_build", found.ensure)
+    monkeypatch.setattr(postgresql, "build_requirements", lambda _: (BISON,))
     return found
 
 
@@ -145,7 +150,7 @@ def test_what_builds_postgresql_is_needed_only_where_a_build_is_missing(
         asked.append(version)
         return (BISON,)
 
-    monkeypatch.setattr(preparation, "build_requirements", requirements)
+    monkeypatch.setattr(postgresql, "build_requirements", requirements)
     builds.kept = {BuildSpec("18", 8192), BuildSpec("17", 4096)}
     assert BISON not in preparation.requirements_of([cell(), cell(version="17", block_size_bytes=4096)])
     assert [] == asked
@@ -189,7 +194,7 @@ def test_a_build_that_fails_is_not_called_built(
     def fails(*_: object, **__: object) -> None:
         raise RequirementMissing("no compiler")
 
-    monkeypatch.setattr(preparation, "ensure_build", fails)
+    monkeypatch.setattr(postgresql, "ensure_build", fails)
     with pytest.raises(RequirementMissing, match="no compiler"):
         preparation.prepare_builds([cell()], display)
     assert [] == display.notes
@@ -252,9 +257,14 @@ def test_root_is_who_has_its_rights_now(monkeypatch: pytest.MonkeyPatch, uid: in
     assert expected is preparation.is_root()
 
 
-def test_pg_test_fsync_is_that_of_the_first_build() -> None:
+def test_pg_test_fsync_is_that_of_the_first_build_of_its_engine() -> None:
     asks, does_not = Dataset("fio", Levels(pg_test_fsync=True)), Dataset("fio", Levels())
-    builds = [SimpleNamespace(prefix="/builds/one"), SimpleNamespace(prefix="/builds/two")]
-    found = preparation.prepare_inputs([asks, does_not], Display(), builds)  # type: ignore[arg-type]
-    assert {asks: {"pg_test_fsync": "/builds/one/bin"}} == found
-    assert {} == preparation.prepare_inputs([asks], Display())
+    builds = {
+        BuildLevels(engine, version): cast(
+            "EngineBuild", SimpleNamespace(prefix=f"/builds/{engine}-{version}")
+        )
+        for engine, version in (("another", "1"), ("postgresql", "17"), ("postgresql", "18"))
+    }
+    found = preparation.prepare_inputs([asks, does_not], Display(), builds)
+    assert {asks: {"pg_test_fsync": "/builds/postgresql-17/bin"}} == found
+    assert {} == preparation.prepare_inputs([asks], Display(), {})

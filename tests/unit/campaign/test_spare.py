@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands
 
-from bedplate.campaign import spare as room
 from bedplate.campaign.spare import Spare, find_spare, remove
+from bedplate.engines.postgresql import preparation
 from bedplate.engines.postgresql.build_record import Build, BuildIdentity, stamp_text
 from bedplate.host.file_lock import file_lock
 from bedplate.workloads.tpch import data as tpch_data
@@ -37,7 +37,7 @@ class Cache:
         self.checkout = self.another_checkout(base / "own", OURS)
         self.commands = ScriptedCommands()
         self.current: set[str] = set()
-        monkeypatch.setattr(room, "is_current", lambda build, **_: build.digest in self.current)
+        monkeypatch.setattr(preparation, "is_current", lambda build, **_: build.digest in self.current)
         generator = Generator(base / "tpchgen-cli", "4.0.0")
         monkeypatch.setattr(tpch_data, "packaged_generator", lambda: generator)
 

@@ -23,7 +23,8 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.model.visit import EngineBuild
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.visit.cut_engine import Subject
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
 from bedplate.workloads.power_cut.run.image import Built
 from bedplate.workloads.power_cut.run.window import CrashState
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.native import COMPILER, ensure_driver
 from bedplate.host.command import Commands
+from bedplate.host.native_driver import COMPILER, ensure_driver
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.engines.postgresql.rules import IO_URING_DISABLED
 from bedplate.host.facts import read_machine
-from bedplate.plan.rules import IO_URING_DISABLED, SCHEDULERS_AVAILABLE, XFS_V4
+from bedplate.plan.rules import SCHEDULERS_AVAILABLE, XFS_V4
 
 RELEASE = "6.12.1-test"
 

@@ -12,7 +12,7 @@ from bedplate.plan.estimate import device_bytes_needed, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES, bytes_per_scale, scale_units
-from bedplate.plan.warnings import needed_duration_s
+from bedplate.workloads.pgbench.warnings import needed_duration_s
 
 GIB = 2**30
 MIB = 2**20

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bedplate.engines.postgresql.rules import IO_URING_DISABLED
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -20,7 +21,7 @@ from bedplate.model.machine import Machine
 from bedplate.model.reason import sentences
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan import rules
-from bedplate.plan.rules import IO_URING_DISABLED, SCHEDULERS_AVAILABLE, XFS_V4, CellContext
+from bedplate.plan.rules import SCHEDULERS_AVAILABLE, XFS_V4, CellContext
 
 IMAGE = ScratchDevice(image_bytes=2**32)
 DISK = ScratchDevice(device="/dev/disk/by-id/x")

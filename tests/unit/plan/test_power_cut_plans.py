@@ -106,7 +106,7 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
     canary = expand(plan, None).canary
     assert canary is not None
     assert canary.loads[0].dataset.workload == "lmdb"
-    assert not any(build.has_postgresql for build in plan.builds)
+    assert not any(build.is_built for build in plan.builds)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from typing import cast
 import pytest
 from tests.support.tools.filesystem_site import site_on
 
+from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.errors import CommandFailed, KilledFromOutside
 from bedplate.filesystem.after_cut import repair
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Account
 from bedplate.model.cell import FilesystemLevels
-from bedplate.workloads.power_cut.run import lmdb
 from bedplate.workloads.power_cut.run.cut_commands import CutCommands
 
 ANYBODY = cast("Account", None)

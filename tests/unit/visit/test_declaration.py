@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.declaration import durability_of
 from bedplate.model.cell import (
     BuildLevels,
     Cell,
@@ -19,14 +18,14 @@ from bedplate.model.filesystem import TRAITS
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Durability, FlushCount, ReadBack
-from bedplate.visit.declaration import declare
+from bedplate.visit.declaration import declare, durability_of
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
 SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwriting", 50, 0))
 
 
 def cell(engine: str, filesystem: str = "ext4", **settings: Any) -> Cell:
-    build = BuildLevels() if engine == "postgresql" else BuildLevels.without_postgresql(engine)
+    build = BuildLevels() if engine == "postgresql" else BuildLevels.unbuilt(engine)
     return Cell(
         DeviceLevels(),
         KernelLevels(),

@@ -10,8 +10,8 @@ import pytest
 
 from bedplate.errors import BedplateError
 from bedplate.units import GIB
+from bedplate.visit.cut_engine import Driven
 from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
-from bedplate.workloads.power_cut.run.replaying import Driven
 from bedplate.workloads.power_cut.run.workload import _Cuts, _said_of
 
 

@@ -13,6 +13,8 @@ from typing import Any, cast
 import pytest
 from tests.support.tools.filesystem_site import device_at
 
+from bedplate.engines.lmdb import power_cut as lmdb
+from bedplate.engines.postgresql import oracle
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
@@ -21,13 +23,15 @@ from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
-from bedplate.workloads.power_cut.run import cut_room, lmdb
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.cut_engine import OracleAnswer, Subject
+from bedplate.workloads.power_cut.run import cut_room
 from bedplate.workloads.power_cut.run import worker as power_cut_worker
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
-from bedplate.workloads.power_cut.run.bench import ReplayJob, Subject
+from bedplate.workloads.power_cut.run.bench import ReplayJob
 from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages
 from bedplate.workloads.power_cut.run.image import Built
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer, Recovered, judge
+from bedplate.workloads.power_cut.run.replaying import Recovered, judge
 from bedplate.workloads.power_cut.run.window import CrashState
 from bedplate.workloads.power_cut.run.worker import CutSite
 
@@ -68,10 +72,13 @@ class Play:
         return self.answers.pop(0)
 
 
+BUILD = EngineBuild("/nowhere", "18.0", 8192, 8192, "", "", "", (), "d")
+
+
 def job(engine: str = "lmdb") -> ReplayJob:
     return ReplayJob(
         filesystem=FilesystemLevels("ext4"),
-        subject=Subject(engine, 1, Levels(), Levels({lmdb.DRIVER.name: "/nowhere/driver"})),
+        subject=Subject(engine, 1, Levels(), Levels({lmdb.DRIVER.name: "/nowhere/driver"}), BUILD),
         points=(POINT,),
         image_bytes=1 << 20,
         window_bytes=1 << 20,
@@ -190,7 +197,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
         raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
 
     monkeypatch.setattr(lmdb, "examine", refuse)
-    monkeypatch.setattr(CutSite, "_ask_postgresql", refuse)
+    monkeypatch.setattr(oracle, "examine", refuse)
     site = CutSite(job(engine), tmp_path, commands=Commands())
     with pytest.raises(BedplateError, match="/opt/postgres: No such file"):
         site._ask({0: 3})
@@ -199,7 +206,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
         raise OSError(5, "Input/output error", str(tmp_path / "mount" / "data" / "postmaster.pid"))
 
     monkeypatch.setattr(lmdb, "examine", broken)
-    monkeypatch.setattr(CutSite, "_ask_postgresql", broken)
+    monkeypatch.setattr(oracle, "examine", broken)
     assert "Input/output error" in site._ask({0: 3}).detected[0]
 
 

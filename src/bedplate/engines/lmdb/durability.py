@@ -30,9 +30,9 @@ from bedplate.model.visit import Durability, ReadBack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.engines.declaration import EngineDurability, Promises
     from bedplate.model.levels import Levels
     from bedplate.model.visit import FlushCount
+    from bedplate.visit.declaration import EngineDurability, Promises
 
 FULL = "full"
 NOMETASYNC = "nometasync"

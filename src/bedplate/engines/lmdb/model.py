@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
-from bedplate.model.engine import EngineModel
+from typing import TYPE_CHECKING
 
-MODEL = EngineModel("LMDB", {"cluster.settings.": "lmdb."})
+from bedplate.model.engine import EngineModel
+from bedplate.model.lmdb import ASYNCHRONOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.levels import Levels
+
+
+class LmdbModel(EngineModel):
+    """Its mode of syncing says when a commit waits."""
+
+    def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:
+        """By how the environment was opened."""
+        return (in_force.get("lmdb.sync") or settings.text("sync")) not in ASYNCHRONOUS
+
+
+MODEL = LmdbModel("LMDB", {"cluster.settings.": "lmdb."}, cuts_per_s=400 / 60)

@@ -53,7 +53,7 @@ class LmdbTable(EngineTable):
             )
             for levels in product(*self.cluster_factors())
         )
-        return EngineSetup(LMDB, (BuildLevels.without_postgresql(LMDB),), clusters)
+        return EngineSetup(LMDB, (BuildLevels.unbuilt(LMDB),), clusters)
 
 
 PLAN = LmdbTable

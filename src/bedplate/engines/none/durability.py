@@ -11,9 +11,9 @@ from bedplate.model.reason import because
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.engines.declaration import EngineDurability, Promises
     from bedplate.model.levels import Levels
     from bedplate.model.visit import Durability, FlushCount, ReadBack
+    from bedplate.visit.declaration import EngineDurability, Promises
 
 _ONLY_FSYNCED = because(
     "no-engine", "no engine: this holds for what was fsynced, and for nothing that was only written"

@@ -30,7 +30,6 @@ from bedplate.engines.postgresql.configure_cache import configure_cache
 from bedplate.engines.postgresql.recipe import (
     COMPILER,
     RECIPE_VERSION,
-    BuildProgress,
     RecipeWork,
     compile_postgresql,
     configure_options,
@@ -39,6 +38,7 @@ from bedplate.engines.postgresql.requirements import missing_requirements
 from bedplate.engines.postgresql.source import Source, ensure_source, given_source
 from bedplate.engines.postgresql.version import parse_version
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock, file_lock_if_free
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
 
-__all__ = ["Build", "BuildProgress", "BuildSpec", "ensure_build", "find_build", "read_build"]
+__all__ = ["Build", "BuildSpec", "ensure_build", "find_build", "read_build"]
 
 _WORK = ".work-"
 

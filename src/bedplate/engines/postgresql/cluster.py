@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import configuration
-from bedplate.engines.postgresql.session import Session, SessionFailed
-from bedplate.errors import BedplateError, OutputNotUnderstood
+from bedplate.engines.postgresql.read_back import effective_settings, read_back
+from bedplate.engines.postgresql.session import Session
+from bedplate.errors import BedplateError
 from bedplate.host import undo
-from bedplate.host.command import Account, Commands, Completed, environment
+from bedplate.host.command import Account, Completed, environment
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
-from bedplate.model.visit import EngineBuild, ReadBack
+from bedplate.visit.engine_server import InForce, ServerFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bedplate.model.cell import BuildLevels, ClusterLevels
+    from bedplate.model.cell import Cell
+    from bedplate.model.visit import EngineBuild
+    from bedplate.visit.engine_server import ServerSite
 
 DATABASE = "bedplate"
 # The role of the workload's client. pg_checkpoint came with PostgreSQL 15.
@@ -45,12 +45,6 @@ _CLIENT_SETS = (
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
-
-
-class ServerFailed(BedplateError):
-    """The server did not start, or died."""
-
-    code = "server-failed"
 
 
 @dataclass(frozen=True)
@@ -82,49 +76,28 @@ class Connection:
         return replace(self, role=CLIENT)
 
 
-class Holdings(Protocol):
-    """Where a server is written down before it is started: the visit's ledger."""
-
-    def note(self, holding: Holding) -> None:
-        """Write down what is about to be taken."""
-        ...
-
-    def settled(self, holding: Holding) -> None:
-        """Write down that it was given back."""
-        ...
-
-
 class Cluster:
     """One data directory and its server."""
 
-    def __init__(
-        self,
-        *,
-        build: EngineBuild,
-        data_directory: Path,
-        socket_directory: Path,
-        log: Path,
-        account: Account,
-        commands: Commands,
-        ledger: Holdings,
-        enter_group: Callable[[], None] | None = None,
-    ) -> None:
-        self.build = build
-        self.data_directory = data_directory
-        self.log = log
-        self.account = account
-        self.connection = Connection(build, socket_directory, account)
-        self._commands = commands
-        self._ledger = ledger
-        self._enter_group = enter_group
+    def __init__(self, site: ServerSite) -> None:
+        """Neither made nor started; BedplateError where no build is named."""
+        if site.build is None:
+            raise BedplateError("a PostgreSQL needs a build of it, and the request or the job names none")
+        self.build = site.build
+        self.data_directory = site.data_directory
+        self.log = site.log
+        self.account = site.account
+        self.connection = Connection(site.build, site.socket_directory, site.account)
+        self._commands = site.commands
+        self._ledger = site.ledger
+        self._enter_group = site.enter_group
         self._server: subprocess.Popen[bytes] | None = None
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
-    def initialise(
-        self, levels: ClusterLevels, build_levels: BuildLevels, *, options: tuple[str, ...] = ()
-    ) -> None:
+    def initialise(self, cell: Cell, *, options: tuple[str, ...] = ()) -> None:
         """Run initdb, with more `options` if need be, and write the configuration."""
+        levels = cell.cluster
         # It runs servers of its own, which die without a word when they are killed.
         self._note_shared_memory()
         checksums = {None: (), True: ("--data-checksums",), False: ("--no-data-checksums",)}
@@ -148,7 +121,7 @@ class Cluster:
             timeout_s=900,
         )
         self._settle_shared_memory()
-        text = configuration.configuration_text(levels, build_levels, str(self.connection.socket_directory))
+        text = configuration.configuration_text(levels, cell.build, str(self.connection.socket_directory))
         with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(text)
 
@@ -221,6 +194,14 @@ class Cluster:
             status = None if self._server is None else self._server.returncode
             raise ServerFailed(f"the server died (status {status}): {self.last_words()}")
 
+    def in_force(self, cell: Cell) -> InForce:
+        """Every setting as it shows it, and what was asked held against it and the files."""
+        with self.session() as session:
+            compared = read_back(self, session, cell.cluster, cell.build)
+            settings = effective_settings(session)
+        version = settings.get("server_version", self.build.version)
+        return InForce(settings, compared, {"postgresql": version})
+
     @property
     def was_killed(self) -> bool:
         """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
@@ -232,6 +213,11 @@ class Cluster:
     def has_crashed(self) -> bool:
         """Whether a signal ended one of the server's processes: it then recovers, and takes every session down."""
         return self._has_logged(_CRASHED)
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its log ends with a full disk."""
+        return "No space left on device" in self.last_words(lines=40)
 
     def last_words(self, lines: int = 6) -> str:
         """The last lines of the server's log."""
@@ -315,113 +301,3 @@ class Cluster:
             if len(lines) >= 8 and lines[7].strip() == "ready" and int(lines[0]) == self._server.pid:
                 return
         raise ServerFailed(f"the server was not ready in time: {self.last_words()}")
-
-
-_CONTROL_DATA = re.compile(r"^([^:]+):\s+(.*)$", re.MULTILINE)
-
-
-def read_back(
-    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
-) -> tuple[ReadBack, ...]:
-    """Block sizes, checksums and every asked setting, as the running server and its files have them."""
-    commands = Commands()
-    output = commands.run(
-        [str(cluster.connection.program("pg_controldata")), str(cluster.data_directory)],
-        account=cluster.account,
-    ).stdout
-    control = dict(_CONTROL_DATA.findall(output))
-    try:
-        block_size = int(control["Database block size"])
-        wal_block_size = int(control["WAL block size"])
-        checksums = int(control["Data page checksum version"]) != 0
-    except (KeyError, ValueError) as error:
-        raise OutputNotUnderstood("pg_controldata", expected=f"a line for {error}", found=output) from error
-    shown = int(session.value("SHOW block_size"))
-    shown_wal = int(session.value("SHOW wal_block_size"))
-    rows = session.rows(
-        "SELECT name, setting, unit, vartype, current_setting(name), pending_restart FROM pg_settings"
-    )
-    asked = _asked_settings(cluster, session, levels, build_levels)
-    wanted_checksums = levels.data_checksums
-    return (
-        _equal("database block size", build_levels.block_size_bytes, block_size, "pg_controldata"),
-        _equal("database block size", build_levels.block_size_bytes, shown, "SHOW block_size"),
-        _equal("WAL block size", build_levels.wal_block_size_bytes, wal_block_size, "pg_controldata"),
-        _equal("WAL block size", build_levels.wal_block_size_bytes, shown_wal, "SHOW wal_block_size"),
-        ReadBack(
-            "data checksums",
-            wanted_checksums,
-            checksums,
-            "pg_controldata",
-            matches=None if wanted_checksums is None else wanted_checksums == checksums,
-        ),
-        *configuration.compare_settings(asked, rows),
-        *_reported_anyway(rows, asked),
-    )
-
-
-def _asked_settings(
-    cluster: Cluster, session: Session, levels: ClusterLevels, build_levels: BuildLevels
-) -> dict[str, str]:
-    """Every setting that the plan asks for, in the order in which one wins over another."""
-    asked: dict[str, str] = {}
-    if levels.scaled_block_settings:
-        asked |= configuration.scaled_block_settings(levels, build_levels)
-    if levels.configuration is not None:
-        text = (cluster.data_directory / "postgresql.conf").read_text(encoding="utf-8")
-        rows = session.rows("SELECT name, setting, sourceline FROM pg_file_settings ORDER BY seqno")
-        asked |= configuration.settings_of_own_file(text, rows)
-    asked |= {name: str(value) for name, value in levels.settings.items()}
-    if levels.scaled_page_costs:
-        asked |= configuration.scaled_page_costs(levels, build_levels)
-    return asked
-
-
-def effective_settings(session: Session) -> dict[str, str]:
-    """Every setting of the server by name, as it shows it."""
-    rows = session.rows("SELECT name, current_setting(name) FROM pg_settings")
-    return {str(row[0]): str(row[1]) for row in rows}
-
-
-def wait_gone(session: Session) -> None:
-    """Close a session whose server may be gone already."""
-    with contextlib.suppress(SessionFailed, OSError):
-        session.close()
-
-
-def _equal(name: str, asked: int, found: int, source: str) -> ReadBack:
-    return ReadBack(name, asked, found, source, matches=asked == found)
-
-
-# What decides a result and is worth reading even where nobody asked for it.
-_WORTH_READING = (
-    "shared_buffers",
-    "checkpoint_timeout",
-    "checkpoint_completion_target",
-    "max_wal_size",
-    "fsync",
-    "synchronous_commit",
-    "full_page_writes",
-    "wal_sync_method",
-    "wal_compression",
-    "wal_init_zero",
-    "wal_recycle",
-    "seq_page_cost",
-    "random_page_cost",
-    "max_parallel_workers_per_gather",
-    "jit",
-    "io_method",
-    "huge_pages_status",
-    "autovacuum",
-    "jit",
-    *configuration.BLOCK_SETTINGS,
-)
-
-
-def _reported_anyway(rows: list[list[str | None]], asked: dict[str, str]) -> tuple[ReadBack, ...]:
-    shown = {str(row[0]): row[4] for row in rows}
-    return tuple(
-        ReadBack(f"setting {name}", None, shown[name], "pg_settings", matches=None)
-        for name in _WORTH_READING
-        if name in shown and name not in asked
-    )

@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from bedplate.model.server_settings import CONTROLLED, without_controlled
+from bedplate.engines.postgresql.server_settings import CONTROLLED, without_controlled
 from bedplate.model.visit import ReadBack
 from bedplate.units import parse_duration_s, parse_size
 

@@ -9,9 +9,9 @@ from bedplate.model.durability import declared
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.engines.declaration import EngineDurability, Promises
     from bedplate.model.levels import Levels
     from bedplate.model.visit import Durability, FlushCount, ReadBack
+    from bedplate.visit.declaration import EngineDurability, Promises
 
 
 class PostgresqlDurability:

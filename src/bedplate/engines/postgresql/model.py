@@ -2,6 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bedplate.model.engine import EngineModel
 
-MODEL = EngineModel("PostgreSQL", {"build.": "postgresql.", "cluster.": "postgresql."})
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.cell import Cell
+    from bedplate.model.levels import Levels
+
+
+class PostgresqlModel(EngineModel):
+    """Its block size is compiled in."""
+
+    def block_bytes(self, cell: Cell) -> int | None:
+        """That of the build, its default too."""
+        return cell.build.block_size_bytes
+
+    def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:
+        """By two settings of the server; sessions may have another."""
+        names = ("fsync", "synchronous_commit")
+        return "off" not in [in_force.get(f"setting {name}") or settings.get(name) for name in names]
+
+
+MODEL = PostgresqlModel(
+    "PostgreSQL",
+    {"build.": "postgresql.", "cluster.": "postgresql."},
+    block_level="build.block_size_bytes",
+    before_block="pg",
+)

@@ -6,27 +6,33 @@ from collections import Counter
 from itertools import product
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
+from bedplate.engines.postgresql import settings as known_settings
+from bedplate.engines.postgresql.settings import PAGE_COSTS, refused_settings
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
-from bedplate.plan import settings as known_settings
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, within
 from bedplate.plan.scale import DATABASE_BLOCK_SIZES
-from bedplate.plan.settings import PAGE_COSTS, refused_settings
 from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
 
 Version: TypeAlias = Annotated[str, PlainValidator(values.version)]
 DatabaseBlock: TypeAlias = Annotated[int, within(values.power_of_two, DATABASE_BLOCK_SIZES)]
 WalBlock: TypeAlias = Annotated[int, within(values.power_of_two, (*DATABASE_BLOCK_SIZES, 64 * KIB))]
-Configuration: TypeAlias = Annotated[str, PlainValidator(values.configuration)]
 SettingName: TypeAlias = Annotated[str, AfterValidator(known_settings.setting_name)]
 SettingValue: TypeAlias = Annotated[str, PlainValidator(known_settings.setting_value)]
+
+
+def _configuration(value: Any, info: ValidationInfo) -> str:
+    """The text of an own postgresql.conf, by its path beside the plan."""
+    if not isinstance(value, str):
+        raise ValueError("allowed is the path of a postgresql.conf, relative to the plan")
+    return known_settings.configuration_text(values.file_beside_the_plan(value, info))
 
 
 def _dotted(value: Any) -> Any:
@@ -43,6 +49,9 @@ def _dotted(value: Any) -> Any:
     if twice:
         raise ValueError(f"{', '.join(map(shown, twice))} is set twice; PostgreSQL ignores case in names")
     return flat
+
+
+Configuration: TypeAlias = Annotated[str, PlainValidator(_configuration)]
 
 
 class PostgresqlTable(EngineTable):

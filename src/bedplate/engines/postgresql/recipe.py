@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.configure_cache import CACHE_FILE, ConfigureCache
-from bedplate.engines.postgresql.object_count import watched_objects
 from bedplate.errors import VerifyFailed
+from bedplate.host.build_progress import BuildProgress, watched_objects
 from bedplate.host.reachable import open_to_all
 from bedplate.units import KIB
 
@@ -39,15 +39,6 @@ _UNWANTED = (
     *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "LD_RUN_PATH", "GCC_EXEC_PREFIX"),
 )
 _CLEANED = ("env", *(f"--unset={name}" for name in _UNWANTED), "CONFIG_SITE=/dev/null")
-
-
-@dataclass(frozen=True)
-class BuildProgress:
-    """Where a build stands: `done` of `total` within `step`, both None where that is not known."""
-
-    step: str
-    done: int | None = None
-    total: int | None = None
 
 
 @dataclass(frozen=True)

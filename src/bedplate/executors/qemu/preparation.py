@@ -19,10 +19,10 @@ from bedplate.host.requirement import look
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.engines.postgresql.build import BuildProgress
     from bedplate.executors.protocol import Listener
     from bedplate.executors.qemu.kernels import GuestKernel
     from bedplate.host.apt.package_tree import PackageTree
+    from bedplate.host.build_progress import BuildProgress
     from bedplate.model.cell import Cell
 
 ZFS = "zfs"

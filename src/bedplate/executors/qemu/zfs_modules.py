@@ -20,12 +20,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.build import BuildProgress
 from bedplate.errors import CommandFailed
 from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.zfs_recipe import ZfsWork, compile_modules, load_order, module_facts
 from bedplate.executors.qemu.zfs_source import SourceArchive, fetch_headers, fetch_source
 from bedplate.host.apt.package_tree import PackageTree
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock
 from bedplate.host.whole_folder import put_in_place
 

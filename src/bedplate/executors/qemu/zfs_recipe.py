@@ -13,9 +13,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.build import BuildProgress
-from bedplate.engines.postgresql.object_count import watched_objects
 from bedplate.errors import VerifyFailed
+from bedplate.host.build_progress import BuildProgress, watched_objects
 from bedplate.host.requirement import Need, demand, look
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tu
         label.panel,
         label.filesystem_block_bytes,
         f"{build.engine} {build.version}".strip(),
-        build.database_block_bytes,
+        label.database_block_bytes,
         label.throttle,
         durability.volatile_cache if durability else None,
         durability.class_with(VOLATILE_512) if durability else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.model.engines import POSTGRESQL
 from bedplate.model.raw import PG_TEST_FSYNC
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ class FioInputs:
     def make(
         self,
         dataset: Dataset,
-        build: EngineBuild | None,
+        builds: Mapping[str, EngineBuild],
         tell: Callable[[str, int, int], None],  # noqa: ARG002 -- of others' role
     ) -> Mapping[str, str]:
         """The programs, where they are asked for."""
+        build = builds.get(POSTGRESQL)
         if build is None or dataset.levels.get(PG_TEST_FSYNC) is not True:
             return {}
         return {PG_TEST_FSYNC: str(Path(build.prefix) / "bin")}

@@ -5,4 +5,4 @@ from __future__ import annotations
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.workload import WorkloadModel
 
-MODEL = WorkloadModel(NO_ENGINE)
+MODEL = WorkloadModel(NO_ENGINE, {"fio": "--version"})

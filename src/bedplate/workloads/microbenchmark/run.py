@@ -13,7 +13,7 @@ import zlib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from bedplate.engines.native import LIBLMDB
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.model.lmdb import (
     ASYNCHRONOUS,

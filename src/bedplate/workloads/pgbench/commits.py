@@ -10,9 +10,10 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.counters import PostgresqlProbe
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
 from bedplate.model.durability import SESSION_SETTINGS
-from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
@@ -66,9 +67,9 @@ def commit_facts(
     unlogged_before: Mapping[str, int],
 ) -> Mapping[str, Scalar]:
     """Asked of a new session, which gets what roles and databases are set to by now."""
-    with context.cluster.client_session() as session:
+    with cluster_of(context).client_session() as session:
         rows = session.rows(f"SELECT name, current_setting(name) FROM pg_settings WHERE name IN ({_NAMED})")  # noqa: S608
-    with context.cluster.session() as session:
+    with cluster_of(context).session() as session:
         facts: dict[str, Scalar] = {f"session_{name}": str(value) for name, value in rows}
         _wait_for_the_last(session)
         roles = [str(row[0]) for row in session.rows(_ROLES)]
@@ -102,7 +103,7 @@ def _writing(
     two is more than there were where both are many (reads, and writes with savepoints). So where it would speak
     against the run, commits are counted in the WAL.
     """
-    told = {**after.values, **PostgresqlProbe(session, context.cluster.build.version).read()}
+    told = {**after.values, **PostgresqlProbe(session, cluster_of(context).build.version).read()}
     told["postgresql.transaction_ids"] = after.values.get("postgresql.transaction_ids", 0.0)
 
     def grown(name: str) -> float | None:
@@ -142,7 +143,7 @@ def _commits_per_id(session: Session, context: VisitContext, before: Sample) -> 
     try:
         told = context.commands.run(
             [
-                str(context.cluster.connection.program("pg_waldump")),
+                str(cluster_of(context).connection.program("pg_waldump")),
                 f"--path={context.data_directory / 'pg_wal'}",
                 "--rmgr=Transaction",
                 f"--start={_lsn(start)}",

@@ -22,16 +22,16 @@ from bedplate.figures.facts import (
     steal_share_of,
     step_figure,
 )
-from bedplate.figures.inputs import BULKY, RunInputs, read_inputs
 from bedplate.figures.protocol import Made
 from bedplate.figures.samples import clock_step_s, values_between
 from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.unfinished import not_completed, unmeasured
-from bedplate.figures.window import MeasuredWindow, measured_window, phase_named
+from bedplate.figures.window import MeasuredWindow, phase_named
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE
 from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.visit import FORMAT_VERSION, Outcome
+from bedplate.workloads.pgbench.raw_record import BULKY, PgbenchInputs, measured_window, read_pgbench_inputs
 from bedplate.workloads.pgbench.transactions import (
     outcome_count,
     steadiness_figures,
@@ -67,7 +67,7 @@ class PgbenchFigures:
 
     def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
         """Read the raw record of a run and make everything of it."""
-        inputs = read_inputs(visit_directory, run_directory, record)
+        inputs = read_pgbench_inputs(visit_directory, run_directory, record)
         measure = phase_named(inputs.record.phases, "measure")
         if measure is None:
             warmup_s = _length_s(phase_named(inputs.record.phases, "warmup"))
@@ -79,14 +79,14 @@ class PgbenchFigures:
 class _Measured:
     """One run that was measured, its inputs placed on one clock."""
 
-    inputs: RunInputs
+    inputs: PgbenchInputs
     phase: Phase
     warmup: Phase | None
     window: MeasuredWindow
     windows: tuple[Window, ...] | None
 
     @classmethod
-    def of(cls, inputs: RunInputs, phase: Phase) -> _Measured:
+    def of(cls, inputs: PgbenchInputs, phase: Phase) -> _Measured:
         warmup = phase_named(inputs.record.phases, "warmup")
         window = measured_window(phase, inputs.summary)
         windows = None
@@ -272,7 +272,7 @@ def _reads(course: pl.DataFrame) -> tuple[float | None, float | None]:
     return float(np.nanmean(reads)), trend_share(each)
 
 
-def _pgbench_s(inputs: RunInputs) -> float | None:
+def _pgbench_s(inputs: PgbenchInputs) -> float | None:
     summary = inputs.summary
     if summary is None or summary.duration_s is None:
         return None

@@ -12,15 +12,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import ServerFailed
+from bedplate.engines.postgresql.counters import PostgresqlProbe
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.engines.postgresql.session import Session, SessionFailed
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.model.reason import Reason, distinct, reasons_of
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
-from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.probe.sampler import Sampler, read_all
-from bedplate.visit.server_loss import why_the_server_is_gone
+from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
 from bedplate.workloads.pgbench.process import PgbenchProcess, SecondSeen
@@ -53,7 +54,7 @@ class Pgbench:
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Create and fill pgbench's tables, then force everything to the device."""
         scale = dataset.levels.integer("scale") or 1
-        connection = context.cluster.connection.of_client
+        connection = cluster_of(context).connection.of_client
         try:
             context.commands.run(
                 [
@@ -70,14 +71,14 @@ class Pgbench:
         except CommandFailed as error:
             # pgbench only says that its connection failed; the cause is the server's to tell.
             raise BedplateError(*why_the_server_is_gone(context), *reasons_of(error)) from error
-        with context.cluster.session() as session:
+        with cluster_of(context).session() as session:
             session.execute("CHECKPOINT")
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A CHECKPOINT, the warm-up, the measurement; probes beside both."""
         measurement = _Measurement(spec, context, directory)
         try:
-            with context.cluster.session() as session:
+            with cluster_of(context).session() as session:
                 measurement.measure(session)
         except (ServerFailed, SessionFailed) as error:
             measurement.reasons.extend(reasons_of(error))
@@ -132,7 +133,7 @@ class _Measurement:
             "jobs": self._settings.jobs,
             "duration_s_asked": self._settings.duration_s,
             "cpu_count": os.cpu_count() or 1,
-            "block_size_bytes": context.cluster.build.block_size_bytes,
+            "block_size_bytes": cluster_of(context).build.block_size_bytes,
             "memory_bytes": context.memory_bytes,
             "scale": context.dataset.levels.integer("scale") or 1,
         }
@@ -165,7 +166,7 @@ class _Measurement:
             sampler.stop()
             if sampler.problem is not None:
                 self._facts["course_problem"] = sampler.problem
-        self._context.cluster.check_alive()
+        cluster_of(self._context).check_alive()
         self._facts["database_bytes"] = int(session.value("SELECT pg_database_size(current_database())"))
         self._facts["wal_bytes_on_disk"] = int(
             session.value("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()")
@@ -198,7 +199,7 @@ class _Measurement:
     def _probes(self, session: Session) -> list[Probe]:
         return [
             *self._context.probes,
-            PostgresqlProbe(session, self._context.cluster.build.version),
+            PostgresqlProbe(session, cluster_of(self._context).build.version),
             ProcessProbe("client", lambda: tuple(self._client_pids)),
             ProcessProbe("watching", lambda: tuple(self._watching_pids)),
         ]
@@ -303,7 +304,7 @@ def pgbench_options(
 ) -> list[str]:
     """The argument list of a run; without `log_prefix` nothing is logged (the bare benchmark)."""
     settings = _Settings.of(spec)
-    connection = context.cluster.connection.of_client
+    connection = cluster_of(context).connection.of_client
     protocol = spec.levels.text("protocol")
     return [
         str(connection.program("pgbench")),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.engines import LMDB
-from bedplate.model.power_cut import ENGINE
+from bedplate import registry
+from bedplate.model.engine import engine_model
+from bedplate.model.power_cut import WORKLOAD
+from bedplate.model.workload import model_of
 from bedplate.plan.workload_estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
 
 if TYPE_CHECKING:
     from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.plan import Load
 
-# Two cores; and what it takes to make the file systems and the engine's data, and to go through the controls.
-_POSTGRESQL_POINTS_PER_S = 100 / 60
-_LMDB_POINTS_PER_S = 400 / 60
+# What it takes to make the file systems and the engine's data, and to go through the controls.
 _RECORDING_OVERHEAD_S = 12.0
 
 
@@ -24,7 +24,7 @@ class PowerCutEstimate(WorkloadEstimate):
     def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- any cell
         """The recording, and each point of it."""
         levels = load.dataset.levels
-        points_per_s = _LMDB_POINTS_PER_S if levels.get(ENGINE) == LMDB else _POSTGRESQL_POINTS_PER_S
+        points_per_s = engine_model(model_of(WORKLOAD).engine_of(levels)).cuts_per_s
         points = run.levels.integer("points") or 0
         return (levels.number("duration_s") or 0.0) + _RECORDING_OVERHEAD_S + points / points_per_s
 
@@ -34,7 +34,7 @@ class PowerCutEstimate(WorkloadEstimate):
 
     def device_bytes(self, cell: Cell, load: Load) -> int:  # noqa: ARG002 -- in memory
         """Without a server nothing but the file system."""
-        return (2 if cell.build.has_postgresql else 1) * FILESYSTEM_OVERHEAD_BYTES
+        return (2 if cell.build.engine in registry.engines_with("server") else 1) * FILESYSTEM_OVERHEAD_BYTES
 
 
 ESTIMATE = PowerCutEstimate()

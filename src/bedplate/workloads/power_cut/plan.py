@@ -8,8 +8,9 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, model_validator
 
+from bedplate import registry
 from bedplate.model.cell import RunSpec
-from bedplate.model.engines import CUT_ENGINES, POSTGRESQL
+from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import PlannedWorkload
 from bedplate.model.power_cut import (
@@ -36,6 +37,8 @@ from bedplate.plan.workload_table import WorkloadTable
 from bedplate.units import GIB, KIB, MIB
 
 RUN_NAME = "power-cut"
+# Those that have a writer and an oracle.
+CUT_ENGINES = registry.engines_with(WORKLOAD)
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
 KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
 PROFILES = tuple(profile.value for profile in Profile)

@@ -29,7 +29,7 @@ class TpchInputs:
     def make(
         self,
         dataset: Dataset,
-        build: EngineBuild | None,  # noqa: ARG002 -- of others' role
+        builds: Mapping[str, EngineBuild],  # noqa: ARG002 -- of others' role
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """The folder of the files."""

@@ -14,6 +14,7 @@ from bedplate.host.command import Account, Commands
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import EngineBuild
 from bedplate.plan.values import VERSIONS
+from bedplate.visit.engine_server import ServerSite
 
 # By the release notes: what is used here, and since when a server knows it.
 SINCE = {"pg_monitor": 10, "pg_checkpoint": 15, "GRANT SET ON PARAMETER": 15, "public": 15}
@@ -57,13 +58,15 @@ def said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setattr(Noting, "said", [], raising=False)
     monkeypatch.setattr(cluster_module, "Session", Noting)
     Cluster(
-        build=EngineBuild("/p", "15.18", 8192, 8192, "", "", "", (), "d"),
-        data_directory=tmp_path,
-        socket_directory=tmp_path,
-        log=tmp_path / "log",
-        account=Account("nobody", 65534, 65534),
-        commands=Commands(),
-        ledger=Noting(),
+        ServerSite(
+            build=EngineBuild("/p", "15.18", 8192, 8192, "", "", "", (), "d"),
+            data_directory=tmp_path,
+            socket_directory=tmp_path,
+            log=tmp_path / "log",
+            account=Account("nobody", 65534, 65534),
+            commands=Commands(),
+            ledger=Noting(),
+        )
     ).create_database()
     return Noting.said
 

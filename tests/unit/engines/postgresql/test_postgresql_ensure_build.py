@@ -13,7 +13,6 @@ import pytest
 from bedplate.engines.postgresql import build as build_module
 from bedplate.engines.postgresql.build import (
     Build,
-    BuildProgress,
     BuildSpec,
     ensure_build,
     find_build,
@@ -21,6 +20,7 @@ from bedplate.engines.postgresql.build import (
 )
 from bedplate.engines.postgresql.recipe import RecipeWork
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Completed
 from bedplate.host.requirement import Requirement
 

@@ -9,14 +9,13 @@ import pytest
 
 from bedplate.engines.postgresql.build_record import BuildIdentity
 from bedplate.engines.postgresql.configure_cache import ConfigureCache
-from bedplate.engines.postgresql.object_count import count_objects, watched_objects
 from bedplate.engines.postgresql.recipe import (
-    BuildProgress,
     RecipeWork,
     compile_postgresql,
     configure_options,
 )
 from bedplate.errors import VerifyFailed
+from bedplate.host.build_progress import BuildProgress, count_objects, watched_objects
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:

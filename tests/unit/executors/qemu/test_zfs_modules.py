@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
-from bedplate.engines.postgresql.build import BuildProgress
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.executors.qemu import zfs_modules, zfs_recipe
 from bedplate.executors.qemu.kernels import GuestKernel
@@ -41,6 +40,7 @@ from bedplate.executors.qemu.zfs_source import (
     zfs_suites,
 )
 from bedplate.host.apt.package_tree import PackageTree
+from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Commands, Completed
 from bedplate.model.machine import Machine
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from bedplate.engines.postgresql.oracle import ask
 from bedplate.engines.postgresql.session import Session
-from bedplate.workloads.power_cut.run.postgresql_oracle import ask
 
 _NOTES = 20_000
 _SUMS = [

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tests.support.tools.written_log import MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
+from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, acknowledged_before
 from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer, Recovered, judge
+from bedplate.workloads.power_cut.run.replaying import Recovered, judge
 from bedplate.workloads.power_cut.run.window import CrashState
 
 POINT = CutPoint(4, 100, Profile.LOST, Placement.WEIGHTED, 17)

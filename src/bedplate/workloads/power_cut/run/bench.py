@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.model.cell import FilesystemLevels  # noqa: TC001 -- the codec asks for the types of a record's fields
-from bedplate.model.levels import Levels  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.power_cut import CutPoint  # noqa: TC001 -- the codec asks for the types of a record's fields
-from bedplate.model.visit import EngineBuild  # noqa: TC001 -- the codec asks for the types of a record's fields
+from bedplate.visit.cut_engine import Subject  # noqa: TC001 -- the codec asks for the types of a record's fields
+
+if TYPE_CHECKING:
+    from bedplate.visit.cut_engine import CutEngine
 
 # Where the engine's files are on a file system that was recorded, and then in every image of it.
 DATA_DIRECTORY = "data"
 # In the run's folder: the ReplayJob, from which any point can be built and asked again.
 JOB_FILE = "job.json"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Whose data stand on the recorded file system, and what its oracle has to know of them.
-
-    `rows` are the accounts of a PostgreSQL, or the entries of an LMDB, that were there before the clients began.
-    `drivers` are paths of built C drivers by name, `settings` the engine's. `oracle` is the kind of what the clients left to
-    be asked for (`postgresql.ORACLE`); recordings without it are of the first.
-    """
-
-    engine: str
-    rows: int
-    settings: Levels
-    drivers: Levels
-    build: EngineBuild | None = None
-    oracle: int = 1
 
 
 @dataclass(frozen=True)
@@ -53,3 +40,9 @@ class ReplayJob:
     def sizes(self) -> tuple[int, ...]:
         """Of the disk and, where there is one, of the journal."""
         return (self.image_bytes, *(() if self.journal_bytes is None else (self.journal_bytes,)))
+
+
+def cut_engine(name: str) -> CutEngine:
+    """What an engine has for power cuts; PlanError lists the known ones."""
+    engine: CutEngine = registry.engine_part(name, "power_cut")
+    return engine

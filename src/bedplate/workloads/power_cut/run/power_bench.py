@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 import bedplate
-from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.filesystem.after_cut import stands_beside_twins
 from bedplate.filesystem.comparison import verify
@@ -39,21 +38,22 @@ from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.power_cut import JOURNAL_KEPT, RAM_JOURNAL, PointRecord
 from bedplate.units import GIB, MIB
+from bedplate.visit.engine_server import ServerSite
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
-from bedplate.workloads.power_cut.run.pressure import pause_before
+from bedplate.workloads.power_cut.run.pressure import ROOM_BYTES, Pace, pause_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bedplate.engines.postgresql.cluster import Holdings
     from bedplate.host.command import Account, Commands
     from bedplate.host.foreign_syncs import CallCounter
     from bedplate.host.ledger import Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
     from bedplate.model.power_cut import CutPoint
-    from bedplate.model.visit import EngineBuild, VisitRequest
+    from bedplate.model.visit import VisitRequest
+    from bedplate.visit.engine_server import Holdings
     from bedplate.workloads.power_cut.run.bench import ReplayJob
     from bedplate.workloads.power_cut.run.image import Built
 
@@ -95,15 +95,14 @@ class RecordedSetup:
     socket_directory: Path
     tracefs: Path
     undo: ExitStack
+    room_bytes: int = ROOM_BYTES
 
-    def cluster(self) -> Cluster:
-        """A PostgreSQL of the cell's build; it is killed when the stand ends."""
-        if self.request.build is None:
-            raise BedplateError("a power cut of PostgreSQL needs a build of it, and the request names none")
+    def server_site(self) -> ServerSite:
+        """For a server of the cell's build; its folder of sockets goes with the setup."""
         self.socket_directory.mkdir(mode=0o700)
         shutil.chown(self.socket_directory, self.account.uid, self.account.gid)
         self.undo.callback(shutil.rmtree, self.socket_directory, ignore_errors=True)
-        cluster = Cluster(
+        return ServerSite(
             build=self.request.build,
             data_directory=self.data_directory,
             socket_directory=self.socket_directory,
@@ -112,8 +111,10 @@ class RecordedSetup:
             commands=self.commands,
             ledger=self.ledger,
         )
-        self.undo.callback(cluster.kill)
-        return cluster
+
+    def pace(self, duration_s: float) -> Callable[[], float]:
+        """By the log's size, from now on."""
+        return Pace.begin(self.log, self.log_for_clients_bytes(), duration_s).pause_s
 
     def mark(self, text: str) -> None:
         """Through the recorder; an interruption between its open and its close would leave the recorder busy."""
@@ -167,11 +168,6 @@ class PowerBench:
     def cell(self) -> Cell:
         """The cell under test."""
         return self.request.cell
-
-    @property
-    def build(self) -> EngineBuild | None:
-        """The PostgreSQL that was built for it."""
-        return self.request.build
 
     @contextmanager
     def recorded(self, image_bytes: int) -> Iterator[RecordedSetup]:

@@ -5,7 +5,8 @@ is dealt out by the second; clients work at full speed until a second's part is 
 
 Pressure: in the last part a neighbour makes, renames and removes files beside the engine's and never syncs, the kernel is
 asked to write back what the engine has dirty, and the metadata that the file system keeps in the page cache of its device
-(ext2 to ext4), which the kernel does by itself once that is 30 s old; and a PostgreSQL checkpoints every second.
+(ext2 to ext4), which the kernel does by itself once that is 30 s old; and an engine that has
+checkpoints makes one every second.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-    from bedplate.engines.postgresql.cluster import Cluster
-    from bedplate.engines.postgresql.session import Session
+    from bedplate.visit.cut_engine import Checkpoints
 
 # The mark in the log where pressure begins, and the part of the recording that has none.
 PRESSURE = "pressure"
@@ -77,8 +78,8 @@ class Pace:
 class Pressure:
     """From `with` to its end, but for the first `calm_s`: the neighbour in `folder`, the engine's files in `files`, on `disk`.
 
-    The log is marked as it begins. A neighbour that cannot go on ends by itself: `trouble` says why. `cluster` is told to
-    checkpoint, if there is one.
+    The log is marked as it begins. A neighbour that cannot go on ends by itself: `trouble` says why. `checkpoints`
+    are the engine's, if it has any.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Pressure:
         calm_s: float,
         seed: int,
         mark_file: Path,
-        cluster: Cluster | None = None,
+        checkpoints: AbstractContextManager[Checkpoints] | None = None,
     ) -> None:
         self.trouble: str | None = None
         self._folder = folder
@@ -98,29 +99,29 @@ class Pressure:
         self._disk = disk
         self._calm_s = calm_s
         self._mark_file = mark_file
-        self._cluster = cluster
+        self._checkpoints = checkpoints
         self._draw = random.Random(f"neighbour {seed}")  # noqa: S311 -- chance, not secrecy
         self._is_over = threading.Event()
         self._crew = [
             threading.Thread(target=self._guarded, args=(work,), daemon=True)
-            for work in (self._work, *((self._checkpoint,) if cluster is not None else ()))
+            for work in (self._work, *((self._checkpoint,) if checkpoints is not None else ()))
         ]
-        self._session: Session | None = None
+        self._checkpointer: Checkpoints | None = None
         self._undo = ExitStack()
         self._made: list[Path] = []
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def __enter__(self) -> Self:
-        if self._cluster is not None:
-            self._session = self._undo.enter_context(self._cluster.session())
+        if self._checkpoints is not None:
+            self._checkpointer = self._undo.enter_context(self._checkpoints)
         for thread in self._crew:
             thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._is_over.set()
-        if kind is not None and self._session is not None:
-            self._session.abandon()
+        if kind is not None and self._checkpointer is not None:
+            self._checkpointer.abandon()
         for thread in self._crew:
             thread.join(_END_LIMIT_S)
         self._undo.close()
@@ -134,9 +135,9 @@ class Pressure:
                 self.trouble = f"the pressure on the recorded file system ended early: {error}"
 
     def _checkpoint(self) -> None:
-        assert self._session is not None  # noqa: S101 -- entered before this thread began
+        assert self._checkpointer is not None  # noqa: S101 -- entered before this thread began
         while not self._is_over.wait(_PUSH_EVERY_S):
-            self._session.execute("CHECKPOINT")
+            self._checkpointer.checkpoint()
 
     def _work(self) -> None:
         # Not by way of the stand, whose marks are for the thread that signals interrupt.

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from bedplate.model.power_cut import PointOutcome, PointRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from bedplate.model.power_cut import CutPoint
+    from bedplate.visit.cut_engine import OracleAnswer
     from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
     from bedplate.workloads.power_cut.run.window import CrashState
 
@@ -19,19 +20,6 @@ _PROBLEMS_KEPT = 8
 # Of these the file system's: the first says why it did not mount, the last which repair it was that let it.
 _MOUNTING_KEPT, _REPAIRING_KEPT = 2, 3
 _PROBLEM_LENGTH = 400
-
-
-@dataclass(frozen=True)
-class Driven:
-    """What clients were promised while they were recorded, in how many seconds, and by which engine's version.
-
-    `ended_early` says that they were told to end because the log had no more room.
-    """
-
-    acknowledged: int
-    seconds: float
-    version: str
-    ended_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,21 +38,6 @@ class Recovered:
     mount_s: float | None = None
     fsck_s: float | None = None
     problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class OracleAnswer:
-    """What the oracle was told by an engine on its recovered data.
-
-    `present` is the last transaction of each client that is there; None where nothing could be asked. `detected`
-    are the engine's own complaints, `silent` what it works on with and only the oracle finds.
-    """
-
-    present: Mapping[int, int] | None
-    detected: tuple[str, ...] = ()
-    silent: tuple[str, ...] = ()
-    start_s: float | None = None
-    oracle_s: float | None = None
 
 
 def judge(

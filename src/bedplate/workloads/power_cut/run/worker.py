@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
 from bedplate.filesystem.after_cut import image_levels, mount_beside_twins, repair, repairs_of
 from bedplate.filesystem.registry import filesystem_for
@@ -25,18 +24,17 @@ from bedplate.host.account import server_account
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
 from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
-from bedplate.model.engines import LMDB
 from bedplate.model.power_cut import PointOutcome
-from bedplate.workloads.power_cut.run import lmdb
+from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit.engine_server import ServerSite
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
-from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob, cut_engine
 from bedplate.workloads.power_cut.run.cut_commands import CutCommands
 from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages, Room
 from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.positions import building_order
-from bedplate.workloads.power_cut.run.postgresql_oracle import examine
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer, Recovered, judge
+from bedplate.workloads.power_cut.run.replaying import Recovered, judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,21 +174,15 @@ class CutSite:
         """
         subject, place = self._job.subject, self._mount_point / DATA_DIRECTORY
         try:
-            if subject.engine == LMDB:
-                driver = str(subject.drivers[lmdb.DRIVER.name])
-                return lmdb.examine(place, driver, promised, account=self._account, commands=self._commands)
-            return self._ask_postgresql(place, promised)
+            return cut_engine(subject.engine).examine(self._server_site(place), subject, promised)
         except OSError as error:
             if error.filename is not None and not Path(error.filename).is_relative_to(self._mount_point):
                 raise BedplateError(f"{error.filename}: {error.strerror}, and no cut was judged") from error
             return OracleAnswer(None, detected=(f"{error.filename or place}: {error.strerror}",))
 
-    def _ask_postgresql(self, place: Path, promised: Mapping[int, int]) -> OracleAnswer:
-        build = self._job.subject.build
-        if build is None:
-            raise BedplateError("the job names no build of PostgreSQL to start on its images")
-        cluster = Cluster(
-            build=build,
+    def _server_site(self, place: Path) -> ServerSite:
+        return ServerSite(
+            build=self._job.subject.build,
             data_directory=place,
             socket_directory=self._socket,
             log=self._directory / "server.log",
@@ -198,9 +190,6 @@ class CutSite:
             commands=self._commands,
             ledger=_HeldByNamespace(),
         )
-        options = ("-c", f"unix_socket_directories={self._socket}")
-        subject = self._job.subject
-        return examine(cluster, promised, rows=subject.rows, oracle=subject.oracle, start_options=options)
 
 
 def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:

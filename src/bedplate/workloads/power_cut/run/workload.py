@@ -14,19 +14,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.engines.native import LIBFUSE3
+from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
+from bedplate.host.native_driver import LIBFUSE3
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.model import codec
-from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
     DEFAULT_PROFILES,
     DURATION_S,
-    ENGINE,
     IMAGE_BYTES,
     KEEP_BAD,
     KEEP_SMALL,
@@ -43,29 +42,29 @@ from bedplate.model.power_cut import (
 )
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
+from bedplate.model.workload import model_of
 from bedplate.units import MIB
+from bedplate.visit.cut_engine import BEGIN, END, Subject
 from bedplate.visit.recording import Recording
 from bedplate.visit.workload import Driver
-from bedplate.workloads.power_cut.run import lmdb, postgresql
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, Subject
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
 from bedplate.workloads.power_cut.run.kept_log import keep_log
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workloads.power_cut.run.positions import choose_points
 from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
-from bedplate.workloads.power_cut.run.pressure import CALM_SHARE, PRESSURE, Pace, Pressure
+from bedplate.workloads.power_cut.run.pressure import CALM_SHARE, PRESSURE, Pressure
 from bedplate.workloads.power_cut.run.tearable import waiting_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.power_cut import PointRecord
     from bedplate.model.visit import RunRecord
+    from bedplate.visit.cut_engine import CutWriter, Driven
     from bedplate.visit.workload import VisitContext
     from bedplate.workloads.power_cut.run.log import Log
-    from bedplate.workloads.power_cut.run.replaying import Driven
     from bedplate.workloads.power_cut.run.tearable import Waiting
 
 RECORDING = "recording"
@@ -84,7 +83,10 @@ class PowerCut:
         Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
         Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
     )
-    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)), lmdb.DRIVER)
+    drivers: tuple[Driver, ...] = (
+        Driver(RECORDER, (LIBFUSE3,)),
+        *(driver for engine in registry.engine_parts(WORKLOAD).values() for driver in engine.drivers),
+    )
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Nothing: what is loaded has to be in the log."""
@@ -111,7 +113,9 @@ class _Cuts:
         self._recording = recording
         self._context = recording.context
         levels, dataset = recording.spec.levels, recording.context.dataset.levels
-        self._is_lmdb = dataset.text(ENGINE) == LMDB
+        self._engine_name = model_of(WORKLOAD).engine_of(dataset)
+        self._engine = cut_engine(self._engine_name)
+        self._writer: CutWriter | None = None
         self._image_bytes = dataset.integer("image_bytes") or IMAGE_BYTES
         self._clients = dataset.integer("clients") or 2
         self._duration_s = dataset.number("duration_s") or DURATION_S
@@ -124,8 +128,6 @@ class _Cuts:
         self._seed = self._context.seed if seed is None else seed
         names = [name for name in (levels.text("profiles") or "").split(",") if name]
         self._profiles = tuple(map(Profile, names)) or DEFAULT_PROFILES
-        self._bound_ms: float | None = None
-        self._engine_facts = Levels()
         # What came from outside while it was recorded, and what was done to it besides.
         self._foreign_syncs: int | None = None
         self._about: dict[str, Scalar] = {}
@@ -169,51 +171,23 @@ class _Cuts:
     def _record(self, setup: RecordedSetup) -> Driven:
         """The engine's files from nothing, and the clients on them; the engine is not stopped."""
         context, recording = self._context, self._recording
-        if self._is_lmdb:
-            self._engine_facts = Levels(lmdb.facts_of(context))
-            output = recording.directory / "logs" / "power_cut_lmdb"
-            recording.tell(RECORDING, "the clients", done=1, of=1)
-            setup.await_own_writeback(self._duration_s)
-            with self._watched(setup):
-                pressure = self._pressure(setup)
-                driven = lmdb.drive(
-                    context,
-                    setup,
-                    output,
-                    clients=self._clients,
-                    duration_s=self._duration_s,
-                    seed=self._seed,
-                    beside=pressure,
-                )
-            self._take_trouble(pressure)
-            return driven
-        cluster = setup.cluster()
-        postgresql.prepare(cluster, self._bench.cell.cluster, self._bench.cell.build, clients=self._clients)
-        settings = postgresql.settings_of(cluster)
-        self._bound_ms = postgresql.bound_ms(settings)
-        self._engine_facts = Levels(settings)
-        setup.settle()
+        writer = self._engine.writer(context, setup, clients=self._clients)
+        self._writer = writer
         recording.tell(RECORDING, "the clients", done=1, of=1)
         setup.await_own_writeback(self._duration_s)
-        pressure = self._pressure(setup, cluster)
+        pressure = self._pressure(setup, writer)
         with self._watched(setup):
-            setup.mark(lmdb.BEGIN)
-            pace = Pace.begin(setup.log, setup.log_for_clients_bytes(), self._duration_s)
-            with pressure:
-                driven = postgresql.drive(
-                    cluster,
-                    setup.mark_file,
-                    clients=self._clients,
-                    duration_s=self._duration_s,
-                    seed=self._seed,
-                    pause_s=pace.pause_s,
-                    enough=setup.is_log_nearly_full,
-                )
-            setup.mark(lmdb.END)
-        self._take_trouble(pressure)
+            driven = writer.drive(
+                recording.directory / "logs" / f"power_cut_{self._engine_name}",
+                duration_s=self._duration_s,
+                seed=self._seed,
+                beside=pressure,
+            )
+        if pressure.trouble is not None:
+            self._about["pressure"] = pressure.trouble
         return driven
 
-    def _pressure(self, setup: RecordedSetup, cluster: Cluster | None = None) -> Pressure:
+    def _pressure(self, setup: RecordedSetup, writer: CutWriter) -> Pressure:
         return Pressure(
             setup.neighbour,
             setup.data_directory,
@@ -221,12 +195,8 @@ class _Cuts:
             calm_s=CALM_SHARE * self._duration_s,
             seed=self._seed,
             mark_file=setup.mark_file,
-            cluster=cluster,
+            checkpoints=writer.checkpoints(),
         )
-
-    def _take_trouble(self, pressure: Pressure) -> None:
-        if pressure.trouble is not None:
-            self._about["pressure"] = pressure.trouble
 
     @contextmanager
     def _watched(self, setup: RecordedSetup) -> Iterator[None]:
@@ -296,16 +266,16 @@ class _Cuts:
             waiting=waiting,
             sought=self._sought,
         )
-        drivers = {} if not self._is_lmdb else {lmdb.DRIVER.name: context.native_drivers[lmdb.DRIVER.name]}
+        drivers = {driver.name: context.native_drivers[driver.name] for driver in self._engine.drivers}
         return ReplayJob(
             filesystem=self._bench.cell.filesystem,
             subject=Subject(
-                engine=context.dataset.levels.text(ENGINE) or "postgresql",
-                rows=lmdb.ACCOUNTS if self._is_lmdb else postgresql.ACCOUNTS,
+                engine=self._engine_name,
+                rows=self._engine.rows,
                 settings=context.engine_settings,
                 drivers=Levels(drivers),
-                build=None if self._is_lmdb else self._bench.build,
-                oracle=lmdb.ORACLE if self._is_lmdb else postgresql.ORACLE,
+                build=context.request.build,
+                oracle=self._engine.oracle,
             ),
             points=points,
             image_bytes=self._image_bytes,
@@ -316,7 +286,8 @@ class _Cuts:
         )
 
     def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
-        measured = range(begin, end)
+        measured, writer = range(begin, end), self._writer
+        assert writer is not None  # noqa: S101 -- it was recorded
         flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
         writes = [index for index in measured if log.is_write(index)]
         return RecordingFacts(
@@ -333,13 +304,11 @@ class _Cuts:
             image_bytes=job.image_bytes,
             journal_flushes=None if job.journal_bytes is None else flushes[JOURNAL],
             loses_journal=job.loses_journal,
-            bound_ms=self._bound_ms,
-            bound_transactions=lmdb.bound_transactions(self._context.engine_settings)
-            if self._is_lmdb
-            else None,
+            bound_ms=writer.bound_ms,
+            bound_transactions=writer.bound_transactions,
             foreign_syncs=self._foreign_syncs,
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
-            facts={**self._engine_facts, **_said_of(driven), **self._about, "kernel": os.uname().release},
+            facts={**Levels(writer.facts), **_said_of(driven), **self._about, "kernel": os.uname().release},
             sought=sum(point.placement is Placement.SOUGHT for point in job.points),
         )
 
@@ -375,10 +344,10 @@ def interruption_behind(error: BaseException) -> BaseException | None:
 
 def _span(log: Log) -> tuple[int, int]:
     """From the entry at which the clients began to the one at which they had ended."""
-    begin = log.find_mark(lmdb.BEGIN.encode())
+    begin = log.find_mark(BEGIN.encode())
     if begin is None:
         raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
-    end = log.find_mark(lmdb.END.encode(), begin)
+    end = log.find_mark(END.encode(), begin)
     return begin, len(log) if end is None else end
 
 

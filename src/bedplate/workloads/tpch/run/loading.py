@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.errors import BedplateError
 from bedplate.model.tpch import LOAD_PHASES, WORKLOAD
@@ -56,7 +57,7 @@ def load(recording: TpchRecording) -> None:
     rows = {name: csv_rows(path) for name, path in files.items()}
     _check_rows(rows, recording.scale_factor)
     with (
-        session_for_queries(recording.context.cluster) as session,
+        session_for_queries(cluster_of(recording.context)) as session,
         recording.watched([session], first_phase=_LOAD),
     ):
         _Loading(recording, session, files, rows).run()

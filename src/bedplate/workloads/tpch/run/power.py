@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.model.tpch import COLD, QUERIES, query_phase
 from bedplate.model.visit import TimedItem
 from bedplate.workloads.tpch.run.answer_check import check_answers, item_place
@@ -25,7 +26,7 @@ def run_power(recording: TpchRecording) -> None:
     asked_for = questions(recording.spec, recording.scale_factor, stream=_STREAM)
     limit_s = limit_of(recording.spec)
     asked: list[QueryAnswer] = []
-    with session_for_queries(recording.context.cluster) as session:
+    with session_for_queries(cluster_of(recording.context)) as session:
         with recording.watched([session], first_phase=query_phase(asked_for[0].query)):
             for done, question in enumerate(asked_for, start=1):
                 recording.tell(QUERIES, str(question.query), done=done, of=len(asked_for))

@@ -6,9 +6,10 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.counters import PostgresqlProbe
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
 from bedplate.probe.kernel import ProcessProbe
-from bedplate.probe.postgresql import PostgresqlProbe
 from bedplate.visit.recording import Recording
 
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ class TpchRecording(Recording):
         super().__init__(spec, context, directory)
         self.scale_factor = _scale_factor(context)
         self.facts["scale_factor"] = self.scale_factor
-        self.facts["block_size_bytes"] = context.cluster.build.block_size_bytes
+        self.facts["block_size_bytes"] = cluster_of(context).build.block_size_bytes
 
     @contextlib.contextmanager
     def watched(self, sessions: Sequence[Session], *, first_phase: str) -> Iterator[None]:
         """Probes beside the run, once a second and at the ends of its phases; `sessions` are its clients."""
-        with self.context.cluster.session() as watching:
+        with cluster_of(self.context).session() as watching:
             pids = [session.pid for session in sessions]
             probes = (
-                PostgresqlProbe(watching, self.context.cluster.build.version),
+                PostgresqlProbe(watching, cluster_of(self.context).build.version),
                 ProcessProbe("client", lambda: pids),
                 ProcessProbe("watching", lambda: (os.getpid(), watching.pid)),
             )
@@ -58,7 +59,7 @@ class TpchRecording(Recording):
         return self.timed_phase(name, hand_over)
 
     def _read_sizes(self, session: Session) -> None:
-        self.context.cluster.check_alive()
+        cluster_of(self.context).check_alive()
         self.facts["database_bytes"] = int(session.value("SELECT pg_database_size(current_database())"))
         self.facts["wal_bytes_on_disk"] = int(
             session.value("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
 from bedplate.model.tpch import QUERY_NUMBERS, THROUGHPUT
 from bedplate.workloads.tpch.run.answer_check import check_answers, item_place
@@ -37,7 +38,7 @@ def run_throughput(recording: TpchRecording) -> None:
     asked_for = [questions(recording.spec, recording.scale_factor, stream=number) for number in numbers]
     recording.facts["streams"] = count
     with ExitStack() as stack:
-        sessions = [stack.enter_context(session_for_queries(recording.context.cluster)) for _ in numbers]
+        sessions = [stack.enter_context(session_for_queries(cluster_of(recording.context))) for _ in numbers]
         streams = _Streams(recording, sessions, asked_for, limit_s)
         with recording.watched(sessions, first_phase=THROUGHPUT):
             try:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import ServerFailed
 from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.model.reason import reasons_of
 from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
-from bedplate.visit.server_loss import why_the_server_is_gone
+from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.server import why_the_server_is_gone
 from bedplate.workloads.tpch.run.loading import load
 from bedplate.workloads.tpch.run.power import run_power
 from bedplate.workloads.tpch.run.recording import TpchRecording

@@ -3,7 +3,7 @@
 Each transaction of a client notes its number and raises the balance of one account by one. So whatever is there after
 a cut must add up: a client's numbers have no gap, and an account's balance is the number of its notes. Most bytes of an
 account are its filler, which says its number and its balance again and again: a row of two versions does not add up
-either. `postgresql_oracle.py` asks.
+either. `oracle.py` asks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
 from bedplate.units import parse_duration_s
-from bedplate.workloads.power_cut.run.replaying import Driven
+from bedplate.visit.cut_engine import Driven
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.engines.postgresql.session import Session
-    from bedplate.model.cell import BuildLevels, ClusterLevels
+    from bedplate.model.cell import Cell, ClusterLevels
 
 # Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
 # many: what a torn page tears is a row then, and the oracle has a quarter as many to ask for.
@@ -84,9 +84,10 @@ def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
     return replace(levels, configuration=text)
 
 
-def prepare(cluster: Cluster, levels: ClusterLevels, build: BuildLevels, *, clients: int) -> None:
+def prepare(cluster: Cluster, cell: Cell, *, clients: int) -> None:
     """From initdb to the accounts, checkpointed; the server runs, and takes so many clients at once."""
-    cluster.initialise(recorded_levels(levels, clients), build, options=INITDB_OPTIONS)
+    recorded = replace(cell, cluster=recorded_levels(cell.cluster, clients))
+    cluster.initialise(recorded, options=INITDB_OPTIONS)
     cluster.start(options=START_OPTIONS)
     cluster.create_database()
     with cluster.session() as session:

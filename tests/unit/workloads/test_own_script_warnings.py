@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.plan.warnings import _seems_to_read_only
+from bedplate.workloads.pgbench.warnings import _seems_to_read_only
 
 
 @pytest.mark.parametrize(

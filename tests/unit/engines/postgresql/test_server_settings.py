@@ -6,14 +6,14 @@ import pytest
 
 from bedplate.engines.postgresql.configuration import configuration_text as written
 from bedplate.engines.postgresql.configuration import own_settings
-from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.model.server_settings import (
+from bedplate.engines.postgresql.server_settings import (
     CONTROLLED,
     configuration_lines,
     refused_library,
     without_controlled,
 )
-from bedplate.plan.settings import configuration_text, controlled_in
+from bedplate.engines.postgresql.settings import configuration_text, controlled_in
+from bedplate.model.cell import BuildLevels, ClusterLevels
 
 SPELLINGS = ("{}'x'", "{} 'x'", "{}='x'", "{} = 'x'", "  {}\t=\t'x' # why", "{}\f'x'", "{}'x", "{} x", "{}=x")
 

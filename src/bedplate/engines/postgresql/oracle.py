@@ -13,12 +13,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.cluster import ServerFailed
+from bedplate.engines.postgresql.recorded import ORACLE, START_OPTIONS, filler
 from bedplate.engines.postgresql.session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.errors import KilledFromOutside
 from bedplate.model.reason import reasons_of
-from bedplate.workloads.power_cut.run.postgresql import ORACLE, START_OPTIONS, filler
-from bedplate.workloads.power_cut.run.replaying import OracleAnswer
+from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit.engine_server import ServerFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

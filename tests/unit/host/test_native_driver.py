@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.native import (
+from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.host.command import Commands, Completed
+from bedplate.host.native_driver import (
     COMPILER,
     LIBFUSE3,
-    LIBLMDB,
     Library,
     ensure_driver,
     library_requirement,
     library_version,
 )
-from bedplate.errors import CommandFailed, RequirementMissing
-from bedplate.host.command import Commands, Completed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

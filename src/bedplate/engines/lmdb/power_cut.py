@@ -1,41 +1,40 @@
 """LMDB under power cuts: one writer that marks each commit, and a check that walks what a cut left.
 
-Both are modes of the driver drivers/power_cut_lmdb.c. The check is a process of its own: the library ends on damage
+Both are modes of the driver drivers/power_cut_lmdb.c, which marks where its clients begin and end. The check is a process of its own: the library ends on damage
 by a signal as often as by an error.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import time
 from typing import TYPE_CHECKING, Any
 
-from bedplate.engines.native import LIBLMDB
+from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, OutputNotUnderstood
 from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, settings_in_force
 from bedplate.units import MIB
+from bedplate.visit.cut_engine import Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.workload import Driver
-from bedplate.workloads.power_cut.run.pressure import ROOM_BYTES
-from bedplate.workloads.power_cut.run.replaying import Driven, OracleAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from bedplate.host.command import Account, Commands
-    from bedplate.model.levels import Levels
+    from bedplate.model.levels import Levels, Scalar
+    from bedplate.visit.cut_engine import Checkpoints, CutEngine, CutWriter, Recorded, Subject
+    from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import VisitContext
-    from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
 DRIVER = Driver("power_cut_lmdb", (LIBLMDB,))
 ACCOUNTS = 10_000
-# As postgresql.ORACLE: the kind of what the writer leaves for the check.
+# The kind of what the writer leaves for the check.
 ORACLE = 1
-# The driver's own marks: where the clients began, and where they ended.
-BEGIN, END = "begin", "end"
 _SYNCHRONOUS = "full"
 _NOMETASYNC = "nometasync"
 _MAP_BYTES = 128 * MIB
@@ -64,53 +63,7 @@ def bound_transactions(settings: Levels) -> int | None:
     return 1 if sync_mode(settings) == _NOMETASYNC else None
 
 
-def drive(
-    context: VisitContext,
-    setup: RecordedSetup,
-    output: Path,
-    *,
-    clients: int,
-    duration_s: float,
-    seed: int,
-    beside: AbstractContextManager[object],
-) -> Driven:
-    """The writer, from an empty directory to its end; BedplateError in the library's own words. `beside` is entered once it runs.
-
-    It ends before its time where the stand's log is nearly full.
-    """
-    settings = settings_in_force(context.engine_settings)
-    mode = sync_mode(context.engine_settings)
-    argv = (
-        *(context.native_drivers[DRIVER.name], "write"),
-        *(f"--directory={setup.data_directory}", f"--mark={setup.mark_file}"),
-        *(f"--clients={clients}", f"--accounts={ACCOUNTS}", f"--duration-s={max(1, round(duration_s))}"),
-        *(f"--sync={mode}", f"--map-bytes={_MAP_BYTES}", f"--seed={seed}"),
-        *(("--writemap",) if settings["writemap"] else ()),
-        *(() if settings["readahead"] else ("--no-readahead",)),
-        f"--preallocation={settings['preallocation']}",
-        *((f"--pressure-ms={_PRESSURE_MS}",) if mode in ASYNCHRONOUS else ()),
-        *(f"--log={setup.log}", f"--log-bytes={ROOM_BYTES}", f"--log-most={setup.log_for_clients_bytes()}"),
-    )
-    with ToolProcess(argv, context, output=output, directory=context.log_directory) as tool, beside:
-        ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=setup.is_log_nearly_full)
-    document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
-    if document is not None and document["failure"] is not None:
-        raise BedplateError(
-            f"the LMDB writer: {document['failure']['error']} ({document['failure']['step']})"
-        )
-    if ended.problem is not None:
-        raise ToolFailed(ended.problem, ended)
-    if document is None:
-        raise OutputNotUnderstood(DRIVER.name, expected="its document", found=output.name)
-    return Driven(
-        int(document["transactions"]),
-        int(document["elapsed_ns"]) / 1e9,
-        str(document["library"]),
-        ended_early=ended.asked_to_end,
-    )
-
-
-def facts_of(context: VisitContext) -> dict[str, str | int | float | bool]:
+def facts_of(context: VisitContext) -> dict[str, Scalar]:
     """How the environment was opened."""
     mode = sync_mode(context.engine_settings)
     facts = {**settings_in_force(context.engine_settings), "sync": mode}
@@ -187,3 +140,92 @@ def _last_document(text: str) -> dict[str, Any] | None:
                 return None
             return found if "failure" in found else None
     return None
+
+
+class _Writer:
+    """One process, which opens the environment itself."""
+
+    bound_ms: float | None = None
+
+    def __init__(self, context: VisitContext, setup: Recorded, clients: int) -> None:
+        self._context, self._setup, self._clients = context, setup, clients
+        self.facts: Mapping[str, Scalar] = facts_of(context)
+        self.bound_transactions = bound_transactions(context.engine_settings)
+
+    def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
+        return None
+
+    def drive(
+        self, output: Path, *, duration_s: float, seed: int, beside: AbstractContextManager[object]
+    ) -> Driven:
+        """From an empty directory; BedplateError in the library's own words."""
+        context, setup = self._context, self._setup
+        settings = settings_in_force(context.engine_settings)
+        mode = sync_mode(context.engine_settings)
+        argv = (
+            *(context.native_drivers[DRIVER.name], "write"),
+            *(f"--directory={setup.data_directory}", f"--mark={setup.mark_file}"),
+            *(
+                f"--clients={self._clients}",
+                f"--accounts={ACCOUNTS}",
+                f"--duration-s={max(1, round(duration_s))}",
+            ),
+            *(f"--sync={mode}", f"--map-bytes={_MAP_BYTES}", f"--seed={seed}"),
+            *(("--writemap",) if settings["writemap"] else ()),
+            *(() if settings["readahead"] else ("--no-readahead",)),
+            f"--preallocation={settings['preallocation']}",
+            *((f"--pressure-ms={_PRESSURE_MS}",) if mode in ASYNCHRONOUS else ()),
+            *(
+                f"--log={setup.log}",
+                f"--log-bytes={setup.room_bytes}",
+                f"--log-most={setup.log_for_clients_bytes()}",
+            ),
+        )
+        with ToolProcess(argv, context, output=output, directory=context.log_directory) as tool, beside:
+            ended = tool.wait(limit_s=duration_s + _PREPARATION_LIMIT_S, enough=setup.is_log_nearly_full)
+        document = _last_document(output.with_suffix(".out").read_text(encoding="utf-8", errors="replace"))
+        if document is not None and document["failure"] is not None:
+            raise BedplateError(
+                f"the LMDB writer: {document['failure']['error']} ({document['failure']['step']})"
+            )
+        if ended.problem is not None:
+            raise ToolFailed(ended.problem, ended)
+        if document is None:
+            raise OutputNotUnderstood(DRIVER.name, expected="its document", found=output.name)
+        return Driven(
+            int(document["transactions"]),
+            int(document["elapsed_ns"]) / 1e9,
+            str(document["library"]),
+            ended_early=ended.asked_to_end,
+        )
+
+
+class LmdbCuts:
+    """The driver's two modes."""
+
+    rows = ACCOUNTS
+    oracle = ORACLE
+    drivers: tuple[Driver, ...] = (DRIVER,)
+
+    def writer(self, context: VisitContext, recorded: Recorded, *, clients: int) -> CutWriter:
+        """Nothing beforehand: the environment is made in the recording."""
+        return _Writer(context, recorded, clients)
+
+    def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:
+        """By the check."""
+        driver = str(subject.drivers[DRIVER.name])
+        return examine(site.data_directory, driver, promised, account=site.account, commands=site.commands)
+
+    def by_hand(
+        self,
+        subject: Subject,
+        data: Path,
+        account: Account,  # noqa: ARG002 -- of engines with a session of somebody's
+        as_account: str,
+    ) -> Iterator[str]:
+        """The check once more."""
+        driver = shlex.quote(str(subject.drivers[DRIVER.name]))
+        yield f"{as_account} {driver} check --directory={shlex.quote(str(data))}"
+
+
+POWER_CUT: CutEngine = LmdbCuts()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _NETWORK = "the server listens on a private Unix socket only"
 _PLACES = "bedplate decides where the cluster and its files are"

@@ -1,10 +1,11 @@
-"""Follows a running compilation by counting the object files that it has written."""
+"""Where a compilation stands: it is followed by counting the object files that it has written."""
 
 from __future__ import annotations
 
 import os
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True)
+class BuildProgress:
+    """Where a build stands: `done` of `total` within `step`, both None where that is not known."""
+
+    step: str
+    done: int | None = None
+    total: int | None = None
 
 
 def count_objects(directory: Path) -> int:

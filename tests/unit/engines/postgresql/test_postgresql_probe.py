@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from bedplate.engines.postgresql.counters import PostgresqlProbe, statement_for
 from bedplate.engines.postgresql.session import SessionFailed
-from bedplate.probe.postgresql import PostgresqlProbe, statement_for
 
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.session import Session

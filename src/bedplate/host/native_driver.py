@@ -46,13 +46,6 @@ class Library:
     header_words: tuple[str, ...] = ()
 
 
-LIBLMDB = Library(
-    name="liblmdb",
-    header="lmdb.h",
-    package="liblmdb-dev",
-    linker_words=("-llmdb",),
-    version_macros=("MDB_VERSION_MAJOR", "MDB_VERSION_MINOR", "MDB_VERSION_PATCH"),
-)
 LIBFUSE3 = Library(
     name="libfuse3",
     header="fuse3/fuse_lowlevel.h",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from bedplate.model.cell import ClusterLevels
-from bedplate.model.server_settings import CONTROLLED, INCLUDES, configuration_lines, refused_library
+from bedplate.engines.postgresql.server_settings import (
+    CONTROLLED,
+    INCLUDES,
+    configuration_lines,
+    refused_library,
+)
 from bedplate.plan.words import joined
 from bedplate.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from bedplate.model.cell import ClusterLevels
 
 # PostgreSQL folds names to lower case; an extension's have one dot. 63 is NAMEDATALEN - 1.
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}(\.[a-z_][a-z0-9_$]{0,62})?")

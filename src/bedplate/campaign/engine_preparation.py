@@ -1,0 +1,52 @@
+"""What is built of an engine before its first visit, and kept in the cache: the role `preparation` of its folder.
+
+An engine that is used as the system has it, or that is made anew in each visit, has no such file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.campaign.dataset_inputs import Unused
+    from bedplate.host.build_progress import BuildProgress
+    from bedplate.host.command import Commands
+    from bedplate.host.requirement import Requirement
+    from bedplate.model.cell import BuildLevels
+    from bedplate.model.visit import EngineBuild
+
+
+class EnginePreparation(Protocol):
+    """Builds of one engine, each made once."""
+
+    def words(self, levels: BuildLevels) -> str:
+        """What a person calls a build."""
+        ...
+
+    def is_there(self, levels: BuildLevels) -> bool:
+        """Whether the cache has it."""
+        ...
+
+    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
+        """What making these needs of the system, found or not."""
+        ...
+
+    def ensure(
+        self, levels: BuildLevels, progress: Callable[[BuildProgress], None], *, tarball: Path | None
+    ) -> EngineBuild:
+        """Made now where the cache lacks it; `tarball` is an own source."""
+        ...
+
+    def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
+        """Builds of it in the cache that nothing uses any more. Changes nothing."""
+        ...
+
+
+def preparations() -> Mapping[str, EnginePreparation]:
+    """Those of all engines that have one, by the engine's name."""
+    return registry.engine_parts("preparation")

@@ -1,0 +1,91 @@
+"""What must be there before a PostgreSQL is started: a build for each version and its block sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.dataset_inputs import Unused
+from bedplate.engines.postgresql.build import (
+    builds_directory,
+    ensure_build,
+    find_build,
+    is_current,
+    is_work_folder,
+    lock_of,
+    read_build,
+)
+from bedplate.engines.postgresql.build_record import STAMP, BuildSpec
+from bedplate.engines.postgresql.requirements import build_requirements
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.units import KIB
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from bedplate.campaign.engine_preparation import EnginePreparation
+    from bedplate.host.build_progress import BuildProgress
+    from bedplate.host.requirement import Requirement
+    from bedplate.model.cell import BuildLevels
+    from bedplate.model.visit import EngineBuild
+
+
+class PostgresqlPreparation:
+    """Builds in the cache."""
+
+    def words(self, levels: BuildLevels) -> str:
+        """`PostgreSQL 18, 8 kB blocks`."""
+        return f"PostgreSQL {levels.version}, {levels.block_size_bytes // KIB} kB blocks"
+
+    def is_there(self, levels: BuildLevels) -> bool:
+        """As a finished build."""
+        found = find_build(_spec(levels), cache_directory=cache_directory(), commands=Commands())
+        return found is not None
+
+    def requirements(self, levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
+        """Compilers and generators, which are the version's."""
+        versions = dict.fromkeys(each.version for each in levels)
+        return tuple(item for version in versions for item in build_requirements(version))
+
+    def ensure(
+        self, levels: BuildLevels, progress: Callable[[BuildProgress], None], *, tarball: Path | None
+    ) -> EngineBuild:
+        """Fetched and compiled, minutes each."""
+        spec = _spec(levels, tarball)
+        return ensure_build(
+            spec, cache_directory=cache_directory(), commands=Commands(), progress=progress
+        ).for_visit
+
+    def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
+        """Half made ones, and those that this bedplate would make in another way now."""
+        directory = builds_directory(cache)
+        for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+            # A link is somebody's own business.
+            if path.is_dir() and not path.is_symlink() and (reason := _why_unused(path, commands)):
+                yield Unused(path, reason, lock_of(path), STAMP)
+
+
+def _why_unused(path: Path, commands: Commands) -> str | None:
+    if is_work_folder(path):
+        return "half made by a start that was ended"
+    if not path.name.startswith("postgresql-"):
+        return None
+    build = read_build(path)
+    if build is None:
+        return "not a whole build"
+    if is_current(build, commands=commands):
+        return None
+    return f"another compiler, other options or another recipe would be used now; it is by {build.compiler}"
+
+
+def _spec(levels: BuildLevels, tarball: Path | None = None) -> BuildSpec:
+    return BuildSpec(
+        version=levels.version,
+        block_size_bytes=levels.block_size_bytes,
+        wal_block_size_bytes=levels.wal_block_size_bytes,
+        tarball=tarball,
+    )
+
+
+PREPARATION: EnginePreparation = PostgresqlPreparation()

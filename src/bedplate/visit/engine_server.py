@@ -1,0 +1,122 @@
+"""The server of an engine: the role `server` of its folder. An engine that a workload opens by itself has no such file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate import registry
+from bedplate.errors import BedplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.host.command import Account, Commands
+    from bedplate.host.ledger import Holding
+    from bedplate.model.cell import Cell
+    from bedplate.model.visit import EngineBuild, ReadBack
+
+
+class ServerFailed(BedplateError):
+    """The server did not start, or died."""
+
+    code = "server-failed"
+
+
+class Holdings(Protocol):
+    """What a server needs of a ledger."""
+
+    def note(self, holding: Holding) -> None:
+        """Write down what will be taken."""
+        ...
+
+    def settled(self, holding: Holding) -> None:
+        """Write down that it was given back."""
+        ...
+
+
+@dataclass(frozen=True)
+class ServerSite:
+    """What a server stands on: the data on the scratch device, the rest not. `enter_group` runs in it before its program."""
+
+    build: EngineBuild | None
+    data_directory: Path
+    socket_directory: Path
+    log: Path
+    account: Account
+    commands: Commands
+    ledger: Holdings
+    enter_group: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What a running server says of itself: its settings as it shows them, what was asked beside what is, versions."""
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    comparisons: Sequence[ReadBack] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Server(Protocol):
+    """One data directory and its server. Whatever ends it must leave nothing that the ledger does not know."""
+
+    def initialise(self, cell: Cell) -> None:
+        """Make the data directory and its configuration; not yet synced."""
+        ...
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections; ServerFailed with its words if it does not."""
+        ...
+
+    def create_database(self) -> None:
+        """An empty database for the workload, and the role that owns it."""
+        ...
+
+    def in_force(self, cell: Cell) -> InForce:
+        """Asked of the running server and of its files."""
+        ...
+
+    def check_alive(self) -> None:
+        """ServerFailed with its last words if it is gone."""
+        ...
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a process of it crashed: it then recovers, and has taken every session down."""
+        ...
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its last words say that the disk is full."""
+        ...
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        ...
+
+    def stop(self) -> int | None:
+        """End it with all that it closes with, and its status. One that does not end is killed, and ServerFailed."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once; safe at any moment, and twice."""
+        ...
+
+
+class EngineServer(Protocol):
+    """The role itself. `making` is what the step is called that makes the data directory, `programs` are the build's."""
+
+    making: str
+    programs: tuple[str, ...]
+
+    def at(self, site: ServerSite) -> Server:
+        """A server there, neither made nor started."""
+        ...
+
+
+def server_of(engine: str) -> EngineServer | None:
+    """That of an engine, None where it has none; PlanError lists the known engines."""
+    server: EngineServer | None = registry.engine_part_or_none(engine, "server")
+    return server

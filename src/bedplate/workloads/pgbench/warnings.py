@@ -1,0 +1,103 @@
+"""What a plan may ask of pgbench although its runs will be `suspect`, or will not mean what they seem to."""
+
+from __future__ import annotations
+
+import re
+from math import ceil
+from typing import TYPE_CHECKING
+
+from bedplate.engines.postgresql.settings import (
+    checkpoint_completion_target,
+    checkpoint_timeout_s,
+)
+from bedplate.plan.values import UNTIL_STEADY
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.model.cell import ClusterLevels, RunSpec
+    from bedplate.model.plan import Plan
+    from bedplate.plan.warnings import PlanWarnings
+
+READ_ONLY = "read-only"
+# A SELECT that locks rows, makes a table, or draws from a sequence leaves something to write.
+_WRITES = re.compile(
+    r"\bfor\s+(no\s+key\s+update|update|share|key\s+share)\b|\binto\b|\b(nextval|setval)\s*\("
+)
+
+# After its last write a checkpoint still syncs the files, and it may begin a moment late.
+_SYNC_SLACK_S = 3.0
+_SYNC_SLACK_SHARE = 0.05
+
+
+def needed_duration_s(cluster: ClusterLevels, warmup_s: float | None) -> float:
+    """How long must be measured to hold one complete timed checkpoint.
+
+    A CHECKPOINT comes right before the warm-up; from it, a timed one starts every
+    `checkpoint_timeout` and is spread over `checkpoint_completion_target` of it. The first that
+    starts after the warm-up counts. `warmup_s` None: of unknown length, so the worst case.
+    """
+    timeout = checkpoint_timeout_s(cluster)
+    lasts = timeout * checkpoint_completion_target(cluster) + max(_SYNC_SLACK_S, _SYNC_SLACK_SHARE * timeout)
+    if warmup_s is None or timeout <= 0:
+        return timeout + lasts
+    starts = max(1, ceil(warmup_s / timeout)) * timeout
+    return starts - warmup_s + lasts
+
+
+def of_plan(plan: Plan) -> Iterator[str]:
+    """Sentences."""
+    for workload in plan.workloads:
+        for run in workload.runs:
+            yield from _of_run(plan, run)
+    yield from _of_scales(plan)
+
+
+def _of_run(plan: Plan, run: RunSpec) -> list[str]:
+    if run.levels.get("script", READ_ONLY) == READ_ONLY or _seems_to_read_only(
+        run.levels.text("script_text")
+    ):
+        return []
+    steady = run.levels["warmup"] == UNTIL_STEADY
+    duration_s = run.levels.number("duration_s") or 0.0
+    found = []
+    for cluster in plan.clusters:
+        needed_s = needed_duration_s(cluster, None if steady else run.levels.number("warmup_s"))
+        if duration_s < needed_s:
+            found.append(
+                f"run {run.name}: {format_duration(duration_s)} may not hold a complete timed checkpoint "
+                f"(checkpoint_timeout {format_duration(checkpoint_timeout_s(cluster))}, completion target "
+                f"{checkpoint_completion_target(cluster):g}), and the run will be suspect; "
+                f"duration = {ceil(needed_s)} is enough, or a shorter checkpoint_timeout"
+            )
+    return found
+
+
+def _seems_to_read_only(script: str | None) -> bool:
+    """Whether an own script has SELECTs and nothing else; what a function in one does is seen when it has run."""
+    if script is None:
+        return False
+    lines = [line.strip() for line in script.splitlines()]
+    text = " ".join(line for line in lines if not line.startswith(("\\", "--")))
+    statements = [each.strip().casefold() for each in text.split(";") if each.strip()]
+    return bool(statements) and all(
+        each.startswith("select ") and not _WRITES.search(each) for each in statements
+    )
+
+
+def _of_scales(plan: Plan) -> list[str]:
+    found = []
+    for workload in plan.workloads:
+        smallest = min((scale.units for scale in workload.scales if scale.units is not None), default=None)
+        for run in workload.runs:
+            clients = run.levels.integer("clients") or 1
+            if smallest is not None and run.levels.get("script") == "read-write" and smallest < clients:
+                found.append(
+                    f"run {run.name}: {clients} clients on scale {smallest} wait for each other's rows "
+                    "(one branch per unit of scale), more than for the device"
+                )
+    return found
+
+
+WARNINGS: PlanWarnings = of_plan
