@@ -127,7 +127,7 @@ def _print_cells(found: PlannedStudy) -> None:
             variant,
             _sizes(cell.filesystem.block_size_bytes for cell in cells),
             _sizes(size for cell in cells if (size := cell.database_block_bytes))
-            if any(cell.build.is_built for cell in cells)
+            if any(cell.database_block_bytes for cell in cells)
             else "–",
             str(len(cells)),
         )

@@ -132,7 +132,7 @@ class BuildLevels:
     @property
     def is_built(self) -> bool:
         """Whether the engine is built beforehand, so that its version and what is compiled in are levels."""
-        return self.engine in registry.engines_with("preparation")
+        return engine_model(self.engine).is_built
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class EngineModel:
     """An engine whose commits wait for the device; others say so.
 
     `label` is what a person calls it; `plan_words` says how a plan begins the names of its cells' levels, by how cells do.
+    `is_built`: it is built beforehand, so that its version and what is compiled in are levels of a cell.
     `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
     none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
     replayed, on two cores.
@@ -25,6 +26,7 @@ class EngineModel:
 
     label: str
     plan_words: Mapping[str, str] = field(default_factory=dict)
+    is_built: bool = False
     block_level: str | None = None
     before_block: str | None = None
     cuts_per_s: float = 100 / 60

@@ -29,6 +29,7 @@ class PostgresqlModel(EngineModel):
 MODEL = PostgresqlModel(
     "PostgreSQL",
     {"build.": "postgresql.", "cluster.": "postgresql."},
+    is_built=True,
     block_level="build.block_size_bytes",
     before_block="pg",
 )
