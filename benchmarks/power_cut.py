@@ -26,7 +26,7 @@ from pathlib import Path
 from bedplate.engines.postgresql.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.journal_device import MEMORY_DIRECTORY
+from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
 from bedplate.host.ledger import release_orphans
 from bedplate.host.native_driver import ensure_driver
 from bedplate.model import codec

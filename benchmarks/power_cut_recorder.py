@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.host.command import Commands
+from bedplate.host.devices.loop import attach_loop, detach_loop
 from bedplate.host.ledger import Ledger
-from bedplate.host.loop import attach_loop, detach_loop
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver
 from bedplate.host.recorder import DRIVER, Recorder, RecorderSizes
 from bedplate.units import GIB, KIB, MIB

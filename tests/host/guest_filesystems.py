@@ -30,13 +30,13 @@ from bedplate.filesystem.comparison import NOT_VERIFIABLE, effective_facts, veri
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
-from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.scratch_device import refusal_reasons
+from bedplate.host.devices.signature import erase_signatures
 from bedplate.host.mount import MountRefused
 from bedplate.host.requirement import look
-from bedplate.host.scratch_device import refusal_reasons
-from bedplate.host.signature import erase_signatures
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.visit import ScratchDevice

@@ -19,11 +19,11 @@ from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
-from bedplate.host.journal_device import prepare_journal
+from bedplate.host.devices.journal_device import prepare_journal
+from bedplate.host.devices.scratch_device import prepare, refusal_reasons, release_device
+from bedplate.host.devices.signature import read_signatures
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
-from bedplate.host.scratch_device import prepare, refusal_reasons, release_device
-from bedplate.host.signature import read_signatures
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:

@@ -18,17 +18,17 @@ from bedplate.filesystem.refusals import probe_refusals
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
-from bedplate.host.journal_device import (
+from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.journal_device import (
     journal_refusal_reasons,
     note_journal,
     prepare_journal,
     release_journal,
 )
+from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.devices.signature import read_signatures
 from bedplate.host.ledger import Ledger, release_orphans
-from bedplate.host.loop_table import attached_to
 from bedplate.host.mount import unmount
-from bedplate.host.signature import read_signatures
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels, RunSpec
 from bedplate.model.filesystem import TRAITS

@@ -25,7 +25,7 @@ from bedplate.filesystem.refusals import probe_key, probe_refusals
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.facts import read_machine
 from bedplate.host.ledger import release_orphans
 from bedplate.host.mount import find_mount, mount_entry, unmount

@@ -13,8 +13,8 @@ from tests.support.tools.filesystem_site import site_on
 from bedplate.filesystem.nilfs2 import read_superblocks
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
+from bedplate.host.devices.signature import read_signatures
 from bedplate.host.requirement import look
-from bedplate.host.signature import read_signatures
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import KIB, MIB
 

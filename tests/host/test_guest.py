@@ -25,8 +25,8 @@ from bedplate.errors import MachineUnfit
 from bedplate.executors.qemu.command_line import KVM, TCG
 from bedplate.executors.qemu.guest import Guest, GuestFailed
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.ledger import Ledger
 from bedplate.host.mount import unmount
 from bedplate.model import codec

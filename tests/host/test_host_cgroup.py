@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.host.block_tree import BlockTree
 from bedplate.host.cgroup import Group, drop_page_cache
 from bedplate.host.command import Commands
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.mount import mount, unmount
-from bedplate.host.scratch_device import prepare, release_device
 from bedplate.model.cell import Throttle
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
 
 pytestmark = pytest.mark.host
 

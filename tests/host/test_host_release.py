@@ -18,9 +18,9 @@ from tests.support.studies.study_lab import tmpfs
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.command import Commands
+from bedplate.host.devices.loop_table import attached_to, backing_file
 from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.ledger import Holding, Ledger, release_orphans
-from bedplate.host.loop_table import attached_to, backing_file
 from bedplate.host.mount import find_mount, read_mount_table
 from bedplate.host.patience import wait_until
 from bedplate.host.process import start_time
@@ -36,13 +36,13 @@ STAGES = ("ledger", "device", "queue", "mkfs", "mount", "group", "server", "tool
 TAKER = """
 import os, subprocess, sys, time
 from pathlib import Path
-from bedplate.host.block_tree import BlockTree
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.cgroup import Group
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.mount import mount
 from bedplate.host.process import start_time
-from bedplate.host.scratch_device import prepare
+from bedplate.host.devices.scratch_device import prepare
 from bedplate.host.tunables import queue_settings
 from bedplate.model.cell import Throttle
 from bedplate.model.visit import ScratchDevice
@@ -227,7 +227,7 @@ def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespa
     script = (
         "import os, sys; from pathlib import Path\n"
         "from bedplate.host.command import Commands; from bedplate.host.ledger import Holding, Ledger\n"
-        "from bedplate.host.loop import attach_loop; from bedplate.host.own_mounts import enter_own_namespaces\n"
+        "from bedplate.host.devices.loop import attach_loop; from bedplate.host.own_mounts import enter_own_namespaces\n"
         "enter_own_namespaces()\n"
         "ledger, image = Ledger.open(Path(sys.argv[1]), sys.argv[2]), Path(sys.argv[3])\n"
         "ledger.note(Holding('image', str(image))); image.write_bytes(bytes(1 << 20))\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.passing_loop import passing_loop, write_back
+from bedplate.host.devices.passing_loop import passing_loop, write_back
 
 pytestmark = pytest.mark.host
 

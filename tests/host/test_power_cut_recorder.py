@@ -24,9 +24,9 @@ from tests.support.tools.recorder_lab import (
 
 from bedplate.errors import DeviceInUse, RequirementMissing
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.loop_table import attached_to, backing_file
 from bedplate.host.ledger import release_orphans
-from bedplate.host.loop_table import attached_to, backing_file
 from bedplate.host.mount import find_mount, unmount
 from bedplate.host.process import start_time, wait_until_gone
 from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
@@ -261,7 +261,7 @@ def test_it_ends_with_its_visit_and_the_ledger_gives_the_rest_back(
 import os, pathlib, signal
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.loop_table import attached_to
+from bedplate.host.devices.loop_table import attached_to
 from bedplate.host.mount import mount
 from bedplate.host.own_mounts import enter_own_namespaces
 from bedplate.host.recorder import Recorder, RecorderSizes

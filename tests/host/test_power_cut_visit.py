@@ -19,8 +19,8 @@ from bedplate.errors import EXIT_INTERRUPTED
 from bedplate.filesystem.metadata_blocks import JOURNALLED
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.devices.loop_table import backing_file
 from bedplate.host.ledger import release_orphans
-from bedplate.host.loop_table import backing_file
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.patience import wait_until
 from bedplate.host.recorder import recorder_reasons

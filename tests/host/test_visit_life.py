@@ -16,8 +16,8 @@ import pytest
 
 from bedplate.errors import EXIT_REQUIREMENT_MISSING
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.journal_device import MEMORY_DIRECTORY
-from bedplate.host.loop_table import attached_to
+from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
+from bedplate.host.devices.loop_table import attached_to
 from bedplate.host.requirement import look
 from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels, FilesystemLevels, RunSpec

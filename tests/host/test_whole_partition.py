@@ -11,7 +11,7 @@ from tests.support.tools.kernel_partition import kernel_partition
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.command import Commands
-from bedplate.host.whole_partition import (
+from bedplate.host.devices.whole_partition import (
     disk_under,
     drop_partition_over,
     find_partition_over,
@@ -62,7 +62,7 @@ def test_a_partition_is_taken_as_it_is(loop: str) -> None:
 
 
 def test_one_that_is_held_is_named(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bedplate.host.whole_partition._PATIENCE_S", 0.0)
+    monkeypatch.setattr("bedplate.host.devices.whole_partition._PATIENCE_S", 0.0)
     with (
         Path(partition_over(loop)).open("rb"),
         pytest.raises(DeviceInUse, match="stays busy"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, DeviceRefused
 from bedplate.host.command import Commands
-from bedplate.host.journal_device import journal_places, journal_refusal_reasons
+from bedplate.host.devices.journal_device import journal_places, journal_refusal_reasons
+from bedplate.host.devices.scratch_device import image_path, refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
-from bedplate.host.scratch_device import image_path, refusal_reasons
 from bedplate.host.state import state_directory
 
 if TYPE_CHECKING:

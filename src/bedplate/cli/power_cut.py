@@ -170,7 +170,7 @@ def _make_empty(keep: Path) -> None:
 
 def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[PointRecord, Built]:
     from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.journal_device import MEMORY_DIRECTORY  # noqa: PLC0415
+    from bedplate.host.devices.journal_device import MEMORY_DIRECTORY  # noqa: PLC0415
     from bedplate.host.ledger import Holding, Ledger  # noqa: PLC0415
     from bedplate.host.state import state_directory  # noqa: PLC0415
     from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.filesystem.site import Site
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
 
 PROC = Path("/proc/fs/ext4")
 JBD2 = Path("/proc/fs/jbd2")

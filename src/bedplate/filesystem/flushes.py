@@ -21,7 +21,7 @@ from bedplate.model.visit import FlushCount
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.cell import FilesystemLevels
 
 APPENDING = "appending"

@@ -12,7 +12,7 @@ from bedplate.filesystem.comparison import compared, fact
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.visit import ReadBack
 

@@ -19,7 +19,7 @@ from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.ledger import Holding
 from bedplate.model.cell import digest
 from bedplate.model.filesystem import contradictions

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.cell import FilesystemLevels
 
 

@@ -17,9 +17,9 @@ from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, size_or_text
+from bedplate.host.devices.whole_partition import disk_under, drop_partition_over, partition_over
+from bedplate.host.devices.zpool import MODULE, imported_pools, parse_status, pool_name, release_pool
 from bedplate.host.mount import find_mount, mount, mount_entry
-from bedplate.host.whole_partition import disk_under, drop_partition_over, partition_over
-from bedplate.host.zpool import MODULE, imported_pools, parse_status, pool_name, release_pool
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, RequirementMissing
-from bedplate.host.block_tree import BlockTree
-from bedplate.host.device_node import DeviceNode
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.devices.loop_table import backing_file, loop_file
 from bedplate.host.file_lock import take_lock
-from bedplate.host.loop_table import backing_file, loop_file
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:

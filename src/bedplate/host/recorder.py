@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Self
 from bedplate.errors import BedplateError, OutputNotUnderstood, RequirementMissing, VerifyFailed
 from bedplate.host import process, undo
 from bedplate.host.command import environment
+from bedplate.host.devices.loop import attach_loop, detach_loop
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
-from bedplate.host.loop import attach_loop, detach_loop
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.tunables import queue_settings
 from bedplate.units import KIB, format_size
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Ledger
 
 DRIVER = "power_cut_recorder"

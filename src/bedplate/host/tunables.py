@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, RequirementMissing, VerifyFailed
 from bedplate.host import undo
-from bedplate.host.block_tree import BlockTree
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import ReadBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Ledger
 
 WRITE_BACK = "write back"

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse
 from bedplate.host import process
-from bedplate.host.block_tree import BlockTree
-from bedplate.host.device_holders import device_holders
-from bedplate.host.device_node import DeviceNode
-from bedplate.host.loop_table import attached_to
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device_holders import device_holders
+from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.devices.signature import erase_signatures, fingerprint
+from bedplate.host.devices.zpool import pool_name, release_pool
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
 from bedplate.host.patience import wait_until
 from bedplate.host.shared_memory import remove_orphaned_segments
-from bedplate.host.signature import erase_signatures, fingerprint
-from bedplate.host.zpool import pool_name, release_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

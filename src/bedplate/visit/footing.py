@@ -12,12 +12,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.host.loop_table import backing_file
+from bedplate.host.devices.loop_table import backing_file
 from bedplate.host.mount import find_mount
 from bedplate.units import KERNEL_SECTOR_BYTES, format_size
 
 if TYPE_CHECKING:
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.mount import MountEntry
 
 # What a file system answers whose journal or log was aborted; none of them is an answer to a question of ours.

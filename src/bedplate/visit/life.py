@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from bedplate import __version__
 from bedplate.errors import BedplateError, MachineUnfit, VisitFailed
-from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Ledger
 from bedplate.host.room import full_places

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from bedplate.errors import RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
-from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
+from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
+from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
 from bedplate.host.requirement import look
-from bedplate.host.scratch_device import refusal_reasons
 from bedplate.units import MIB, format_size
 from bedplate.visit.engine_server import server_of
 from bedplate.visit.workload import workload_for

@@ -16,13 +16,18 @@ from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
 from bedplate.host.cgroup import Group, drop_page_cache
-from bedplate.host.device import device_facts
-from bedplate.host.device_holders import demand_free
-from bedplate.host.journal_device import MEMORY_DIRECTORY, note_journal, prepare_journal, release_journal
+from bedplate.host.devices.device import device_facts
+from bedplate.host.devices.device_holders import demand_free
+from bedplate.host.devices.journal_device import (
+    MEMORY_DIRECTORY,
+    note_journal,
+    prepare_journal,
+    release_journal,
+)
+from bedplate.host.devices.scratch_device import prepare, release_device
 from bedplate.host.ledger import MARK, Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.process import marked_with
-from bedplate.host.scratch_device import prepare, release_device
 from bedplate.host.tunables import queue_settings, restore_all
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM, digest
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.mount import MountEntry
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar

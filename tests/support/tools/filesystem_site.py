@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bedplate.filesystem.site import Site
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 
 NOWHERE = Path("/nowhere")

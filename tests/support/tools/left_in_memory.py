@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bedplate.host.loop_table import all_loops, loop_file
+from bedplate.host.devices.loop_table import all_loops, loop_file
 from bedplate.host.shared_memory import unused_segments
 
 

@@ -11,7 +11,7 @@ from bedplate.filesystem.arguments import warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.command import Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import MIB
 

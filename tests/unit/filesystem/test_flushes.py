@@ -6,7 +6,7 @@ import pytest
 
 from bedplate.filesystem import flushes
 from bedplate.filesystem.flushes import judge, measure_fsyncs, parse_flushes, write_back_wanted
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.visit import FlushCount
 

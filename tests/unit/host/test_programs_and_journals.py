@@ -9,11 +9,11 @@ import pytest
 
 from bedplate.host import undo
 from bedplate.host.command import Completed
-from bedplate.host.device_node import DeviceNode
+from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.devices.signature import Signature, fingerprint
 from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below
 from bedplate.host.process import pids_running
-from bedplate.host.signature import Signature, fingerprint
 
 
 class _Commands:

@@ -10,8 +10,8 @@ import pytest
 from bedplate.errors import RequirementMissing
 from bedplate.host import undo
 from bedplate.host.command import Commands
+from bedplate.host.devices.loop import image_reasons, write_image
 from bedplate.host.ledger import Holding, Ledger
-from bedplate.host.loop import image_reasons, write_image
 from bedplate.units import MIB
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else, which root alone may")
@@ -53,7 +53,7 @@ def test_one_that_comes_between_the_look_and_the_writing_is_not_written(
     everybodys: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = planted(everybodys, "a second name")
-    monkeypatch.setattr("bedplate.host.loop.image_reasons", lambda *_, **__: ())
+    monkeypatch.setattr("bedplate.host.devices.loop.image_reasons", lambda *_, **__: ())
     with pytest.raises(RequirementMissing, match="has 2 names"):
         write_image(image, MIB, margin_bytes=0)
     assert b"theirs" == image.read_bytes()

@@ -18,7 +18,7 @@ from bedplate.engines.postgresql import oracle
 from bedplate.errors import BedplateError, CommandNotStarted, KilledFromOutside
 from bedplate.filesystem.after_cut import Repaired
 from bedplate.host.command import Account, Commands
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceRefused, RequirementMissing
 from bedplate.executors.qemu.command_line import GuestDisk
-from bedplate.host.block_tree import BlockTree
-from bedplate.host.device_node import DeviceNode
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.devices.loop import write_image
+from bedplate.host.devices.scratch_device import image_path, refusal_reasons
 from bedplate.host.ledger import Holding
-from bedplate.host.loop import write_image
-from bedplate.host.scratch_device import image_path, refusal_reasons
 from bedplate.model.device_cache import DISK, JOURNAL_DISK, SECTORS
 from bedplate.model.visit import ScratchDevice
 from bedplate.units import MIB

@@ -36,10 +36,10 @@ from bedplate.executors.qemu.share import GUEST_STATE, ResultShare, visit_enviro
 from bedplate.executors.qemu.surroundings import surroundings_of
 from bedplate.host.cache import cache_directory as default_cache_directory
 from bedplate.host.command import Commands, environment
+from bedplate.host.devices.signature import erase_signatures
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.lock import IMAGE_FILES, device_lock
 from bedplate.host.room import full_places
-from bedplate.host.signature import erase_signatures
 from bedplate.host.state import state_directory as default_state_directory
 from bedplate.host.undo import remove_tree
 from bedplate.units import GIB, MIB, format_size

@@ -29,7 +29,7 @@ from bedplate.executors.slurm.layout import job_script
 from bedplate.executors.slurm.on_node import FactsRequest
 from bedplate.executors.slurm.patience import Patience
 from bedplate.executors.slurm.payload import FAILURE, ONLY
-from bedplate.host.journal_device import journal_places
+from bedplate.host.devices.journal_device import journal_places
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts, unwanted_differences
 

@@ -32,16 +32,16 @@ from bedplate.errors import (
 from bedplate.executors.local import LocalRunner
 from bedplate.executors.slurm.payload import STARTED
 from bedplate.filesystem.registry import filesystem_for
-from bedplate.host.block_tree import BlockTree
 from bedplate.host.command import Commands
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
+from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.facts import read_machine, tool_versions
-from bedplate.host.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.patience import wait_until
 from bedplate.host.process import is_running
 from bedplate.host.requirement import look
-from bedplate.host.scratch_device import refusal_reasons
 from bedplate.host.state import state_directory
 from bedplate.model import codec
 from bedplate.model.fleet import NodeFacts

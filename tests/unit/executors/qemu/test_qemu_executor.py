@@ -17,7 +17,7 @@ from bedplate.executors.qemu.command_line import TCG, GuestDisk, GuestSpec
 from bedplate.executors.qemu.guest import BootCrashed, Guest, GuestExit, GuestFailed
 from bedplate.executors.qemu.kernels import GuestKernel
 from bedplate.executors.qemu.runner import GuestRunner
-from bedplate.host.block_tree import BlockTree
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.lock import device_lock
 from bedplate.model import codec
 from bedplate.model.visit import ScratchDevice, VisitRequest

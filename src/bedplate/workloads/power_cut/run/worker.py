@@ -21,8 +21,8 @@ from bedplate.filesystem.after_cut import image_levels, mount_beside_twins, repa
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
+from bedplate.host.devices.passing_loop import passing_loop, write_back
 from bedplate.host.own_mounts import let_go_of_foreign_mounts, paths_in
-from bedplate.host.passing_loop import passing_loop, write_back
 from bedplate.model import codec
 from bedplate.model.power_cut import PointOutcome
 from bedplate.visit.cut_engine import OracleAnswer

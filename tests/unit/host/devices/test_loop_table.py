@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host import loop_table
-from bedplate.host.loop_table import LoopFile, attached_to, loop_file
+from bedplate.host.devices import loop_table
+from bedplate.host.devices.loop_table import LoopFile, attached_to, loop_file
 
 LONG = "/srv/" + "x" * 70 + "/a/bedplate-scratch.img"
 

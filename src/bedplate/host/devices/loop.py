@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, RequirementMissing, VerifyFailed
 from bedplate.host import undo
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.loop_table import attached_to
 from bedplate.host.ledger import Holding
-from bedplate.host.loop_table import attached_to
 from bedplate.host.patience import wait_until
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB, format_size
 

@@ -17,7 +17,7 @@ from tests.support.tools.block_contents import (
 )
 
 from bedplate.host.command import Commands
-from bedplate.host.signature import Signature, _spans, read_signatures
+from bedplate.host.devices.signature import Signature, _spans, read_signatures
 
 SIZE = 64 << 20
 

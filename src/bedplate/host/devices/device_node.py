@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from bedplate.host.block_tree import BlockTree
+    from bedplate.host.devices.block_tree import BlockTree
 
 _BLKRRPART = 0x125F  # _IO(0x12, 95)
 

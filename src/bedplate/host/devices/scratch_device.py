@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceRefused, RequirementMissing
-from bedplate.host.block_tree import BlockTree
-from bedplate.host.device import AttachedDevice
-from bedplate.host.device_holders import device_holders
-from bedplate.host.device_node import DeviceNode
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.device_holders import device_holders
+from bedplate.host.devices.device_node import DeviceNode
+from bedplate.host.devices.loop import attach_loop, detach_loop, image_reasons, write_image
+from bedplate.host.devices.signature import erase_signatures, read_signatures
 from bedplate.host.ledger import Holding
-from bedplate.host.loop import attach_loop, detach_loop, image_reasons, write_image
-from bedplate.host.signature import erase_signatures, read_signatures
 from bedplate.units import format_size
 
 if TYPE_CHECKING:

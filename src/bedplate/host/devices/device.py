@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.host.block_tree import BlockTree
+from bedplate.host.devices.block_tree import BlockTree
 from bedplate.model.device_cache import BACKING_PHYSICAL_BLOCK, BLOCK_DEVICE, KIND, UNKNOWN_SECTORS
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
-    from bedplate.host.device_node import DeviceNode
+    from bedplate.host.devices.device_node import DeviceNode
     from bedplate.model.levels import Scalar
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.device import AttachedDevice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

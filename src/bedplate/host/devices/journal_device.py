@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
-from bedplate.host.block_tree import BlockTree
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.loop import attach_loop, detach_loop, image_reasons, write_image
+from bedplate.host.devices.scratch_device import overlap_reasons, prepare, refusal_reasons
+from bedplate.host.devices.signature import erase_signatures, fingerprint
 from bedplate.host.ledger import Holding
-from bedplate.host.loop import attach_loop, detach_loop, image_reasons, write_image
 from bedplate.host.mount import type_below
-from bedplate.host.scratch_device import overlap_reasons, prepare, refusal_reasons
-from bedplate.host.signature import erase_signatures, fingerprint
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
-    from bedplate.host.device import AttachedDevice
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.host.ledger import Ledger
     from bedplate.model.visit import ScratchDevice
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import RequirementMissing, VerifyFailed
-from bedplate.host.block_tree import BlockTree
-from bedplate.host.device import AttachedDevice
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.ledger import Ledger
 from bedplate.host.tunables import queue_settings, restore_all, set_tunable, tuned
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+from bedplate.host.devices.signature import OWN_LABEL
+from bedplate.host.devices.whole_partition import disk_under, drop_partition_over
 from bedplate.host.patience import wait_until
-from bedplate.host.signature import OWN_LABEL
-from bedplate.host.whole_partition import disk_under, drop_partition_over
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

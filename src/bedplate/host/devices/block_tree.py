@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.host.loop_table import LoopFile, all_loops, backing_file, loop_file
+from bedplate.host.devices.loop_table import LoopFile, all_loops, backing_file, loop_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 

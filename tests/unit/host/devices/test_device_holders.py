@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.host.device_holders import device_holders
+from bedplate.host.devices.device_holders import device_holders
 
 OWN, OTHER, THIRD = "mnt:[1]", "mnt:[2]", "mnt:[3]"
 

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from bedplate.errors import DeviceInUse
-from bedplate.host.loop_table import SYS_BLOCK, backing_file
+from bedplate.host.devices.loop_table import SYS_BLOCK, backing_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.host.patience import wait_until
 
