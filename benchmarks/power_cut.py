@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY

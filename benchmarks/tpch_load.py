@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec

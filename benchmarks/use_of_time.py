@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.study.progress import read_progress

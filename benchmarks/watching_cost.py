@@ -27,7 +27,7 @@ from scipy import stats
 
 from bedplate import registry
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands, environment

@@ -17,7 +17,7 @@ from tests.support.guests.guest_lab import GuestLab, guest_lab
 from tests.support.studies.study_lab import Lab, study_lab
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
 
-from bedplate.engines.postgresql.build import BuildSpec, ensure_build
+from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands

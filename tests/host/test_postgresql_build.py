@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.build import Build, BuildSpec, ensure_build, find_build, read_build
+from bedplate.engines.postgresql.builds.build import Build, BuildSpec, ensure_build, find_build, read_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
 

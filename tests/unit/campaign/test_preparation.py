@@ -12,7 +12,7 @@ import pytest
 from bedplate.campaign import preparation
 from bedplate.campaign.display import LineDisplay
 from bedplate.engines.postgresql import preparation as postgresql
-from bedplate.engines.postgresql.build import BuildSpec
+from bedplate.engines.postgresql.builds.build import BuildSpec
 from bedplate.errors import CommandFailed, RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host import requirement

@@ -15,7 +15,7 @@ from tests.support.tools.scripted_commands import ScriptedCommands
 
 from bedplate.campaign.spare import Spare, find_spare, remove
 from bedplate.engines.postgresql import preparation
-from bedplate.engines.postgresql.build_record import Build, BuildIdentity, stamp_text
+from bedplate.engines.postgresql.builds.build_record import Build, BuildIdentity, stamp_text
 from bedplate.host.file_lock import file_lock
 from bedplate.workloads.tpch import data as tpch_data
 from bedplate.workloads.tpch.data import Generator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.dataset_inputs import Unused
-from bedplate.engines.postgresql.build import (
+from bedplate.engines.postgresql.builds.build import (
     builds_directory,
     ensure_build,
     find_build,
@@ -14,7 +14,7 @@ from bedplate.engines.postgresql.build import (
     lock_of,
     read_build,
 )
-from bedplate.engines.postgresql.build_record import STAMP, BuildSpec
+from bedplate.engines.postgresql.builds.build_record import STAMP, BuildSpec
 from bedplate.engines.postgresql.requirements import build_requirements
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands

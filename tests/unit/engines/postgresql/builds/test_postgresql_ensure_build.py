@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql import build as build_module
-from bedplate.engines.postgresql.build import (
+from bedplate.engines.postgresql.builds import build as build_module
+from bedplate.engines.postgresql.builds.build import (
     Build,
     BuildSpec,
     ensure_build,
     find_build,
     is_current,
 )
-from bedplate.engines.postgresql.recipe import RecipeWork
+from bedplate.engines.postgresql.builds.recipe import RecipeWork
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress
 from bedplate.host.command import Completed

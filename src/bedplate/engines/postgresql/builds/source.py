@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql import source_store
-from bedplate.engines.postgresql.distribution_source import fetch_source_package
-from bedplate.engines.postgresql.official_site import fetch_official_tarball
-from bedplate.engines.postgresql.origin import Fetched, SourceUnavailable
-from bedplate.engines.postgresql.source_store import Origin, Source
+from bedplate.engines.postgresql.builds import source_store
+from bedplate.engines.postgresql.builds.distribution_source import fetch_source_package
+from bedplate.engines.postgresql.builds.official_site import fetch_official_tarball
+from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
+from bedplate.engines.postgresql.builds.source_store import Origin, Source
 from bedplate.engines.postgresql.version import AskedVersion, parse_version
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.apt.private_root import read_apt_system

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.origin import Fetched, SourceUnavailable
+from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.build_record import (
+from bedplate.engines.postgresql.builds.build_record import (
     BLOCK_SIZES_BYTES,
     WAL_BLOCK_SIZES_BYTES,
     Build,
@@ -14,8 +14,8 @@ from bedplate.engines.postgresql.build_record import (
     read_build,
     stamp_text,
 )
-from bedplate.engines.postgresql.configure_cache import configure_cache
-from bedplate.engines.postgresql.recipe import configure_options
+from bedplate.engines.postgresql.builds.configure_cache import configure_cache
+from bedplate.engines.postgresql.builds.recipe import configure_options
 from bedplate.errors import PlanError
 
 IDENTITY = BuildIdentity(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.distribution_source import fetch_source_package
-from bedplate.engines.postgresql.origin import SourceUnavailable
+from bedplate.engines.postgresql.builds.distribution_source import fetch_source_package
+from bedplate.engines.postgresql.builds.origin import SourceUnavailable
 from bedplate.engines.postgresql.version import parse_version
 from bedplate.host.apt.archives import PackageArchive, parse_os_release
 from bedplate.host.apt.private_root import AptSystem

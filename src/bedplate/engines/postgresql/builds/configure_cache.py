@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bedplate.engines.postgresql.build_record import BuildIdentity
+    from bedplate.engines.postgresql.builds.build_record import BuildIdentity
 
 # The name within the build folder: relative, as it ends up in `pg_config --configure`.
 CACHE_FILE = "config.cache"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql.build_record import BuildIdentity
-from bedplate.engines.postgresql.configure_cache import ConfigureCache
-from bedplate.engines.postgresql.recipe import (
+from bedplate.engines.postgresql.builds.build_record import BuildIdentity
+from bedplate.engines.postgresql.builds.configure_cache import ConfigureCache
+from bedplate.engines.postgresql.builds.recipe import (
     RecipeWork,
     compile_postgresql,
     configure_options,

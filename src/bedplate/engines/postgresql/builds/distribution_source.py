@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.origin import Fetched, SourceUnavailable
+from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
 from bedplate.engines.postgresql.version import release_key
 from bedplate.errors import CommandFailed
 from bedplate.host.apt.archives import own_archives, suites_to_try

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.configure_cache import CACHE_FILE, ConfigureCache
+from bedplate.engines.postgresql.builds.configure_cache import CACHE_FILE, ConfigureCache
 from bedplate.errors import VerifyFailed
 from bedplate.host.build_progress import BuildProgress, watched_objects
 from bedplate.host.reachable import open_to_all
@@ -18,7 +18,7 @@ from bedplate.units import KIB
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bedplate.engines.postgresql.build_record import BuildIdentity
+    from bedplate.engines.postgresql.builds.build_record import BuildIdentity
     from bedplate.host.command import Commands
 
 RECIPE_VERSION = 1

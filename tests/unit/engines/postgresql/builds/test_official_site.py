@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.postgresql.official_site import fetch_official_tarball, newest_release
-from bedplate.engines.postgresql.origin import SourceUnavailable
+from bedplate.engines.postgresql.builds.official_site import fetch_official_tarball, newest_release
+from bedplate.engines.postgresql.builds.origin import SourceUnavailable
 from bedplate.engines.postgresql.version import parse_version
 
 LISTING = """<a href="../">../</a><a href="v17.11/">v17.11/</a> <a href="v18.9/">v18.9/</a>

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.engines.postgresql import source as source_module
-from bedplate.engines.postgresql import source_store
-from bedplate.engines.postgresql.origin import Fetched, SourceUnavailable
-from bedplate.engines.postgresql.source import Source, ensure_source
+from bedplate.engines.postgresql.builds import source as source_module
+from bedplate.engines.postgresql.builds import source_store
+from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
+from bedplate.engines.postgresql.builds.source import Source, ensure_source
 from bedplate.engines.postgresql.version import AskedVersion, parse_version, release_key
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.host.checksum import sha256_of

@@ -17,8 +17,8 @@ import shutil
 import time
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql import source_store
-from bedplate.engines.postgresql.build_record import (
+from bedplate.engines.postgresql.builds import source_store
+from bedplate.engines.postgresql.builds.build_record import (
     STAMP,
     Build,
     BuildIdentity,
@@ -26,16 +26,16 @@ from bedplate.engines.postgresql.build_record import (
     read_build,
     stamp_text,
 )
-from bedplate.engines.postgresql.configure_cache import configure_cache
-from bedplate.engines.postgresql.recipe import (
+from bedplate.engines.postgresql.builds.configure_cache import configure_cache
+from bedplate.engines.postgresql.builds.recipe import (
     COMPILER,
     RECIPE_VERSION,
     RecipeWork,
     compile_postgresql,
     configure_options,
 )
+from bedplate.engines.postgresql.builds.source import Source, ensure_source, given_source
 from bedplate.engines.postgresql.requirements import missing_requirements
-from bedplate.engines.postgresql.source import Source, ensure_source, given_source
 from bedplate.engines.postgresql.version import parse_version
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress

@@ -1,0 +1,1 @@
+"""PostgreSQL's sources and its builds, one for each block size: found, unpacked, compiled, kept in the cache and recorded."""
