@@ -14,6 +14,12 @@ NAMED: dict[str, str] = {
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
     ".page.runs[].writes": "a fact of the workload in place of the run's name",
+    ".show.studies[].cells[].device_": "the sectors of the study's own device, and the class that holds on it",
+    ".advise.device_sector_bytes": "the same",
+    ".export.runs[].device_sector_bytes": "the same",
+    ".page.cells[].promise": "the same",
+    ".page.cells[].cache": "the same",
+    ".page.cells[].durability": "the same, behind the classes",
 }
 _PLACE = re.compile(r"\[\d+\]")
 
