@@ -92,6 +92,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000)
 
 
+def pytest_unconfigure() -> None:
+    """At the end it goes as everything does: libraries in C would complain of what they find still there."""
+    gc.unfreeze()
+
+
 def pytest_configure() -> None:
     """./check gives a deadline. At its end the session stops as if by hand: fixtures undo their mounts.
 

@@ -324,7 +324,9 @@ def real_device(lab: GuestLab) -> Iterator[tuple[str, Path]]:
     yield str(name), backing
     name.unlink()
     for folder in folders:
-        folder.rmdir()
+        # Somebody else may have come to use it.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
     commands.run(["losetup", "--detach", loop])
     backing.unlink()
 
