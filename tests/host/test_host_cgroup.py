@@ -139,9 +139,10 @@ def test_throttle_shows_in_iops_and_ends_with_the_group(device: AttachedDevice, 
     assert {"device.throttle.read_iops": (200, 200, True)} == asked
     slow = int(_python(DIRECT_READS, device.path, "1.5", enter=group.enter))
     group.release()
-    fast = int(_python(DIRECT_READS, device.path, "0.3"))
-    assert 150 * 1.5 <= slow <= 260 * 1.5
-    assert fast > 3 * 200 * 0.3
+    fast = int(_python(DIRECT_READS, device.path, "1.5"))
+    # Other work makes both fewer, and the limited one never more.
+    assert 0 < slow <= 260 * 1.5
+    assert fast > 260 * 1.5
 
 
 def test_dirty_limits_follow_the_memory_on_version_1_and_come_back(ledger: Ledger) -> None:
