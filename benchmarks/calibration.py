@@ -190,11 +190,11 @@ def factors(designs: int, random: np.random.Generator) -> None:
         (
             "scenario",
             "repetitions",
-            "false ratios of those told",
-            "ratios of 1.3 told",
-            "ratios of 1.05 told",
-            "false interactions of those told",
-            "interactions of 1.5 told",
+            "false ratios of those found",
+            "ratios of 1.3 found",
+            "ratios of 1.05 found",
+            "false interactions of those found",
+            "interactions of 1.5 found",
             "shares covered",
         ),
         rows,
@@ -216,7 +216,7 @@ def unbalanced(designs: int, random: np.random.Generator) -> None:
                 )
     print(f"Effects in designs that are not complete ({designs} designs each; all in %)\n")
     table(
-        ("design", "scenario", "repetitions", "false of those told", "wrong sign of those told", "told"),
+        ("design", "scenario", "repetitions", "false of those found", "wrong sign of those found", "found"),
         rows,
     )
 
@@ -224,7 +224,7 @@ def unbalanced(designs: int, random: np.random.Generator) -> None:
 def _judged_unbalanced(
     found: Planted, logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 ) -> tuple[float, float, float]:
-    """Of the ratios that are told the shares that miss the planted one and that have the wrong sign; the share told."""
+    """Of the ratios that are found the shares that miss the planted one and that have the wrong sign; the share found."""
     repetitions, cells = logs.shape
     by_run = {(at, r + 1): float(logs[r, at]) for r in range(repetitions) for at in range(cells)}
     parts, _ = within_classes(design_cells(found, by_run, repetitions=repetitions))
@@ -284,7 +284,7 @@ def _one_apart(effect: Effect) -> bool:
 
 
 def _false_share(pairs: Sequence[tuple[Effect, Effect]] | Sequence[tuple[Interaction, Interaction]]) -> float:
-    """Of those that are told, the share whose interval misses the truth."""
+    """Of those that are found, the share whose interval misses the truth."""
     told = [(one.judged, true.judged.ratio) for one, true in pairs if one.judged.real]
     missed = sum(not (one.low or 0) <= true <= (one.high or math.inf) for one, true in told)
     return missed / max(len(told), 1)
@@ -320,7 +320,7 @@ def advice(studies: int, random: np.random.Generator) -> None:
             "truth",
             "repetitions",
             "studies with a cell behind or ruled out",
-            "false of the differences told",
+            "false of the differences found",
             "pairs told apart in speed",
             "pairs called the same in speed",
         ),
@@ -394,7 +394,7 @@ def one_sided_dips(studies: int, random: np.random.Generator) -> None:
             "a run dipped",
             "found where one dipped",
             "found in all",
-            "told without dips",
+            "found without dips",
         ),
         rows,
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bedplate.study.stored import StoredVisit
 
 _NONE_COMPLETED = because(
-    "no-visit-completed", "no visit of the cell completed, and a class is told of completed visits alone"
+    "no-visit-completed", "no visit of the cell completed, and only completed visits have a class"
 )
 
 

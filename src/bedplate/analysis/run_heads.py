@@ -42,7 +42,7 @@ def writes(found: Overview, run: tuple[str, str]) -> bool:
 
 
 def has_speed(found: Overview, run: tuple[str, str]) -> bool:
-    """Whether cells are told apart by the speed of a run, and not by a verdict."""
+    """Whether cells differ by the speed of a run, and not by a verdict."""
     spec = found.spec(run)
     return spec is None or view_of(spec.workload).has_speed
 

@@ -54,7 +54,7 @@ _STEPS = {
     "leave": "interrupted: giving everything back",
     "check": "checking the file system (fsck)",
 }
-# How the items of a phase are told (TPC-H's): `loading lineitem`, `query 14`; others by the phase's name.
+# How the items of a phase are shown (TPC-H's): `loading lineitem`, `query 14`; others by the phase's name.
 _ITEMS = {
     "load": "loading {item}",
     "primary keys": "primary key {item}",

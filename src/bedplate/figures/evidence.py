@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.figures.facts import others_cpu_share_of, steal_share_of
+from bedplate.figures.samples import clock_step_s
+
 if TYPE_CHECKING:
+    from typing import Any
+
+    from bedplate.figures.inputs import RunInputs
     from bedplate.figures.server_log import Complaint
     from bedplate.model.figure import Window
 
@@ -29,3 +35,30 @@ class RunEvidence:
     problems: tuple[str, ...]
     others_cpu_share: float | None = None
     course_missing: bool = False
+
+
+def shared_evidence(
+    inputs: RunInputs,
+    duration_s: float,
+    *,
+    windows: tuple[Window, ...] | None = (),
+    complaints: tuple[Complaint, ...] = (),
+) -> dict[str, Any]:
+    """The fields of RunEvidence by name: a workload's own evidence is made of these and of its own.
+
+    A run without a server has no checkpoints and no complaints.
+    """
+    return vars(
+        RunEvidence(
+            duration_s=duration_s,
+            windows=windows,
+            complaints=complaints,
+            kernel_messages=inputs.visit.kernel_messages,
+            clock_step_s=clock_step_s(inputs.samples),
+            steal_share=steal_share_of(inputs.record),
+            others_cpu_share=others_cpu_share_of(inputs.record),
+            course_problem=inputs.course_problem,
+            course_missing=inputs.course_missing,
+            problems=inputs.problems,
+        )
+    )

@@ -44,7 +44,7 @@ FLUSHES_SHARE_MIN = 0.5
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
 _ANOTHER_RUN_FAILED = because(
-    "another-run-failed", "another run of its visit failed, and a class is told of completed visits alone"
+    "another-run-failed", "another run of its visit failed, and only completed visits have a class"
 )
 _GRAIN_BYTES = {Profile.SUBSET_512: 512, Profile.SUBSET_4K: 4096}
 

@@ -1,4 +1,4 @@
-"""What figures of bonnie++ and fio share: their raw output, CPU per GiB from counters, what the device moved."""
+"""What figures of tools without a server share: their raw output, CPU per GiB from counters, what the device moved."""
 
 from __future__ import annotations
 

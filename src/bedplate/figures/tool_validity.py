@@ -1,4 +1,4 @@
-"""Whether a run of bonnie++ or fio measured the device, or a cache."""
+"""Whether a run of a tool measured the device, or a cache."""
 
 from __future__ import annotations
 

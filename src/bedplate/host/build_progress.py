@@ -1,4 +1,4 @@
-"""Where a compilation stands: it is followed by counting the object files that it has written."""
+"""Where a long command stands: it is followed by counting what it has written."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def count_objects(directory: Path) -> int:
 
 
 @contextmanager
-def watched_objects(
-    directory: Path, report: Callable[[int], None], *, interval_s: float = _INTERVAL_S
+def watched(
+    count: Callable[[], int], report: Callable[[int], None], *, interval_s: float = _INTERVAL_S
 ) -> Iterator[None]:
     """Call `report` with the count about once a second from another thread, until the block ends.
 
-    The compiler tells nobody when an object is done, so its folder is looked at: about 10 ms of
-    CPU a second. `report` is never called after the block.
+    A compiler says to nobody when an object is done, so that its folder is looked at: `count_objects` takes about
+    10 ms of CPU. `report` is never called after the block.
     """
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(interval_s):
-            report(count_objects(directory))
+            report(count())
 
-    thread = threading.Thread(target=watch, name="object count", daemon=True)
+    thread = threading.Thread(target=watch, name="count of progress", daemon=True)
     thread.start()
     try:
         yield

@@ -28,7 +28,7 @@ from bedplate.model.visit import ScratchDevice
 from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
 from bedplate.units import KIB, format_size
 
-# Keys of Machine.tunables that rules look at; a fact that is not there is not judged.
+# Keys of Machine.tunables that rules look at; where the fact is missing, no rule applies.
 SCHEDULERS_AVAILABLE = "block.schedulers"
 XFS_V4 = "kernel.config.XFS_SUPPORT_V4"
 

@@ -17,7 +17,7 @@ from bedplate.model.lmdb import TESTS
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, Validity
 from bedplate.workloads.microbenchmark.output import parse_document
-from bedplate.workloads.microbenchmark.validity import COLD_READ_SHARE_MIN, must_read_bytes
+from bedplate.workloads.microbenchmark.validity import must_read_bytes
 
 WRITE, COLD, WARM = (RawLmdb(spec_of(name)) for name in ("write", "read-cold", "read-warm"))
 
@@ -131,7 +131,6 @@ def test_what_a_test_must_read_is_no_more_than_its_entries_and_of_a_large_one_a_
     # Four readers, each of as many reads as there are entries, read the same entries.
     many = parse_document(json.dumps(document(WARM, "readwhilewriting")))
     assert (6000, 3000 * 116) == (many.tests[0].found, must_read_bytes(many.tests[0], many.options))
-    assert 0 < COLD_READ_SHARE_MIN < 1
 
 
 def test_a_test_that_the_sync_mode_does_not_have_is_absent_with_the_reason(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
     from bedplate.plan.rules import CellContext, Rule
 
-# A key of Machine.tunables; a fact that is not there is not judged.
+# A key of Machine.tunables; where the fact is missing, no rule applies.
 IO_URING_DISABLED = "kernel.io_uring_disabled"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import VerifyFailed
-from bedplate.host.build_progress import BuildProgress, watched_objects
+from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.requirement import Need, demand, look
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _compile(work: ZfsWork, tree: Path, clean: tuple[str, ...]) -> None:
 
     report(0)
     jobs = len(os.sched_getaffinity(0))
-    with watched_objects(tree / "module", report):
+    with watched(lambda: count_objects(tree / "module"), report):
         work.commands.run(
             [*clean, "make", "--no-print-directory", "-s", "-j", str(jobs)],
             timeout_s=_COMPILE_TIMEOUT_S,

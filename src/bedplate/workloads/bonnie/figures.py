@@ -10,19 +10,17 @@ from bedplate.figures.counters import (
     Deltas,
     busy_cpu_s,
 )
+from bedplate.figures.evidence import shared_evidence
 from bedplate.figures.facts import (
     deltas_of,
     integer,
     no_fact,
     number,
-    others_cpu_share_of,
-    steal_share_of,
     step_figure,
 )
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas, phase_seconds
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s
 from bedplate.figures.tool_parts import device_bytes, group_cpu_s, parsed_output, per_gib, phase_figures
 from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
@@ -120,16 +118,7 @@ class _Measured(PhasedRun):
         inputs, record = self.inputs, self.inputs.record
         canary = inputs.visit.key.canary
         return BonnieEvidence(
-            duration_s=self.window.duration_s,
-            windows=(),
-            complaints=(),
-            kernel_messages=inputs.visit.kernel_messages,
-            clock_step_s=clock_step_s(inputs.samples),
-            steal_share=steal_share_of(record),
-            others_cpu_share=others_cpu_share_of(record),
-            course_problem=inputs.course_problem,
-            course_missing=inputs.course_missing,
-            problems=inputs.problems,
+            **shared_evidence(inputs, self.window.duration_s),
             canary=canary,
             file_bytes=self._file_bytes,
             memory_bytes=integer(record, "memory_bytes"),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from bedplate.figures.counters import (
     busy_cpu_s,
 )
-from bedplate.figures.facts import no_fact, number, others_cpu_share_of, steal_share_of, step_figure
+from bedplate.figures.evidence import shared_evidence
+from bedplate.figures.facts import no_fact, number, step_figure
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun, phase_deltas
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s
 from bedplate.figures.tool_parts import device_bytes, parsed_output, per_gib, phase_figures
 from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
@@ -109,16 +109,7 @@ class _Measured(PhasedRun):
         inputs, record = self.inputs, self.inputs.record
         steady = None if job is None else job.steady_state
         return FioEvidence(
-            duration_s=self.window.duration_s,
-            windows=(),
-            complaints=(),
-            kernel_messages=inputs.visit.kernel_messages,
-            clock_step_s=clock_step_s(inputs.samples),
-            steal_share=steal_share_of(record),
-            others_cpu_share=others_cpu_share_of(record),
-            course_problem=inputs.course_problem,
-            course_missing=inputs.course_missing,
-            problems=inputs.problems,
+            **shared_evidence(inputs, self.window.duration_s),
             reads=() if job is None else tuple(self._moved(job.read, "read_sectors")),
             # What went around the cache is on the device, whatever the file system made of it.
             writes=()

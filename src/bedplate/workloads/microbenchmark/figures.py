@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import (
-    Absent,
-    Deltas,
-)
-from bedplate.figures.facts import deltas_of, others_cpu_share_of, steal_share_of, step_figure
+from bedplate.figures.counters import Deltas
+from bedplate.figures.evidence import shared_evidence
+from bedplate.figures.facts import deltas_of, step_figure
 from bedplate.figures.inputs import COURSE, read_inputs
-from bedplate.figures.phased import PhasedRun, phase_deltas
+from bedplate.figures.phased import PhasedRun
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s
+from bedplate.figures.tool_parts import device_bytes
+from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.figure import Status
@@ -21,7 +20,6 @@ from bedplate.model.lmdb import COLD, TESTS, settings_in_force
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.model.visit import Outcome
-from bedplate.units import KERNEL_SECTOR_BYTES
 from bedplate.workloads.microbenchmark.figures_by_test import (
     left_out,
     missing_tests,
@@ -29,7 +27,7 @@ from bedplate.workloads.microbenchmark.figures_by_test import (
     run_tests_figures,
     tests_done,
 )
-from bedplate.workloads.microbenchmark.validity import VALIDITY, ColdRead, LmdbEvidence, must_read_bytes
+from bedplate.workloads.microbenchmark.validity import VALIDITY, LmdbEvidence, must_read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,37 +90,22 @@ class _Measured(PhasedRun):
             yield _made_absent(one, because("tests-left-out", "; ".join(left))) if covers_less else one
 
     def _evidence(self) -> LmdbEvidence:
-        inputs, record = self.inputs, self.inputs.record
+        record = self.inputs.record
+        inputs = replace(self.inputs, problems=(*self.inputs.problems, *self.problems))
         return LmdbEvidence(
-            duration_s=self.window.duration_s,
-            windows=(),
-            complaints=(),
-            kernel_messages=inputs.visit.kernel_messages,
-            clock_step_s=clock_step_s(inputs.samples),
-            steal_share=steal_share_of(record),
-            others_cpu_share=others_cpu_share_of(record),
-            course_problem=inputs.course_problem,
-            course_missing=inputs.course_missing,
-            problems=(*inputs.problems, *self.problems),
+            **shared_evidence(inputs, self.window.duration_s),
             cold=record.spec.levels.text("pass") == COLD,
             made_cold=record.facts.get("made_cold") is True,
             reads=tuple(self._reads()),
             missing=missing_tests(record, self.documents),
         )
 
-    def _reads(self) -> Iterator[ColdRead]:
+    def _reads(self) -> Iterator[Moved]:
         for test in tests_done(self.inputs.record):
             document = self.documents.get(test)
             if document is not None and document.tests:
                 must = must_read_bytes(document.tests[0], document.options)
-                yield ColdRead(test, must, self._device_bytes(test))
-
-    def _device_bytes(self, test: str) -> float | None:
-        try:
-            sectors = phase_deltas(self.inputs.record, test).growth("device.read_sectors")
-        except Absent:
-            return None
-        return sectors * KERNEL_SECTOR_BYTES
+                yield Moved(test, must, device_bytes(self.inputs.record, test, "read_sectors"))
 
     @property
     def _pass(self) -> int:

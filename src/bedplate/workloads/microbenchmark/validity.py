@@ -5,37 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.rule import Rule, RunRules
+from bedplate.figures.tool_validity import READ_SHARE_MIN, ToolEvidence, below
 from bedplate.figures.validity import OF_EVERY_TIMED_RUN
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from bedplate.workloads.microbenchmark.output import LmdbOptions, LmdbTest
 
-# Compression by the file system may divide what is read by three, hardly by ten.
-COLD_READ_SHARE_MIN = 0.1
 _PAGE_BYTES = 4096
 # Tests of 100 kB values have a thousandth of the entries.
 _LARGE = "100K"
 
 
-@dataclass(frozen=True)
-class ColdRead:
-    """What a test of a cold pass must have read at least, and what the device gave; None is not known."""
-
-    test: str
-    must_bytes: float
-    device_bytes: float | None
-
-
 @dataclass(frozen=True, kw_only=True)
-class LmdbEvidence(RunEvidence):
-    """Of a run of LMDB's tests; `missing` names those that the record lacks, has twice or cut off."""
+class LmdbEvidence(ToolEvidence):
+    """Of a run of LMDB's tests: `reads` are what its tests had to read at least.
+
+    `missing` names those that the record lacks, has twice or cut off.
+    """
 
     cold: bool
     made_cold: bool
-    reads: tuple[ColdRead, ...]
     missing: tuple[str, ...]
 
 
@@ -59,9 +50,8 @@ def _not_cold(evidence: LmdbEvidence) -> str | None:
             "the record does not say that the file system was mounted anew before the tests of this cold pass"
         )
     found = [
-        f"{read.test} read {format_size(read.device_bytes)} from the device, of at least {format_size(read.must_bytes)}"
-        for read in evidence.reads
-        if read.device_bytes is not None and read.device_bytes < COLD_READ_SHARE_MIN * read.must_bytes
+        f"{read.what} read {format_size(given)} from the device, of at least {format_size(read.asked_bytes)}"
+        for read, given in below(evidence.reads, READ_SHARE_MIN)
     ]
     return f"a cache answered in a cold pass: {'; '.join(found)}" if found else None
 
@@ -75,7 +65,7 @@ VALIDITY: RunRules[LmdbEvidence] = RunRules(
     (
         Rule(
             "cold test from a cache",
-            f"a test of a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of what it must from the device, or its "
+            f"a test of a cold pass reads less than {READ_SHARE_MIN:.0%} of what it must from the device, or its "
             "record does not say that it was made cold",
             "the entries that it met, of values above a page their first page; the limit is a convention of bedplate",
             _not_cold,

@@ -12,18 +12,17 @@ import numpy as np
 from bedplate.figures.checkpoint_windows import checkpoint_figures, checkpoint_windows, complaints_between
 from bedplate.figures.counters import Absent, Deltas, Divisors, counter_figures, gauge_figures
 from bedplate.figures.courses import Stretch, make_course, make_latencies
+from bedplate.figures.evidence import shared_evidence
 from bedplate.figures.facts import (
     deltas_of,
     idle_cpu_share_of,
     integer,
     number,
-    others_cpu_share_of,
     size_figures,
-    steal_share_of,
     step_figure,
 )
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import values_between
 from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.figures.window import MeasuredWindow, phase_named
@@ -151,12 +150,12 @@ class _Measured:
         reads_per_s, reads_trend = _reads(course)
         memory = inputs.visit.cell.device.memory_bytes
         return PgbenchEvidence(
+            **shared_evidence(
+                inputs, self.window.duration_s, windows=self.windows, complaints=self._complaints()
+            ),
             read_only=self._read_only,
             canary=inputs.visit.key.canary,
-            duration_s=self.window.duration_s,
             asked_duration_s=number(self.inputs.record, "duration_s_asked"),
-            windows=self.windows,
-            complaints=self._complaints(),
             client_cpu_s=number(self.inputs.record, "measure_client_cpu_s"),
             client_threads=self._threads,
             cpu_count=integer(self.inputs.record, "cpu_count") or self._threads,
@@ -166,7 +165,6 @@ class _Measured:
             database_bytes=integer(self.inputs.record, "database_bytes"),
             memory_bytes=memory if memory is not None else integer(self.inputs.record, "memory_bytes"),
             asked_times_memory=_times_memory(inputs.record.facts.get("scale_asked")),
-            kernel_messages=inputs.visit.kernel_messages,
             log_complete=None if log is None else log.complete,
             log_damage=self._log_damage(),
             transactions_in_log=None if log is None else transaction_count(log),
@@ -175,16 +173,10 @@ class _Measured:
             transactions_outside_window=self._outside_window(),
             phase_s=self.phase.end_monotonic_s - self.phase.start_monotonic_s,
             pgbench_s=_pgbench_s(inputs),
-            clock_step_s=clock_step_s(inputs.samples),
-            steal_share=steal_share_of(inputs.record),
-            others_cpu_share=others_cpu_share_of(inputs.record),
-            course_problem=inputs.course_problem,
             clients=integer(inputs.record, "clients"),
             rate_limited="rate_tps" in inputs.record.facts,
             idle_cpu_share=idle_cpu_share_of(inputs.record),
             two_speeds=None if log is None else two_speeds(tps_of_seconds(log, self.window)),
-            course_missing=inputs.course_missing,
-            problems=inputs.problems,
         )
 
     def _complaints(self) -> tuple[Complaint, ...]:

@@ -18,13 +18,13 @@ import os
 import shutil
 import sys
 import tempfile
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.errors import RequirementMissing, VerifyFailed
+from bedplate.host.build_progress import watched
 from bedplate.host.file_lock import file_lock, file_lock_if_free
 from bedplate.host.reachable import open_to_all, require_traversable
 from bedplate.host.requirement import find_tool
@@ -34,7 +34,7 @@ from bedplate.workloads.tpch.run.schema import ORDERS, TABLES, SchemaTable, exac
 from bedplate.workloads.tpch.size import tpch_data_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from bedplate.host.command import Commands
 
@@ -43,7 +43,6 @@ _PACKAGE = "tpchgen-cli"
 _WORK = ".work-"
 _READ_BYTES = 1 << 20
 _TELL_BYTES = 64 * _READ_BYTES
-_INTERVAL_S = 0.5
 # An order has 1 to 7 lines (clause 4.2.5.2).
 _LINES_PER_ORDER_MAX = 7
 # 4.7 s at scale factor 1 on two idle cores, most of it the disk's: this is a hundred times slower.
@@ -266,26 +265,10 @@ def _generate(
     argv = ["setpriv", "--pdeathsig", "KILL"] if find_tool("setpriv") else []
     argv += [str(generator.program), "csv", "-s", _written(scale_factor), "-o", str(work), "--quiet"]
     progress(TpchProgress("generate", 0, total))
-    with _watched(work, lambda done: progress(TpchProgress("generate", min(done, total), total))):
+    with watched(
+        lambda: _bytes_in(work), lambda done: progress(TpchProgress("generate", min(done, total), total))
+    ):
         commands.run(argv, timeout_s=_GENERATE_LIMIT_S + float(scale_factor) * _GENERATE_LIMIT_S_PER_SCALE)
-
-
-@contextmanager
-def _watched(work: Path, report: Callable[[int], None]) -> Iterator[None]:
-    """Call `report` with the bytes in `work` twice a second from another thread, until the block ends."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(_INTERVAL_S):
-            report(_bytes_in(work))
-
-    thread = threading.Thread(target=watch, name="TPC-H data", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _bytes_in(folder: Path) -> int:

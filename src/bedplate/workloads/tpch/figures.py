@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.checkpoint_windows import checkpoint_windows, complaints_between
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
-from bedplate.figures.facts import deltas_of, integer, others_cpu_share_of, steal_share_of
+from bedplate.figures.evidence import shared_evidence
+from bedplate.figures.facts import deltas_of, integer
 from bedplate.figures.inputs import COURSE, read_inputs
 from bedplate.figures.phased import PhasedRun
 from bedplate.figures.protocol import Made
-from bedplate.figures.samples import clock_step_s, values_between
+from bedplate.figures.samples import values_between
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.tpch import COLD, LOAD, POWER, THROUGHPUT
@@ -76,16 +77,9 @@ class _Measured(PhasedRun):
     def _evidence(self) -> TpchEvidence:
         inputs, record = self.inputs, self.inputs.record
         return TpchEvidence(
-            duration_s=self.window.duration_s,
-            windows=self._checkpoints,
-            complaints=self._complaints(),
-            kernel_messages=inputs.visit.kernel_messages,
-            clock_step_s=clock_step_s(inputs.samples),
-            steal_share=steal_share_of(record),
-            others_cpu_share=others_cpu_share_of(record),
-            course_problem=inputs.course_problem,
-            course_missing=inputs.course_missing,
-            problems=inputs.problems,
+            **shared_evidence(
+                inputs, self.window.duration_s, windows=self._checkpoints, complaints=self._complaints()
+            ),
             cold=record.spec.levels.text("pass") == COLD,
             made_cold=record.facts.get("made_cold") is True,
             read_bytes=_read_bytes(record.before, record.after),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.configure_cache import CACHE_FILE, ConfigureCache
 from bedplate.errors import VerifyFailed
-from bedplate.host.build_progress import BuildProgress, watched_objects
+from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.reachable import open_to_all
 from bedplate.units import KIB
 
@@ -130,7 +130,7 @@ def _compile(work: RecipeWork, objects: Path) -> None:
         work.progress(BuildProgress("compile", min(done, total) if total else done, total))
 
     report(0)
-    with watched_objects(objects, report):
+    with watched(lambda: count_objects(objects), report):
         _make(work, objects, "all", timeout_s=_COMPILE_TIMEOUT_S)
 
 

@@ -15,7 +15,7 @@ from bedplate.engines.postgresql.builds.recipe import (
     configure_options,
 )
 from bedplate.errors import VerifyFailed
-from bedplate.host.build_progress import BuildProgress, count_objects, watched_objects
+from bedplate.host.build_progress import BuildProgress, count_objects, watched
 from bedplate.host.command import Completed
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_growing_count_is_reported_while_the_block_runs_and_never_after(tmp_path
         if count == 1:
             arrived.set()
 
-    with watched_objects(tmp_path, report, interval_s=0.001):
+    with watched(lambda: count_objects(tmp_path), report, interval_s=0.001):
         (tmp_path / "one.o").touch()
         assert arrived.wait(30)
     after = len(seen)
