@@ -46,7 +46,7 @@ VISITS_PER_BOOT = 8
 
 @dataclass(frozen=True)
 class DatasetScale:
-    """How much is loaded: a pgbench scale (`units`), or a multiple of the memory (`times_memory`)."""
+    """How much is loaded: a pgbench scale (`units`), a multiple of the memory (`times_memory`), else what suits the memory."""
 
     units: int | None = None
     times_memory: float | None = None

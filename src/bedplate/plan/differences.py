@@ -7,7 +7,7 @@ from itertools import islice
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, as_in_a_plan
-from bedplate.model.plan import Plan, PlannedWorkload
+from bedplate.model.plan import DatasetScale, Plan, PlannedWorkload
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
 from bedplate.plan.platforms import QEMU
@@ -137,7 +137,7 @@ def _workloads(old: Plan, new: Plan) -> Iterator[str]:
 
 def _by_dataset(plan: Plan) -> dict[str, PlannedWorkload]:
     by_scale = {
-        f"{workload.type} at scale {scale.units or f'{scale.times_memory:g}x memory'}{_where(workload)}": workload
+        f"{workload.type} at scale {_scale(scale)}{_where(workload)}": workload
         for workload in plan.workloads
         for scale in workload.scales
     }
@@ -147,6 +147,12 @@ def _by_dataset(plan: Plan) -> dict[str, PlannedWorkload]:
         for levels in workload.datasets
     }
     return {**by_scale, **by_levels}
+
+
+def _scale(scale: DatasetScale) -> str:
+    if scale.times_memory is not None:
+        return f"{scale.times_memory:g}x memory"
+    return "what suits the memory" if scale.units is None else str(scale.units)
 
 
 def _where(workload: PlannedWorkload) -> str:

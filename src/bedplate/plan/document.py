@@ -46,7 +46,7 @@ from bedplate.plan.fields import (
 from bedplate.plan.slurm_table import SlurmTable
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.words import joined, refused_mkfs_options
-from bedplate.plan.workload_tables import AnyWorkload, workload_tables
+from bedplate.plan.workload_tables import AnyWorkload, default_workloads, workload_tables
 
 
 def _types_with(feature: str) -> tuple[str, ...]:
@@ -65,9 +65,9 @@ class ScratchDeviceTable(PlanTable):
     throttle: Factor[ThrottleLevel] = Field(default=(), description="emulated slower device")
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> ScratchDeviceTable:
-        if (self.image_size is None) == (self.device is None):
-            raise ValueError('allowed is exactly one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
+    def _not_both(self) -> ScratchDeviceTable:
+        if self.image_size is not None and self.device is not None:
+            raise ValueError('allowed is one of image_size = "6 GB" and device = "/dev/disk/by-id/…"')
         return self
 
 
@@ -154,11 +154,13 @@ class CanaryTable(PlanTable):
 class Document(PlanTable):
     """The whole plan, without the tables of engines (`WHOLE` has them)."""
 
-    title: Title = Field(description="one line of text")
+    title: Title | None = Field(default=None, description="one line of text")
     repetitions: Repetitions = Field(default=5, description="a whole number from 1")
     seed: Seed = Field(default=1, description="a whole number")
     executor: Executor = Field(default="local", description="who runs the visits")
-    scratch_device: ScratchDeviceTable = Field(description='a table with image_size = "6 GB" or device')
+    scratch_device: ScratchDeviceTable = Field(
+        default=ScratchDeviceTable(), description='a table with image_size = "6 GB" or device'
+    )
     machine: MachineTable = Field(default=MachineTable(), description="a table")
     journal_device: JournalDeviceTable | None = Field(
         default=None, description='a table with device, or ram_size = "256 MB"'
@@ -169,14 +171,19 @@ class Document(PlanTable):
         description="one or more [[filesystem]] tables"
     )
     workload: Annotated[tuple[AnyWorkload, ...], AfterValidator(at_least_one)] = Field(
-        description="one or more [[workload]] tables"
+        default=default_workloads(), description="one or more [[workload]] tables"
     )
     canary: CanaryTable = Field(default=CanaryTable(), description="a table")
 
     def setup_of(self, engine: str) -> EngineSetup:
         """Every way in which the plan has an engine."""
         table: EngineTable | None = getattr(self, engine, None)
-        return plain_setup(engine) if table is None else table.setup()
+        if table is None:
+            return plain_setup(engine)
+        for workload in self.workload:
+            if engine in workload.engines():
+                table = table.with_settings(workload.settings_of_defaults())
+        return table.setup()
 
     def setup_count(self, engine: str) -> int:
         """How many these are, before they are made."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from bedplate import registry
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.plan.table import PlanTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class EngineTable(PlanTable):
@@ -21,6 +24,10 @@ class EngineTable(PlanTable):
     def level(section: str, level: Scalar) -> Scalar:  # noqa: ARG004 -- of engines that spell values their own way
         """A level of one of its tables as cells have it; ValueError where it is none."""
         return level
+
+    def with_settings(self, settings: Mapping[str, Scalar]) -> Self:  # noqa: ARG002 -- of engines that have settings
+        """With these settings, where the plan names none of them."""
+        return self
 
     def build_factors(self) -> tuple[tuple[Any, ...], ...]:
         """The levels of what is compiled in, or chosen when the data are made."""

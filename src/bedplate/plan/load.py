@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ from bedplate.model.visit import ScratchDevice
 from bedplate.plan.chosen_cells import chosen
 from bedplate.plan.document import WHOLE, Document, FilesystemTable
 from bedplate.plan.engine_table import asked
+from bedplate.plan.estimate import device_bytes_needed
+from bedplate.plan.expand import expand
 from bedplate.plan.fields import FEATURES
 from bedplate.plan.reasons import at_most, bounded, sentences
 from bedplate.plan.toml_text import parse_toml
-from bedplate.plan.values import JOURNAL_BYTES
+from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
 from bedplate.plan.warnings import warnings
 from bedplate.plan.words import shown
 from bedplate.plan.workloads import cells_named, workloads
@@ -37,6 +39,9 @@ from bedplate.plan.workloads import cells_named, workloads
 MOST_CELLS = 20_000
 MOST_RUNS_PER_VISIT = 1000
 MOST_VISITS = 100_000
+# An image that a plan does not size: what its largest visit needs with a tenth more, in steps of the smallest allowed.
+_SPARE = 1.1
+_IMAGE_STEP_BYTES = SMALLEST_IMAGE_BYTES
 # Ordering and estimating take some 25 microseconds for each.
 MOST_RUNS = 500_000
 
@@ -103,8 +108,10 @@ def _refuse_too_many(document: Document) -> None:
 
 def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
     reasons: list[str] = []
+    engines = _engines(document)
+    tables = tuple(table.suited(engines) for table in document.workload)
     plan = Plan(
-        title=document.title,
+        title=document.title or _title(document),
         repetitions=document.repetitions,
         seed=document.seed,
         executor=document.executor,
@@ -114,8 +121,8 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
         devices=tuple(DeviceLevels(*levels) for levels in product(*_device_factors(document))),
         kernels=tuple(map(KernelLevels, asked(document.machine.kernel))),
         filesystems=_filesystems(document, reasons),
-        engines=_engines(document),
-        workloads=workloads(document.workload, document.seed, reasons, defaults=defaults),
+        engines=engines,
+        workloads=workloads(tables, document.seed, reasons, defaults=defaults),
         canary=Canary(document.canary.enabled, document.canary.every, document.canary.filesystem),
         files=files,
         journal_device=_journal_device(document, reasons),
@@ -126,8 +133,31 @@ def _plan(document: Document, files: dict[str, str], defaults: int) -> Plan:
         plan = chosen(plan, cells_named(document.workload), reasons)
     if reasons:
         raise PlanError(*at_most(reasons, 100))
+    plan = _with_place(plan)
     unused = document.journal_device is not None and plan.journal_device is None
     return replace(plan, warnings=warnings(plan) + ((_UNUSED_JOURNAL_DEVICE,) if unused else ()))
+
+
+def _title(document: Document) -> str:
+    """What varies first of all, for a plan that has no title."""
+    kinds = dict.fromkeys(kind for table in document.filesystem for kind in table.type)
+    kernels = document.machine.kernel
+    under = f" under kernels {' and '.join(kernels)}" if kernels else ""
+    loads = dict.fromkeys(table.type for table in document.workload)
+    return f"{', '.join(loads)} on {', '.join(kinds)}{under}"[:200]
+
+
+def _with_place(plan: Plan) -> Plan:
+    """The plan with an image file that holds its largest visit, where it says nothing of a scratch device."""
+    if plan.scratch_device != ScratchDevice():
+        return plan
+    try:
+        cells = expand(plan, None).cells
+    except PlanError as error:
+        raise PlanError(*(f"scratch_device: missing; {reason}" for reason in error.reasons)) from None
+    needed = max((device_bytes_needed(each.cell, load) for each in cells for load in each.loads), default=0)
+    steps = ceil(needed * _SPARE / _IMAGE_STEP_BYTES)
+    return replace(plan, scratch_device=ScratchDevice(image_bytes=max(1, steps) * _IMAGE_STEP_BYTES))
 
 
 def _fleet(document: Document, reasons: list[str]) -> Fleet | None:

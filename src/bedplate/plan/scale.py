@@ -23,6 +23,10 @@ _HEAP_ROW = 128 + 4
 _BTREE_SPECIAL = 16
 _BTREE_ENTRY = 16 + 4
 _BTREE_FILL = 0.9
+# Where a plan does not say: 300 MB, which is more than PostgreSQL's usual buffers and loaded in seconds; with little memory
+# a share of it, so that the page cache holds the database.
+_SUITABLE_UNITS_MOST = 20
+_SUITABLE_SHARE = 0.25
 
 
 def bytes_per_scale(block_size_bytes: int) -> int:
@@ -47,11 +51,14 @@ def scale_units(scale: DatasetScale, memory_bytes: int) -> int:
     """The pgbench scale; `memory_bytes` counts for a multiple of the memory only.
 
     The same for every block size, so that all cells hold the same rows: the smallest scale at which
-    the database is that multiple at the densest block size, and so at least that at the others.
+    the database is that multiple at the densest block size, and so at least that at the others. One that suits the
+    memory is at most a quarter of it, and no more than 20; `memory_bytes` 0 is not known, and no limit.
     """
     if scale.units is not None:
         return scale.units
-    if scale.times_memory is None:
-        raise ValueError("a scale needs units or a multiple of the memory")
     densest = min(bytes_per_scale(size) for size in DATABASE_BLOCK_SIZES)
-    return max(1, ceil(scale.times_memory * memory_bytes / densest))
+    if scale.times_memory is not None:
+        return max(1, ceil(scale.times_memory * memory_bytes / densest))
+    if not memory_bytes:
+        return _SUITABLE_UNITS_MOST
+    return min(_SUITABLE_UNITS_MOST, max(1, int(_SUITABLE_SHARE * memory_bytes / densest)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
+from bedplate.plan.platforms import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,5 +29,10 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         found.append(
             f"repetitions = {plan.repetitions}: the report describes, and gives no verdicts; "
             "`bedplate extend` adds repetitions"
+        )
+    if plan.executor == LOCAL and len(plan.kernels) > 1:
+        found.append(
+            'machine.kernel: with executor = "local" this machine itself must boot each of the kernels, again and again; '
+            'executor = "qemu" runs them in guests'
         )
     return tuple(dict.fromkeys(found))

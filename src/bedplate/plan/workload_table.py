@@ -9,10 +9,10 @@ from bedplate.model.levels import Levels
 from bedplate.plan.table import InnerTables, PlanTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bedplate.model.levels import Scalar
-    from bedplate.model.plan import PlannedWorkload
+    from bedplate.model.plan import EngineSetup, PlannedWorkload
     from bedplate.plan.chosen_cells import Departures
 
 
@@ -39,6 +39,14 @@ class WorkloadTable(PlanTable):
     def engines(self) -> tuple[str, ...]:
         """The engines that it runs on, in the order of the plan."""
         raise NotImplementedError
+
+    def settings_of_defaults(self) -> Mapping[str, Scalar]:
+        """Settings of its engine that its default runs need; the engine gets them where the plan names none of them."""
+        return {}
+
+    def suited(self, setups: Sequence[EngineSetup]) -> WorkloadTable:  # noqa: ARG002 -- of those that depend on an engine
+        """The table with what follows from how the plan has its engines, where it is silent."""
+        return self
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:
         """Its datasets and runs; ValueError where they cannot be. `seed` is the plan's, `defaults` the version of its defaults."""

@@ -22,6 +22,12 @@ def table_of(workload: str) -> type[WorkloadTable]:
     return table
 
 
+def default_workloads() -> tuple[WorkloadTable, ...]:
+    """What a plan without a workload gets: the first type with its defaults."""
+    first = next(iter(registry.WORKLOADS))
+    return (table_of(first).model_validate({"type": first}),)
+
+
 def workload_tables() -> Mapping[tuple[str, ...], type[PlanTable]]:
     """Every table of every type, by the type and the keys of the tables in it."""
     found: dict[tuple[str, ...], type[PlanTable]] = {}

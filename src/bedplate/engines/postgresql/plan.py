@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import product
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
@@ -96,6 +97,17 @@ class PostgresqlTable(EngineTable):
     def level(section: str, level: Scalar) -> Scalar:
         """Settings as postgresql.conf has them."""
         return known_settings.setting_value(level) if section == "postgresql.settings" else level
+
+    def with_settings(self, settings: Mapping[str, Scalar]) -> Self:
+        """Those in its own postgresql.conf are named as well."""
+        named = {
+            *self.settings,
+            *(name for text in self.configuration for name in known_settings.names_in(text)),
+        }
+        if not settings or named & set(settings):
+            return self
+        more = {name: (known_settings.setting_value(value),) for name, value in settings.items()}
+        return self.model_copy(update={"settings": {**self.settings, **more}})
 
     def build_factors(self) -> tuple[tuple[Any, ...], ...]:
         """In the order of BuildLevels' fields."""

@@ -83,6 +83,11 @@ def page_costs_in(text: str) -> tuple[str, ...]:
     return tuple(sorted({name for name, _ in _configuration(text) if name in PAGE_COSTS}))
 
 
+def names_in(text: str) -> frozenset[str]:
+    """Every setting of an own postgresql.conf."""
+    return frozenset(name for name, _ in _configuration(text))
+
+
 def in_force(cluster: ClusterLevels, name: str) -> str | None:
     """A setting as the plan asks for it: from `settings`, else from the own postgresql.conf, else None."""
     if name in cluster.settings:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
@@ -13,13 +14,14 @@ from pydantic import AfterValidator, Field, PlainValidator, model_validator
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, PlannedWorkload
+from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.fields import Count, Duration, Factor, RunName, within
 from bedplate.plan.table import InnerTables, PlanTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
+from bedplate.workloads.pgbench.warnings import READ_ONLY, needed_duration_s
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
 ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
@@ -31,6 +33,14 @@ Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
 # makes two speeds of one configuration, as the scheduler places it (docs/METHOD.md, "Threads of pgbench").
 _JOBS_UNTIL_VERSION_2 = 2
 WARMUP_LIMIT_S = 600.0
+_READING_S = 10.0
+_WHOLE_S = 5
+# 30 s is the shortest that PostgreSQL takes, and so much WAL that no checkpoint is asked for by its amount.
+_CHECKPOINTS: Mapping[str, Scalar] = {
+    "checkpoint_timeout": "30s",
+    "checkpoint_completion_target": 0.3,
+    "max_wal_size": "2GB",
+}
 _FACTORS = ("script", "clients", "jobs", "warmup", "duration", "rate", "protocol")
 
 
@@ -43,7 +53,7 @@ class RunTable(PlanTable):
     jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
     warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
     warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
-    duration: Factor[Duration] = Field(description='time that is measured, such as "5 min"')
+    duration: Factor[Duration] = Field(default=(), description='time that is measured, such as "5 min"')
     rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
     protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
 
@@ -62,13 +72,19 @@ class RunTable(PlanTable):
         return self
 
 
+def _default_runs() -> tuple[RunTable, ...]:
+    """Reads, then writes over a whole checkpoint."""
+    runs = ({"script": READ_ONLY, "warmup": "3 s"}, {"script": "read-write", "warmup": "5 s"})
+    return tuple(RunTable.model_validate({**run, "clients": 4}) for run in runs)
+
+
 class PgbenchTable(WorkloadTable):
     """`[[workload]]` of type pgbench: a dataset, and the runs on it."""
 
     type: Literal["pgbench"] = Field(description="pgbench")
-    scale: Factor[ScaleLevel] = Field(description='pgbench scale, or "4x memory"')
+    scale: Factor[ScaleLevel] = Field(default=(DatasetScale(),), description='pgbench scale, or "4x memory"')
     run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
-        description="one or more [[workload.run]] tables"
+        default=_default_runs(), description="one or more [[workload.run]] tables"
     )
 
     dataset_key: ClassVar[str] = ".scale"
@@ -86,9 +102,30 @@ class PgbenchTable(WorkloadTable):
         """PostgreSQL."""
         return (POSTGRESQL,)
 
+    def settings_of_defaults(self) -> Mapping[str, Scalar]:
+        """Checkpoints that a short run holds, where the plan names no run."""
+        return {} if "run" in self.model_fields_set else _CHECKPOINTS
+
+    def suited(self, setups: Sequence[EngineSetup]) -> PgbenchTable:
+        """Runs without a duration last as long as one checkpoint of any of its clusters."""
+        setup = next(each for each in setups if each.engine == POSTGRESQL)
+        return self.model_copy(update={"run": tuple(_with_duration(run, setup) for run in self.run)})
+
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- scripts draw by the visit's seed
         """A multiple of the memory becomes a scale where the memory of a cell is known."""
         return PlannedWorkload(self.type, self.scale, run_specs(self.run, self.type, defaults=defaults))
+
+
+def _with_duration(table: RunTable, setup: EngineSetup) -> RunTable:
+    if table.duration:
+        return table
+    if all(script.name == READ_ONLY for script in table.script):
+        duration_s = _READING_S
+    else:
+        warmups = [None if warmup == UNTIL_STEADY else float(warmup) for warmup in table.warmup]
+        needed_s = max(needed_duration_s(cluster, warmup) for cluster in setup.clusters for warmup in warmups)
+        duration_s = float(_WHOLE_S * ceil(needed_s / _WHOLE_S))
+    return table.model_copy(update={"duration": (duration_s,)})
 
 
 def _run_count(table: RunTable) -> int:
