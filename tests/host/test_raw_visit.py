@@ -26,11 +26,11 @@ from bedplate.model.cell import (
 )
 from bedplate.model.figure import RunFigures
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.raw import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
+from bedplate.workloads.fio.words import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 
 if TYPE_CHECKING:
     Bench = Any

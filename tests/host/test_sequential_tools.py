@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from bedplate.host.command import environment
-from bedplate.model.fio_options import FIO_OPTIONS
 from bedplate.model.levels import Levels, Scalar
 from bedplate.units import MIB
 from bedplate.workloads.bonnie import command as bonnie_command
@@ -19,6 +18,7 @@ from bedplate.workloads.bonnie.command import BonnieJob, BonnieProgress
 from bedplate.workloads.fio import command as fio_command
 from bedplate.workloads.fio import output as fio_output
 from bedplate.workloads.fio.command import FioJob
+from bedplate.workloads.fio.options import FIO_OPTIONS
 from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
 
 pytestmark = pytest.mark.host

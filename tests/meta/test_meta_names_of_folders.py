@@ -11,7 +11,7 @@ from tests.support.tools.syntax import nodes
 from bedplate import registry
 
 # Constants that hold such a name, for who imports them.
-_CONSTANTS = frozenset({"WORKLOAD", "BONNIE", "FIO", "LMDB", "POSTGRESQL"})
+_CONSTANTS = frozenset({"WORKLOAD", "LMDB", "POSTGRESQL"})
 _FOLDERS = ("src/bedplate/workloads/", "src/bedplate/engines/", "src/bedplate/registry.py")
 # Where a name still stands, and for what. The list may become shorter.
 KNOWN: Mapping[str, str] = {
@@ -20,7 +20,6 @@ KNOWN: Mapping[str, str] = {
     "model/engines.py": "the constants",
     "model/lmdb.py": "the constant",
     "model/power_cut.py": "the constant",
-    "model/raw.py": "the constants",
     "model/tpch.py": "the constant",
 }
 

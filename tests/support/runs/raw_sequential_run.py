@@ -35,7 +35,6 @@ from bedplate.model.cell import (
 from bedplate.model.figure import RunFigures
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import ScheduledVisit
-from bedplate.model.raw import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 from bedplate.model.visit import (
     FORMAT_VERSION,
     Outcome,
@@ -50,6 +49,7 @@ from bedplate.model.visit import (
 from bedplate.study.records import StudySchedule
 from bedplate.units import GIB, MIB
 from bedplate.workloads.bonnie.output import STAGES
+from bedplate.workloads.fio.words import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 WALL, MONOTONIC = 1_762_132_851.75, 5000.0

@@ -11,9 +11,9 @@ from tests.support.runs.raw_sequential_run import GOLDEN, RANDREAD, TEST_FSYNC, 
 from bedplate.model.cell import RunSpec
 from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
-from bedplate.model.raw import FIO_JOB, PG_TEST_FSYNC
 from bedplate.model.visit import Validity
 from bedplate.units import MIB
+from bedplate.workloads.fio.words import FIO_JOB, PG_TEST_FSYNC
 
 ENOUGH = {"device.read_sectors": 2048.0 * 1024}
 

@@ -14,7 +14,6 @@ from bedplate.model.codec import dumps, loads
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Load, Plan
-from bedplate.model.raw import is_pg_test_fsync
 from bedplate.model.reason import sentences
 from bedplate.plan.differences import differences
 from bedplate.plan.estimate import StudyEstimate, estimate
@@ -23,6 +22,7 @@ from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import LOCAL, QEMU, Platform
 from bedplate.units import GIB
+from bedplate.workloads.fio.words import is_pg_test_fsync
 
 MakeMachine = Callable[..., Machine]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.workload_view import RunHead, WorkloadView
-from bedplate.model.raw import BONNIE
+from bedplate.workloads.bonnie.model import WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ _HEAD = RunHead("stages_total_s", "stages s", "tool_cpu_s", "CPU s of bonnie++",
 class BonnieView(WorkloadView):
     """Stages on one file, and on many."""
 
-    heads: ClassVar[Mapping[str, RunHead]] = {BONNIE: _HEAD}
+    heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("stages_total_s",)
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
@@ -32,7 +32,7 @@ class BonnieView(WorkloadView):
 
     def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
         """The tool."""
-        return BONNIE
+        return WORKLOAD
 
 
 ANALYSIS = BonnieView()

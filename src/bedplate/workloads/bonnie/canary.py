@@ -5,15 +5,15 @@ from __future__ import annotations
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load
-from bedplate.model.raw import BONNIE
 from bedplate.units import MIB
+from bedplate.workloads.bonnie.model import WORKLOAD
 
 CANARY = Load(
-    Dataset(BONNIE, Levels(file_bytes=256 * MIB)),
+    Dataset(WORKLOAD, Levels(file_bytes=256 * MIB)),
     (
         RunSpec(
             "canary",
-            BONNIE,
+            WORKLOAD,
             Levels(direct=False, chunk_bytes=8192, per_character_bytes=0, files=1024),
         ),
     ),

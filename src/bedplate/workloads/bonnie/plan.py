@@ -12,11 +12,11 @@ from bedplate.model.cell import RunSpec
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.levels import Levels
 from bedplate.model.plan import PlannedWorkload
-from bedplate.model.raw import BONNIE
 from bedplate.plan import values
 from bedplate.plan.fields import Factor, Flag, within
 from bedplate.plan.workload_table import WorkloadTable, datasets
 from bedplate.units import MIB
+from bedplate.workloads.bonnie.model import WORKLOAD
 
 FileSize: TypeAlias = Annotated[int | str, PlainValidator(values.file_size)]
 ChunkSize: TypeAlias = Annotated[int, within(values.power_of_two, tuple(2**n for n in range(12, 21)))]
@@ -70,7 +70,7 @@ def bonnie_runs(
             per_character_bytes=0 if is_direct else per_character,
             files=files,
         )
-        found.append(RunSpec(name, BONNIE, levels))
+        found.append(RunSpec(name, WORKLOAD, levels))
     return tuple(found)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.workload_view import RunHead, WorkloadView
-from bedplate.model.fio_options import MIXED_RW, WRITING_RW
-from bedplate.model.raw import FIO, PG_TEST_FSYNC, is_pg_test_fsync
+from bedplate.workloads.fio.options import MIXED_RW, WRITING_RW
+from bedplate.workloads.fio.words import PG_TEST_FSYNC, WORKLOAD, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ _SYNCS = RunHead("operations_per_s", "fdatasync/s", "tool_cpu_s", "CPU s", benea
 class FioView(WorkloadView):
     """Jobs that are as unlike each other as a load and a query."""
 
-    heads: ClassVar[Mapping[str, RunHead]] = {FIO: _JOB, PG_TEST_FSYNC: _SYNCS}
+    heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _JOB, PG_TEST_FSYNC: _SYNCS}
     headlines: ClassVar[tuple[str, ...]] = ("throughput_mib_per_s",)
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
@@ -34,7 +34,7 @@ class FioView(WorkloadView):
 
     def kind(self, spec: RunSpec) -> str | None:
         """The tool."""
-        return PG_TEST_FSYNC if is_pg_test_fsync(spec) else FIO
+        return PG_TEST_FSYNC if is_pg_test_fsync(spec) else WORKLOAD
 
     def alike(self, spec: RunSpec) -> str | None:
         """A job is like itself alone."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load
-from bedplate.model.raw import FIO
+from bedplate.workloads.fio.words import WORKLOAD
 
 CANARY = Load(
-    Dataset(FIO, Levels()),
+    Dataset(WORKLOAD, Levels()),
     (
         RunSpec(
             "canary",
-            FIO,
+            WORKLOAD,
             Levels(rw="write", bs="8 kB", size="64 MB", fdatasync=1, overwrite=True, runtime="8 s"),
         ),
     ),

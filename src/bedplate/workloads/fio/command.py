@@ -1,6 +1,6 @@
 """fio as packaged: the argument list of one job, and what decides its result written out.
 
-Options come from the allow-list of `model.fio_options`. What else the command line holds is ours: where
+Options come from the allow-list of `options`. What else the command line holds is ours: where
 the files lie, how results are printed, and defaults of fio that a figure depends on.
 """
 
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.model.fio_options import fio_misfits, fio_words
+from bedplate.workloads.fio.options import fio_misfits, fio_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.raw import TEST_FSYNC_SECONDS, is_pg_test_fsync
 from bedplate.plan.workload_estimate import WorkloadEstimate
 from bedplate.units import parse_duration_s, parse_size
+from bedplate.workloads.fio.words import TEST_FSYNC_SECONDS, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from bedplate.model.cell import Cell, RunSpec

@@ -18,13 +18,13 @@ from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
-from bedplate.model.raw import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Outcome
 from bedplate.units import MIB
 from bedplate.workloads.fio import output as fio_output
 from bedplate.workloads.fio import pg_test_fsync_output
 from bedplate.workloads.fio.validity import VALIDITY, FioEvidence
+from bedplate.workloads.fio.words import FIO_JOB, PG_TEST_FSYNC, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

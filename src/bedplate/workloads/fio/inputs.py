@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.raw import PG_TEST_FSYNC
+from bedplate.workloads.fio.words import PG_TEST_FSYNC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

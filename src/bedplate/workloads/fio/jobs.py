@@ -10,11 +10,11 @@ from itertools import product
 from typing import Any
 
 from bedplate.model.cell import RunSpec
-from bedplate.model.fio_options import fio_misfits, fio_words
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.raw import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 from bedplate.plan.words import joined, shown
+from bedplate.workloads.fio.options import fio_misfits, fio_words
 from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
+from bedplate.workloads.fio.words import PG_TEST_FSYNC, TEST_FSYNC_SECONDS
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}", re.ASCII)
 _MOST_JOBS = 1000

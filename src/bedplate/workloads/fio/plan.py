@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, PlainValidator
 from bedplate.model.engines import NO_ENGINE, POSTGRESQL
 from bedplate.model.levels import Levels
 from bedplate.model.plan import PlannedWorkload
-from bedplate.model.raw import PG_TEST_FSYNC
 from bedplate.plan.fields import Flag
 from bedplate.plan.table import at_least_one
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.workloads.fio.jobs import FioRun, fio_jobs, fio_run_specs
+from bedplate.workloads.fio.words import PG_TEST_FSYNC
 
 FioJobs: TypeAlias = Annotated[tuple[FioRun, ...], PlainValidator(fio_jobs)]
 

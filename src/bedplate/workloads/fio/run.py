@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.host.requirement import Need
-from bedplate.model.fio_options import MIXED_RW, READING_RW
-from bedplate.model.raw import FIO_JOB, FIO_LAY_OUT, PG_TEST_FSYNC, TEST_FSYNC_SECONDS, is_pg_test_fsync
 from bedplate.model.reason import reasons_of
 from bedplate.units import parse_duration_s
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.tool_recording import SYNC_PHASE, RawRecording, time_limit_s
 from bedplate.workloads.fio.command import PROGRAM, FioJob
+from bedplate.workloads.fio.options import MIXED_RW, READING_RW
 from bedplate.workloads.fio.pg_test_fsync_command import PgTestFsyncJob
+from bedplate.workloads.fio.words import (
+    FIO_JOB,
+    FIO_LAY_OUT,
+    PG_TEST_FSYNC,
+    TEST_FSYNC_SECONDS,
+    is_pg_test_fsync,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

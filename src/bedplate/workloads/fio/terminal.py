@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from bedplate.model.metrics import METRICS
-from bedplate.model.raw import FIO_JOB, is_pg_test_fsync
 from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.table_parts import MARKS
 from bedplate.terminal.tool_tables import CPU, MIB_PER_S, OPERATIONS, ToolColumn, tool_table
+from bedplate.workloads.fio.words import FIO_JOB, is_pg_test_fsync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,11 +10,15 @@ in a plan, and reach fio as bytes and milliseconds (`thinktime` alone is fio's w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bedplate.model.levels import Scalar
 from bedplate.units import parse_duration_s, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.model.levels import Scalar
 
 ASYNCHRONOUS_ENGINES = frozenset({"io_uring", "libaio", "posixaio"})
 SYNCHRONOUS_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})

@@ -1,4 +1,4 @@
-"""Names that plans, records and figures of sequential I/O share."""
+"""Names that plans, records and figures of fio share."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
 
-# The types of workloads.
-BONNIE = "bonnie"
-FIO = "fio"
+WORKLOAD = "fio"
 
 # The phases of a run of fio, or of pg_test_fsync; those of bonnie++ are its stages. A final sync follows.
 FIO_LAY_OUT = "lay out"
