@@ -5,19 +5,22 @@ must be loaded inside the group, after a fresh mount: read from outside first, t
 
 Version 1 charges writeback to the root group, so a throttle must stand on the root group there, and
 there is no throttling of dirty pages per group: `vm.dirty_bytes` is set to what a machine of that
-size would have. Version 2 does both in the group itself, except that the journal's commits come from
+size would have. It is the machine's: one group at a time holds it, by a lock on the setting's own file, or a second
+one would take the first one's value for the machine's and leave it behind. Version 2 does both in the group itself, except that the journal's commits come from
 a kernel thread in the root group, which nothing throttles.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host import undo
+from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.ledger import Holding
 from bedplate.host.tunables import restore, set_tunable
@@ -34,6 +37,11 @@ if TYPE_CHECKING:
 _VM = Path("/proc/sys/vm")
 # The kernel's own defaults of vm.dirty_ratio and vm.dirty_background_ratio, in percent.
 _DIRTY_PERCENT = {"dirty_bytes": 20, "dirty_background_bytes": 10}
+_DIRTY_LOCK = "dirty_bytes"
+_DIRTY_HELD = (
+    "memory: another visit with a limit of its own holds vm.dirty_bytes, which is one for the whole machine under "
+    "control groups of version 1; wait for its end"
+)
 _LIMITS = {
     # field of Throttle: (file of version 1, key of io.max)
     "read_iops": ("blkio.throttle.read_iops_device", "riops"),
@@ -63,6 +71,7 @@ class Group:
         self._vm = vm
         self._directories: dict[str, Path] = {}
         self._tuned: list[Tuned] = []
+        self._machine_wide = ExitStack()
         self._throttled: list[Holding] = []
 
     @classmethod
@@ -140,6 +149,7 @@ class Group:
         for tuned in reversed(self._tuned):
             restore(tuned, ledger=self._ledger)
         self._tuned.clear()
+        self._machine_wide.close()
         for holding in self._throttled:
             outcome = undo.restore_throttle(holding.name, holding.detail)
             if outcome.problem is not None:
@@ -180,6 +190,8 @@ class Group:
             path = self._directories["memory"] / "memory.limit_in_bytes"
             _write(path, str(memory_bytes))
             _write_if_there(self._directories["memory"] / "memory.memsw.limit_in_bytes", str(memory_bytes))
+            if not self._machine_wide.enter_context(file_lock_if_free(self._vm / _DIRTY_LOCK)):
+                raise RequirementMissing(_DIRTY_HELD)
             for name, percent in _DIRTY_PERCENT.items():
                 value = str(memory_bytes * percent // 100)
                 # Background first would be refused where it is above the old limit: the kernel caps it.
@@ -216,6 +228,16 @@ class Group:
                 raise VerifyFailed(f"{path}: asked for {value} on {device}, in force is {effective}")
             comparisons.append(ReadBack(f"device.throttle.{field}", value, effective, str(path), True))
         return comparisons
+
+
+def memory_limit_reasons(
+    memory_bytes: int | None, *, hierarchy: Hierarchy | None = None, vm: Path = _VM
+) -> tuple[str, ...]:
+    """Why no group with this limit can be made now: another one holds what is the whole machine's."""
+    if memory_bytes is None or (hierarchy or read_hierarchy()).version_of("memory") != 1:
+        return ()
+    with file_lock_if_free(vm / _DIRTY_LOCK) as is_free:
+        return () if is_free else (_DIRTY_HELD,)
 
 
 def drop_page_cache(vm: Path = _VM) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
+from bedplate.host.cgroup import memory_limit_reasons
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.recorder import DRIVER as RECORDER
@@ -50,6 +51,8 @@ def unmet_needs(request: VisitRequest, commands: Commands) -> tuple[str, ...]:
         directory=Path(request.scratch_device.image_directory or request.state_directory),
     )
     reasons += _journal(request, commands)
+    if not has_memory_of_a_guest(request):
+        reasons += memory_limit_reasons(request.cell.device.memory_bytes)
     return tuple(reasons)
 
 

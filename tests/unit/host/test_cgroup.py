@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import RequirementMissing, VerifyFailed
-from bedplate.host.cgroup import Group
+from bedplate.host.cgroup import Group, memory_limit_reasons
 from bedplate.host.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.ledger import Ledger
 from bedplate.host.undo import restore_throttle
@@ -48,6 +48,15 @@ def _v1(base: Path) -> Hierarchy:
     return Hierarchy(v1, None, frozenset())
 
 
+def _vm(base: Path) -> Path:
+    vm = base / "vm"
+    vm.mkdir()
+    for name, value in (("ratio", "20"), ("bytes", "0")):
+        (vm / f"dirty_{name}").write_text(value)
+        (vm / f"dirty_background_{name}").write_text(value)
+    return vm
+
+
 def test_version_2_limits_memory_in_the_group_itself(tmp_path: Path, ledger: Ledger) -> None:
     hierarchy = _v2(tmp_path)
     group = Group.create("x", memory_bytes=LIMIT, ledger=ledger, hierarchy=hierarchy, vm=tmp_path / "no-vm")
@@ -78,11 +87,7 @@ def test_version_2_throttles_each_limit_on_its_device(tmp_path: Path, ledger: Le
 
 def test_version_1_throttles_on_the_root_group_and_limits_dirty_pages(tmp_path: Path, ledger: Ledger) -> None:
     hierarchy = _v1(tmp_path)
-    vm = tmp_path / "vm"
-    vm.mkdir()
-    for name, value in (("ratio", "20"), ("bytes", "0")):
-        (vm / f"dirty_{name}").write_text(value)
-        (vm / f"dirty_background_{name}").write_text(value)
+    vm = _vm(tmp_path)
     group = Group.create(
         "x",
         memory_bytes=LIMIT,
@@ -105,6 +110,23 @@ def test_version_1_throttles_on_the_root_group_and_limits_dirty_pages(tmp_path: 
     assert 0.25 == group.cpu_seconds()
     group.release()
     assert "7:3 0" == (tmp_path / "blkio/blkio.throttle.read_iops_device").read_text()
+
+
+def test_the_dirty_limits_of_the_machine_have_one_holder(tmp_path: Path, ledger: Ledger) -> None:
+    hierarchy, vm = _v1(tmp_path), _vm(tmp_path)
+    first = Group.create("x", memory_bytes=LIMIT, ledger=ledger, hierarchy=hierarchy, vm=vm)
+    with Ledger.open(tmp_path / "another", "group") as another:
+        (reason,) = memory_limit_reasons(LIMIT, hierarchy=hierarchy, vm=vm)
+        with pytest.raises(RequirementMissing, match=r"holds vm\.dirty_bytes"):
+            Group.create("y", memory_bytes=2 * LIMIT, ledger=another, hierarchy=hierarchy, vm=vm)
+        assert () == another.held()
+        assert str(LIMIT // 5) == (vm / "dirty_bytes").read_text()
+        first.release()
+        assert "wait for its end" in reason
+        assert () == memory_limit_reasons(LIMIT, hierarchy=hierarchy, vm=vm)
+        Group.create("y", memory_bytes=2 * LIMIT, ledger=another, hierarchy=hierarchy, vm=vm).release()
+    # Who has no limit, or one in a group alone, holds nothing of the machine.
+    assert () == memory_limit_reasons(None, hierarchy=hierarchy, vm=vm)
 
 
 def test_uncounted_is_none_not_zero(tmp_path: Path, ledger: Ledger) -> None:
