@@ -12,11 +12,10 @@ from bedplate.figures.counters import (
     part_figures_without_server,
 )
 from bedplate.figures.courses import Stretch, make_course
+from bedplate.figures.protocol import run_figures
 from bedplate.figures.samples import joined, values_between
 from bedplate.figures.window import MeasuredWindow
-from bedplate.model.figure import RunFigures
 from bedplate.model.reason import because
-from bedplate.model.visit import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from bedplate.figures.inputs import RunInputs
-    from bedplate.model.figure import Figure, Window
+    from bedplate.model.figure import Figure, RunFigures, Window
     from bedplate.model.reason import Reason
     from bedplate.model.visit import Phase, RunRecord, Validity
 
@@ -46,20 +45,13 @@ class PhasedRun:
         windows: tuple[Window, ...] = (),
     ) -> RunFigures:
         """`run.json` around what was made of it."""
-        record = self.inputs.record
-        return RunFigures(
-            format_version=FORMAT_VERSION,
-            run=record.spec.name,
-            run_id=record.spec.id,
-            workload=record.spec.workload,
-            outcome=record.outcome,
-            reasons=record.reasons,
-            validity=verdict[0],
-            validity_reasons=verdict[1],
-            measure_start_wall_s=self.window.start_wall_s,
-            warmup_s=None,
-            duration_s=self.window.duration_s,
-            figures=tuple(figures),
+        window = self.window
+        return run_figures(
+            self.inputs.record,
+            verdict,
+            figures,
+            start_wall_s=window.start_wall_s,
+            duration_s=window.duration_s,
             windows=windows,
         )
 

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 from bedplate.errors import PlanError, StudyError
+from bedplate.model.figure import RunFigures
+from bedplate.model.visit import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import polars as pl
 
-    from bedplate.model.figure import RunFigures
-    from bedplate.model.visit import RunRecord
+    from bedplate.model.figure import Figure, Window
+    from bedplate.model.reason import Reason
+    from bedplate.model.visit import RunRecord, Validity
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,34 @@ class Made:
 
     figures: RunFigures
     tables: Mapping[str, pl.DataFrame]
+
+
+def run_figures(
+    record: RunRecord,
+    verdict: tuple[Validity, tuple[Reason, ...]],
+    figures: Iterable[Figure] = (),
+    *,
+    start_wall_s: float | None,
+    duration_s: float | None,
+    warmup_s: float | None = None,
+    windows: tuple[Window, ...] = (),
+) -> RunFigures:
+    """`run.json` around what was made of a run: times in seconds, None where nothing was measured."""
+    return RunFigures(
+        format_version=FORMAT_VERSION,
+        run=record.spec.name,
+        run_id=record.spec.id,
+        workload=record.spec.workload,
+        outcome=record.outcome,
+        reasons=record.reasons,
+        validity=verdict[0],
+        validity_reasons=verdict[1],
+        measure_start_wall_s=start_wall_s,
+        warmup_s=warmup_s,
+        duration_s=duration_s,
+        figures=tuple(figures),
+        windows=windows,
+    )
 
 
 class FigureMaker(Protocol):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.figures.protocol import run_figures
 from bedplate.figures.validity import INPUT_UNREADABLE
-from bedplate.model.figure import RunFigures
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import FORMAT_VERSION, Validity
+from bedplate.model.visit import Validity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bedplate.figures.inputs import RunInputs
+    from bedplate.model.figure import RunFigures
 
 NOTHING_MEASURED = because("nothing-measured", "nothing was measured")
 NOT_COMPLETED = because("run-not-completed", "the run did not complete")
@@ -20,20 +21,8 @@ NOT_COMPLETED = because("run-not-completed", "the run did not complete")
 
 def unmeasured(inputs: RunInputs, *, warmup_s: float | None = None) -> RunFigures:
     """A run that did not come to its measurement has reasons and no figures."""
-    record = inputs.record
-    return RunFigures(
-        format_version=FORMAT_VERSION,
-        run=record.spec.name,
-        run_id=record.spec.id,
-        workload=record.spec.workload,
-        outcome=record.outcome,
-        reasons=record.reasons,
-        validity=Validity.UNKNOWN,
-        validity_reasons=(NOTHING_MEASURED, *unreadable(inputs.problems)),
-        measure_start_wall_s=None,
-        warmup_s=warmup_s,
-        duration_s=None,
-    )
+    verdict = (Validity.UNKNOWN, (NOTHING_MEASURED, *unreadable(inputs.problems)))
+    return run_figures(inputs.record, verdict, start_wall_s=None, duration_s=None, warmup_s=warmup_s)
 
 
 def not_completed(inputs: RunInputs) -> tuple[Validity, tuple[Reason, ...]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.host.whole_folder import sync_directory
 from bedplate.model.filesystem import BARRIER_BY_WRITE_CACHE, TRAITS
 from bedplate.model.visit import FlushCount
 
@@ -69,7 +70,7 @@ def measure_fsyncs(
         # One unmeasured append, so that the first commit after the mount is not counted.
         os.pwrite(file, payload, 0)
         os.fsync(file)
-        _sync_directory(target)
+        sync_directory(target)
         for pattern, sync, first in (
             (APPENDING, os.fsync, 1),
             (OVERWRITING, _sync_changed, 0),
@@ -167,12 +168,3 @@ def _sync_changed(file: int) -> None:
     status = os.fstat(file)
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000_000))
     os.fsync(file)
-
-
-def _sync_directory(path: Path) -> None:
-    """Not os.sync: that would wait for every other file system of the machine."""
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -41,6 +41,16 @@ class Completed:
         """Both streams, for a person."""
         return "\n".join(part for part in (self.stdout.strip(), self.stderr.strip()) if part)
 
+    def require_success(self) -> None:
+        """CommandFailed on a status other than 0, with the last lines of the output."""
+        if self.status != 0:
+            raise CommandFailed(
+                f"{' '.join(self.argv)} ended with status {self.status}: {_tail(self.stdout, self.stderr)}",
+                argv=self.argv,
+                status=self.status,
+                output=self.output,
+            )
+
 
 @dataclass(frozen=True)
 class Account:
@@ -109,13 +119,8 @@ class Commands:
             _end(process)
             raise
         done = Completed(tuple(argv), process.returncode, stdout, stderr, time.monotonic() - started)
-        if check and done.status != 0:
-            raise CommandFailed(
-                f"{' '.join(argv)} ended with status {done.status}: {_tail(stdout, stderr)}",
-                argv=argv,
-                status=done.status,
-                output=done.output,
-            )
+        if check:
+            done.require_success()
         return done
 
 

@@ -21,6 +21,7 @@ from tests.support.tools.scripted_commands import ScriptedCommands
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.command import Commands
 from bedplate.host.file_lock import file_lock
+from bedplate.host.whole_folder import lock_of
 from bedplate.workloads.tpch import data as room
 from bedplate.workloads.tpch.data import (
     Generator,
@@ -426,8 +427,8 @@ def test_other_killed_starts_are_swept_and_living_ones_are_not(fake: Fake) -> No
     for folder in (work, living):
         folder.mkdir(parents=True)
         (folder / "region.csv").write_text("")
-        room.lock_of(folder).touch()
-    with file_lock(room.lock_of(living)):
+        lock_of(folder).touch()
+    with file_lock(lock_of(living)):
         fake.ensure()
     assert not work.exists()
     assert (living / "region.csv").exists()

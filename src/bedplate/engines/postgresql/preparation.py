@@ -10,14 +10,13 @@ from bedplate.engines.postgresql.builds.build import (
     ensure_build,
     find_build,
     is_current,
-    is_work_folder,
-    lock_of,
     read_build,
 )
 from bedplate.engines.postgresql.builds.build_record import STAMP, BuildSpec
 from bedplate.engines.postgresql.requirements import build_requirements
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.whole_folder import is_work_folder, lock_of
 from bedplate.units import KIB
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+from bedplate.errors import DeviceInUse, OutputNotUnderstood
 from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
@@ -146,13 +146,8 @@ def erase_signatures(
     def erased() -> bool:
         done = commands.run(argv, check=False)
         said.append(done.output)
-        if done.status != 0 and "busy" not in done.output.lower():
-            raise CommandFailed(
-                f"{' '.join(argv)} ended with status {done.status}: {done.output}",
-                argv=argv,
-                status=done.status,
-                output=done.output,
-            )
+        if "busy" not in done.output.lower():
+            done.require_success()
         return done.status == 0
 
     if not wait_until(erased, deadline_s=deadline_s, pause_s=0.05):

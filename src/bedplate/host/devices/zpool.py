@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed, DeviceInUse, OutputNotUnderstood
+from bedplate.errors import DeviceInUse, OutputNotUnderstood
 from bedplate.host.devices.signature import OWN_LABEL
 from bedplate.host.devices.whole_partition import disk_under, drop_partition_over
 from bedplate.host.patience import wait_until
@@ -71,16 +71,10 @@ def export_pool(name: str, commands: Commands, *, deadline_s: float = _PATIENCE_
     said: list[str] = []
 
     def exported() -> bool:
-        argv = ["zpool", "export", name]
-        done = commands.run(argv, timeout_s=600, check=False)
+        done = commands.run(["zpool", "export", name], timeout_s=600, check=False)
         said.append(done.output)
-        if done.status != 0 and "busy" not in done.output:
-            raise CommandFailed(
-                f"{' '.join(argv)} ended with status {done.status}: {done.output}",
-                argv=argv,
-                status=done.status,
-                output=done.output,
-            )
+        if "busy" not in done.output:
+            done.require_success()
         return done.status == 0
 
     if not wait_until(exported, deadline_s=deadline_s, pause_s=0.05):

@@ -21,15 +21,14 @@ from bedplate.figures.facts import (
     size_figures,
     step_figure,
 )
-from bedplate.figures.protocol import Made
+from bedplate.figures.protocol import Made, run_figures
 from bedplate.figures.samples import values_between
 from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.figures.window import MeasuredWindow, phase_named
 from bedplate.model.course import COURSE_FILE, LATENCY_FILE
-from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
-from bedplate.model.visit import FORMAT_VERSION, Outcome
+from bedplate.model.visit import Outcome
 from bedplate.workloads.pgbench.raw_record import BULKY, PgbenchInputs, measured_window, read_pgbench_inputs
 from bedplate.workloads.pgbench.transactions import (
     outcome_count,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
     from bedplate.figures.protocol import FigureMaker
     from bedplate.figures.server_log import Complaint
-    from bedplate.model.figure import Figure, Window
+    from bedplate.model.figure import Figure, RunFigures, Window
     from bedplate.model.visit import Phase, RunRecord
 
 _READ_ONLY = "read-only"
@@ -108,23 +107,16 @@ class _Measured:
     def _run_figures(self, course: pl.DataFrame) -> RunFigures:
         record = self.inputs.record
         if record.outcome is Outcome.COMPLETED:
-            validity, reasons = VALIDITY.judge(self._evidence(course))
-            figures = tuple(self._figures())
+            verdict, figures = VALIDITY.judge(self._evidence(course)), tuple(self._figures())
         else:
-            (validity, reasons), figures = not_completed(self.inputs), ()
-        return RunFigures(
-            format_version=FORMAT_VERSION,
-            run=record.spec.name,
-            run_id=record.spec.id,
-            workload=record.spec.workload,
-            outcome=record.outcome,
-            reasons=record.reasons,
-            validity=validity,
-            validity_reasons=reasons,
-            measure_start_wall_s=self.window.start_wall_s,
-            warmup_s=_length_s(self.warmup),
+            verdict, figures = not_completed(self.inputs), ()
+        return run_figures(
+            record,
+            verdict,
+            figures,
+            start_wall_s=self.window.start_wall_s,
             duration_s=self.window.duration_s,
-            figures=figures,
+            warmup_s=_length_s(self.warmup),
             windows=self.windows or (),
         )
 

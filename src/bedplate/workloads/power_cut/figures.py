@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import judged, verdict_of
-from bedplate.figures.protocol import Made
+from bedplate.figures.protocol import Made, run_figures
 from bedplate.figures.unfinished import NOT_COMPLETED, NOTHING_MEASURED, unreadable
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
-from bedplate.model.figure import RunFigures
 from bedplate.model.metrics import figure
 from bedplate.model.power_cut_metrics import CACHE, CUT, SOUGHT
 from bedplate.model.power_cut_verdict import NEEDS_FSCK
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import (
-    FORMAT_VERSION,
     Outcome,
     RunRecord,
     Validity,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.figures.protocol import FigureMaker
-    from bedplate.model.figure import Figure
+    from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.power_cut import PointRecord, RecordingFacts
     from bedplate.model.power_cut_verdict import CutCounts, PowerCutVerdict
 
@@ -71,19 +69,12 @@ def _frame(
     figures: Iterable[Figure],
     recording: RecordingFacts | None,
 ) -> RunFigures:
-    return RunFigures(
-        format_version=FORMAT_VERSION,
-        run=record.spec.name,
-        run_id=record.spec.id,
-        workload=record.spec.workload,
-        outcome=record.outcome,
-        reasons=record.reasons,
-        validity=validity,
-        validity_reasons=reasons,
-        measure_start_wall_s=record.phases[0].start_wall_s if record.phases else None,
-        warmup_s=None,
+    return run_figures(
+        record,
+        (validity, reasons),
+        figures,
+        start_wall_s=record.phases[0].start_wall_s if record.phases else None,
         duration_s=recording.seconds if recording else None,
-        figures=tuple(figures),
     )
 
 

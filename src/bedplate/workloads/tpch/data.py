@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import watched
-from bedplate.host.file_lock import file_lock, file_lock_if_free
+from bedplate.host.file_lock import file_lock
 from bedplate.host.reachable import open_to_all, require_traversable
 from bedplate.host.requirement import find_tool
-from bedplate.host.whole_folder import put_in_place
+from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 from bedplate.units import format_size
 from bedplate.workloads.tpch.run.schema import ORDERS, TABLES, SchemaTable, exact_scale_factor, row_count
 from bedplate.workloads.tpch.size import tpch_data_bytes
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 RECORD = "data.json"
 _PACKAGE = "tpchgen-cli"
-_WORK = ".work-"
 _READ_BYTES = 1 << 20
 _TELL_BYTES = 64 * _READ_BYTES
 # An order has 1 to 7 lines (clause 4.2.5.2).
@@ -102,16 +101,6 @@ def packaged_generator() -> Generator | None:
 def data_directory(cache_directory: Path) -> Path:
     """Where the data of all scale factors lie in a cache."""
     return cache_directory / "tpch"
-
-
-def is_work_folder(path: Path) -> bool:
-    """Whether a folder among the data is one in which they are made, and not a finished one."""
-    return path.name.startswith(_WORK)
-
-
-def lock_of(path: Path) -> Path:
-    """The file that is locked while the data at `path`, finished or in their work folder, are made."""
-    return path.with_name(f".{path.name.removeprefix(_WORK)}.lock")
 
 
 def find_tpch_data(
@@ -213,8 +202,8 @@ def _make(
     progress: Callable[[TpchProgress], None],
 ) -> TpchData:
     """Generate, check, record, and rename into place; the caller holds the lock of this folder."""
-    work = folder.with_name(f"{_WORK}{folder.name}")
-    _sweep(folder.parent, but=work)
+    work = work_folder(folder)
+    sweep_work_folders(folder.parent, but=work)
     shutil.rmtree(work, ignore_errors=True)
     _demand_space(scale_factor, folder.parent)
     work.mkdir()
@@ -231,16 +220,6 @@ def _make(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return data
-
-
-def _sweep(directory: Path, *, but: Path) -> None:
-    """Remove the work folders of starts that were killed: those whose lock nobody holds."""
-    for left in directory.glob(f"{_WORK}*"):
-        if left == but:
-            continue
-        with file_lock_if_free(lock_of(left)) as free:
-            if free:
-                shutil.rmtree(left, ignore_errors=True)
 
 
 def _demand_space(scale_factor: float, directory: Path) -> None:

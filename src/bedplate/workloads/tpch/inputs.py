@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.dataset_inputs import Unused
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.whole_folder import is_work_folder, lock_of
 from bedplate.model.tpch import WORKLOAD
 from bedplate.workloads.tpch import data
 
@@ -53,12 +54,12 @@ class TpchInputs:
             if path.is_dir() and not path.is_symlink():
                 reason = _why_unused(path)
                 if reason is not None:
-                    yield Unused(path, reason, data.lock_of(path), data.RECORD)
+                    yield Unused(path, reason, lock_of(path), data.RECORD)
 
 
 def _why_unused(path: Path) -> str | None:
     generator = data.packaged_generator()
-    if data.is_work_folder(path):
+    if is_work_folder(path):
         return "half made by a start that was ended"
     if not path.name.startswith("sf"):
         return None

@@ -39,11 +39,11 @@ from bedplate.engines.postgresql.requirements import missing_requirements
 from bedplate.engines.postgresql.version import parse_version
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress
-from bedplate.host.file_lock import file_lock, file_lock_if_free
+from bedplate.host.file_lock import file_lock
 from bedplate.host.reachable import require_traversable
 from bedplate.host.requirement import demand, find_tool
 from bedplate.host.room import places_without_room
-from bedplate.host.whole_folder import put_in_place
+from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
 
 __all__ = ["Build", "BuildSpec", "ensure_build", "find_build", "read_build"]
-
-_WORK = ".work-"
 
 
 def builds_directory(cache_directory: Path) -> Path:
@@ -88,16 +86,6 @@ def is_current(build: Build, *, commands: Commands) -> bool:
     if find_tool(COMPILER) is None:
         return True
     return build.digest == _identity_of(build, build.version, build.tarball_sha256, commands).digest
-
-
-def is_work_folder(path: Path) -> bool:
-    """Whether a folder among the builds is one in which a build is made, and not a finished one."""
-    return path.name.startswith(_WORK)
-
-
-def lock_of(path: Path) -> Path:
-    """The file that is locked while the build at `path`, finished or in its work folder, is made."""
-    return path.with_name(f".{path.name.removeprefix(_WORK)}.lock")
 
 
 def ensure_build(
@@ -162,13 +150,13 @@ def _make(
     work = RecipeWork(
         identity=identity,
         tree=tree,
-        work=directory / f"{_WORK}{identity.folder_name}",
+        work=work_folder(directory / identity.folder_name),
         prefix=prefix,
         configure_cache=configure_cache(identity, directory / ".configure"),
         commands=commands,
         progress=progress,
     )
-    _sweep(directory, but=work.work)
+    sweep_work_folders(directory, but=work.work)
     shutil.rmtree(work.work, ignore_errors=True)
     work.work.mkdir()
     log = directory / f"failed-{identity.folder_name}.log"
@@ -210,16 +198,6 @@ def _make(
     finally:
         shutil.rmtree(work.work, ignore_errors=True)
     return build
-
-
-def _sweep(directory: Path, *, but: Path) -> None:
-    """Remove the work folders of starts that were killed: those whose lock nobody holds."""
-    for left in directory.glob(f"{_WORK}*"):
-        if left == but:
-            continue
-        with file_lock_if_free(lock_of(left)) as free:
-            if free:
-                shutil.rmtree(left, ignore_errors=True)
 
 
 def _put_in_place(build: Build, staged_prefix: Path) -> None:
