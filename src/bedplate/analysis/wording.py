@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.reason_ranges import Told
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import UNKNOWN, worst, worst_with_512
+from bedplate.model.durability import CLASSES, UNKNOWN, worst, worst_with_512
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
-from bedplate.statistics.comparison import EstimateKind
+from bedplate.statistics.comparison import EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
 from bedplate.units import format_size
@@ -103,6 +103,13 @@ def margin_words(comparison: Comparison) -> str:
     return filled(template, margin=f"{100 * (comparison.margin or 0.0):g}")
 
 
+def verdict_word(comparison: Comparison) -> str:
+    """The verdict; `same within 5 %` where it is that."""
+    if comparison.verdict is Verdict.SAME:
+        return filled(SAME_WITHIN, margin=margin_words(comparison))
+    return comparison.verdict.value
+
+
 def span(summary: Summary) -> str:
     """The smallest and the largest value, `23,900–24,700`; nothing below two values, or where they are not kept."""
     if summary.n < 2 or summary.minimum is None:
@@ -178,6 +185,12 @@ def durability_told(cell: CellFacts) -> str:
 def durability_class(durability: Durability | None, cache: str) -> str:
     """The class that a cell is coloured by: with the volatile cache of its device, of the commits that promise least."""
     return UNKNOWN if durability is None else promising_least(durability).class_with(cache)
+
+
+def safety(cell: CellFacts) -> tuple[int, int]:
+    """The place of a cell's class among others: what keeps every commit comes first."""
+    protected = UNKNOWN if cell.durability is None else promising_least(cell.durability).protected_cache
+    return CLASSES.index(durability_class(cell.durability, cell.cache)), CLASSES.index(protected)
 
 
 def promising_least(durability: Durability) -> Durability:

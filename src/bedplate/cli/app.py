@@ -295,6 +295,11 @@ def show(
     metavar="CONDITION",
     help="'slower 5%': exit with 1 where it holds, with 125 where it cannot be told",
 )
+@click.option(
+    "--across-durability",
+    is_flag=True,
+    help="pool pairs of all durability classes together; without it each class has a pooled line of its own",
+)
 @_as_json
 def compare(
     studies: tuple[Path, ...],
@@ -307,9 +312,12 @@ def compare(
     factors: tuple[str, ...],
     accepted: tuple[str, ...],
     fail_if: str | None,
+    across_durability: bool,
     as_json: bool,
 ) -> int:
     """Compare cells that differ only in what two filters name: ratio, interval, verdict.
+
+    First one line over all matched pairs of a durability class and what they disagree in, then the pairs.
 
     A FILTER is one or more name=level, several levels with commas, or a cell's id or label: `filesystem.type=ext4
     barrier=no`, `block_size=4k,8k`. A factor may be named by its end where that is one factor. `study=DIRECTORY`
@@ -332,6 +340,7 @@ def compare(
         factors=factors,
         accepted=accepted,
         fail_if=fail_if,
+        across_durability=across_durability,
         as_json=as_json,
     )
 

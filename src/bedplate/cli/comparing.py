@@ -46,6 +46,7 @@ def compare(
     factors: Sequence[str],
     accepted: Sequence[str],
     fail_if: str | None,
+    across_durability: bool,
     as_json: bool,
 ) -> int:
     """Print the comparisons; the exit code is that of the condition `fail_if`, 0 without one.
@@ -66,7 +67,14 @@ def compare(
         from bedplate.terminal.compare_tables import compare_document, compare_tables  # noqa: PLC0415
 
         question = ComparisonQuestion(
-            baseline, contender, workload, tuple(metrics), share, tuple(factors), tuple(accepted)
+            baseline,
+            contender,
+            workload,
+            tuple(metrics),
+            share,
+            tuple(factors),
+            tuple(accepted),
+            across_durability,
         )
         found = answer([overview(path) for path in studies], question)
         if as_json:

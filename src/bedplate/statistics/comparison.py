@@ -93,7 +93,9 @@ class Comparison:
     beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
     the scale of the arithmetic (natural logarithms for ratios), or the counts of two k of n. `open_side` is 1 where the true figure may
     lie any way above, -1 below, 0 otherwise. `difference_confidence` is the one that a difference takes, where `confidence` is
-    that of an interval that bears `same`.
+    that of an interval that bears `same`. `differences` are what it was made of, on the scale of the arithmetic: by
+    repetition, one mapping where the two share repetitions, else the baseline's (with its sign turned) and the
+    contender's, which add up. Empty for k of n, for values that cannot be compared and where a side is open.
     """
 
     metric: Metric
@@ -116,6 +118,7 @@ class Comparison:
     basis: Estimate | PooledShares | None = None
     open_side: int = 0
     difference_confidence: float | None = None
+    differences: tuple[Mapping[int, float], ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -196,7 +199,33 @@ def compare(
             return replace(empty, reasons=(NO_COMMON_REPETITION,))
         sides = [{repetition: side[repetition] for repetition in common} for side in sides]
     n = min(len(side) for side in sides)
-    return _compared(replace(empty, n=n), list(sides[0].values()), list(sides[1].values()))
+    return _compared(replace(empty, n=n), *sides)
+
+
+def of_estimate(
+    metric: Metric, estimate: Estimate, *, margin: float | None = MARGIN, is_paired: bool = True
+) -> Comparison:
+    """A comparison whose estimate was made over several pairs: described below three repetitions, else judged.
+
+    `estimate` is on the scale of the arithmetic: natural logarithms for a metric that is compared as a ratio.
+    """
+    kind = EstimateKind.RATIO if metric.scale is Scale.RATIO else EstimateKind.DIFFERENCE
+    described = Comparison(
+        metric=metric,
+        kind=kind,
+        verdict=Verdict.CANNOT_TELL,
+        estimate=taken_back(kind, float(estimate.mean)),
+        low=None,
+        high=None,
+        confidence=CONFIDENCE,
+        margin=None if metric.scale is Scale.COUNT else margin,
+        n=estimate.n,
+        paired=is_paired,
+    )
+    if estimate.n < REPETITIONS_MIN:
+        too_few = TOO_FEW_IN_COMMON if is_paired else TOO_FEW_ON_ONE_SIDE
+        return replace(described, reasons=(filled(too_few, n=estimate.n),))
+    return at_confidence(replace(described, basis=estimate), CONFIDENCE)
 
 
 def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
@@ -211,7 +240,7 @@ def _judged(comparison: Comparison, confidence: float) -> Comparison:
     basis = comparison.basis
     if basis is None:
         return replace(comparison, confidence=confidence)
-    low, high = (_taken_back(comparison.kind, float(bound)) for bound in basis.interval(confidence))
+    low, high = (taken_back(comparison.kind, float(bound)) for bound in basis.interval(confidence))
     if comparison.open_side > 0:
         high = None
     elif comparison.open_side < 0:
@@ -280,7 +309,10 @@ def _pooled(found: Comparison, sides: Sequence[Sequence[Counted]]) -> Comparison
     )
 
 
-def _compared(found: Comparison, baseline: list[Observation], contender: list[Observation]) -> Comparison:
+def _compared(
+    found: Comparison, before: Mapping[int, Observation], after: Mapping[int, Observation]
+) -> Comparison:
+    baseline, contender = list(before.values()), list(after.values())
     counts = [[o.of for o in side if o.of is not None] for side in (baseline, contender)]
     if [len(side) for side in counts] == [len(baseline), len(contender)]:
         return _pooled(found, counts)
@@ -292,17 +324,19 @@ def _compared(found: Comparison, baseline: list[Observation], contender: list[Ob
         first, second = np.log(first), np.log(second)
     found = replace(
         found,
-        estimate=_taken_back(found.kind, float(second.mean() - first.mean())),
+        estimate=taken_back(found.kind, float(second.mean() - first.mean())),
         censored=sum(o.status is Status.CENSORED for o in (*baseline, *contender)),
         reasons=reasons,
         open_side=open_side,
     )
+    if not reasons and not open_side:
+        found = replace(found, differences=_differences(before, after, first, second, is_paired=found.paired))
     if found.paired:
         each = second - first
         found = replace(
             found,
-            smallest=_taken_back(found.kind, float(np.min(each))),
-            largest=_taken_back(found.kind, float(np.max(each))),
+            smallest=taken_back(found.kind, float(np.min(each))),
+            largest=taken_back(found.kind, float(np.max(each))),
         )
     if found.n < REPETITIONS_MIN:
         too_few = TOO_FEW_IN_COMMON if found.paired else TOO_FEW_ON_ONE_SIDE
@@ -311,6 +345,22 @@ def _compared(found: Comparison, baseline: list[Observation], contender: list[Ob
         return found
     basis = paired(first, second) if found.paired else unpaired(first, second)
     return at_confidence(replace(found, basis=basis), found.confidence)
+
+
+def _differences(
+    before: Mapping[int, Observation],
+    after: Mapping[int, Observation],
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    is_paired: bool,
+) -> tuple[Mapping[int, float], ...]:
+    """What `Comparison.differences` says."""
+    if is_paired:
+        return (dict(zip(before, map(float, second - first), strict=True)),)
+    return dict(zip(before, map(float, -first), strict=True)), dict(
+        zip(after, map(float, second), strict=True)
+    )
 
 
 def _capped(
@@ -382,8 +432,8 @@ def _margin_on_scale(kind: EstimateKind, margin: float) -> float:
     return math.log1p(margin) if kind is EstimateKind.RATIO else margin
 
 
-def _taken_back(kind: EstimateKind, value: float) -> float | None:
-    """A logarithm as a ratio; None where that is larger than a number can be, as nothing is known then."""
+def taken_back(kind: EstimateKind, value: float) -> float | None:
+    """A figure on the scale of the arithmetic as it is read: a logarithm as a ratio; None where that is larger than a number can be, as nothing is known then."""
     if kind is EstimateKind.DIFFERENCE:
         return value
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -10,20 +10,20 @@ from rich.text import Text
 
 from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.comparison.condition import Truth, exit_status, truth
+from bedplate.analysis.comparison.sentences import closing_pooled_sentences, pooled_lines
 from bedplate.analysis.factors import short_name
 from bedplate.analysis.wording import (
     CAN_TELL,
     IDENTICAL,
     LEFT_OUT,
     NONE_CAN_TELL,
-    SAME_WITHIN,
     SIDES,
     STOPPED,
     WRONG_ON_AVERAGE,
     block_words,
     confidence_words,
-    margin_words,
     number,
+    verdict_word,
 )
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.cell_filter import Candidate
     from bedplate.analysis.comparison.compared import Compared, ComparedMetric, ComparisonAnswer
     from bedplate.analysis.comparison.condition import Condition
+    from bedplate.analysis.comparison.pooled import Dependence, PooledPairs
     from bedplate.analysis.overview import CellFacts
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.proportions import Counted
@@ -60,8 +61,8 @@ _STYLES = {
 
 
 def compare_tables(found: ComparisonAnswer, condition: Condition | None = None) -> list[RenderableType]:
-    """A table for each run and metric, then what holds for all of them. PlanError where a condition does not fit."""
-    shown: list[RenderableType] = [_head(found)]
+    """The pooled lines, a table for each run and metric, what holds for all. PlanError where a condition does not fit."""
+    shown: list[RenderableType] = [_head(found), *_pooled(found)]
     for asked in dict.fromkeys((each.asked.run, each.asked.metric) for each in found.compared):
         rows = [each for each in found.compared if (each.asked.run, each.asked.metric) == asked]
         shown.append(_table(found, rows))
@@ -87,6 +88,8 @@ def compare_document(found: ComparisonAnswer, condition: Condition | None = None
         "judged": len(found.judged),
         "differ_as_well": list(found.matched.one_sided),
         "without_a_partner": [_side_document(found, cell) for cell in found.matched.alone],
+        "across_durability": found.question.across_durability,
+        "pooled": [_pooled_document(found, each, words) for each, words in pooled_lines(found)],
         "comparisons": [_compared_document(found, each, condition) for each in found.compared],
         "sentences": list(closing_sentences(found)),
     }
@@ -189,15 +192,32 @@ def verdict_words(found: Compared) -> str:
         return "identical"
     if found.incomparable:
         return "no verdict"
-    if found.comparison.verdict is Verdict.SAME:
-        return filled(SAME_WITHIN, margin=margin_words(found.comparison))
-    return found.comparison.verdict.value
+    return verdict_word(found.comparison)
 
 
 def _head(found: ComparisonAnswer) -> RenderableType:
     titles = dict.fromkeys(each.study.facts.title for each in found.overviews)
     marks = {line.plain: line for each in found.overviews for line in mark_lines(each)}
     return Group(*(Text(title, style="bold") for title in titles), *marks.values())
+
+
+def _pooled(found: ComparisonAnswer) -> list[RenderableType]:
+    """What all matched pairs say together, each figure under its name where there are several."""
+    lines = pooled_lines(found)
+    several = len({each.asked for each in found.compared}) > 1
+    shown: list[RenderableType] = []
+    asked = None
+    for each, (line, *others) in lines:
+        head = []
+        if several and each.asked != asked:
+            head = [Text(f"\n{_source(found, each.pairs[0])}: {each.asked.metric}", style="bold")]
+            asked = each.asked
+        style = _STYLES[each.comparison.verdict]
+        shown.append(
+            Group(*head, Text(line, style=style), *(Text(f"  {words}", style="dim") for words in others))
+        )
+    closing = closing_pooled_sentences(found, [each for each, _ in lines])
+    return [*shown, *(Text(words, style="dim") for words in closing)]
 
 
 def _table(found: ComparisonAnswer, rows: Sequence[Compared]) -> RenderableType:
@@ -410,6 +430,51 @@ def _compared_document(
         "censored": comparison.censored,
         **({} if condition is None else {"condition": truth(condition, each).value}),
     }
+
+
+def _pooled_document(found: ComparisonAnswer, each: PooledPairs, sentences: Sequence[str]) -> dict[str, Any]:
+    comparison = each.comparison
+    return {
+        "dataset": each.asked.run[0],
+        "run": None if each.asked.of_visit else each.asked.run[1],
+        "metric": each.asked.metric,
+        "unit": comparison.metric.unit,
+        "phase": each.asked.phase,
+        "item": each.asked.item,
+        "kind": comparison.kind.value,
+        "baseline": dict(each.baseline),
+        "contender": dict(each.contender),
+        "beside": dict(each.beside),
+        "classes": [{"classes": list(names), "pairs": n} for names, n in each.classes],
+        "pairs": [
+            {side: _side_document(found, cell)["cell"] for side, cell in _sides_of_pair(one)}
+            for one in each.pairs
+        ],
+        "left_out": len(each.left_out),
+        "estimate": comparison.estimate,
+        "low": comparison.low,
+        "high": comparison.high,
+        "confidence": comparison.confidence,
+        "verdict": None if comparison.basis is None else comparison.verdict.value,
+        "n": comparison.n,
+        "pairs_disagree": each.disagree,
+        "p_disagreement": each.p_disagreement,
+        "depends_on": [_dependence_document(one) for one in each.dependences],
+        "sentences": list(sentences),
+    }
+
+
+def _dependence_document(each: Dependence) -> dict[str, Any]:
+    return {
+        "factor": each.factor,
+        "real": each.real,
+        "levels": [{"level": level, "estimate": ratio, "pairs": n} for level, ratio, n in each.levels],
+        "strongest": None if each.strongest is None else asdict(each.strongest),
+    }
+
+
+def _sides_of_pair(each: Compared) -> tuple[tuple[str, Candidate], tuple[str, Candidate]]:
+    return ("baseline", each.pair.baseline), ("contender", each.pair.contender)
 
 
 def _side_document(found: ComparisonAnswer, side: Candidate) -> dict[str, Any]:

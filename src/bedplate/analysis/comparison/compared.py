@@ -53,6 +53,7 @@ class ComparisonQuestion:
 
     `margin` is what `same` means, as a share. `factors` are surroundings that differ between studies on purpose
     (keys of `statistics.comparable.NAMES`). `accepted` are words of doubts for which no run is left out.
+    `across_durability` pools pairs of all durability classes (`pooled.py`); by itself each class has a line of its own.
     """
 
     baseline: str
@@ -62,6 +63,7 @@ class ComparisonQuestion:
     margin: float = MARGIN
     factors: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
+    across_durability: bool = False
 
 
 @dataclass(frozen=True)

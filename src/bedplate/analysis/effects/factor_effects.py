@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import asked_of, candidates_of
 from bedplate.analysis.comparison.surroundings import Surroundings
-from bedplate.analysis.wording import durability_class, promising_least, words_on_device
+from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
-from bedplate.model.durability import CLASSES, UNKNOWN
 from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Outcome, Validity
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.cell_filter import Candidate
     from bedplate.analysis.comparison.compared import ComparedMetric
-    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.analysis.overview import Measurement, Overview
     from bedplate.statistics.effects import Crossing, Effects
 
 
@@ -102,7 +101,7 @@ def _by_class(
 ) -> dict[str, list[DesignCell]]:
     """The cells that have a figure, by what a power cut leaves of them, the safest class first."""
     classes: dict[str, list[DesignCell]] = {}
-    for cell in sorted(candidates, key=lambda cell: _safety(found.cells[cell.cell])):
+    for cell in sorted(candidates, key=lambda cell: safety(found.cells[cell.cell])):
         made = _design_cell(cell, found.of(cell.cell, asked.run), asked)
         if made.values:
             classes.setdefault(words_on_device(found.cells[cell.cell]), []).append(made)
@@ -132,12 +131,6 @@ def _effects(
         classes=tuple((name, len(cells)) for name, cells in classes.items()),
         crossing=crossing,
     )
-
-
-def _safety(cell: CellFacts) -> tuple[int, int]:
-    """The place of a class among others: what keeps every commit comes first."""
-    protected = UNKNOWN if cell.durability is None else promising_least(cell.durability).protected_cache
-    return CLASSES.index(durability_class(cell.durability, cell.cache)), CLASSES.index(protected)
 
 
 def _design_cell(cell: Candidate, runs: Sequence[Measurement], asked: ComparedMetric) -> DesignCell:

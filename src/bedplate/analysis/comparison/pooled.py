@@ -1,0 +1,422 @@
+"""Matched pairs pooled: one ratio for what is compared, over all pairs of one durability class, and where they disagree.
+
+Pairs go together that compare the same levels (xfs beside ext4), differ in nothing else, and keep the same of a power
+cut. A factor that one side alone has (ext4's `data`) must be at its usual level, as in `effects`; pairs at an unusual one
+are pooled by themselves, and their line names it. Pairs whose two sides are of two durability classes are in no line,
+unless the question is asked across them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.analysis.comparison.matching import is_named
+from bedplate.analysis.wording import safety, words_on_device
+from bedplate.model.metrics import METRICS
+from bedplate.statistics.comparison import CONFIDENCE, of_estimate, taken_back
+from bedplate.statistics.design import complete_part, in_order
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.false_discovery import joint_confidence
+from bedplate.statistics.objectives import judged_together
+from bedplate.statistics.pooled_pairs import LEVEL, VALUES_MIN, p_disagreement, weighted_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from bedplate.analysis.cell_filter import Candidate
+    from bedplate.analysis.comparison.compared import Compared, ComparedMetric, ComparisonAnswer
+    from bedplate.analysis.overview import CellFacts
+    from bedplate.model.levels import Scalar
+    from bedplate.statistics.comparison import Comparison, EstimateKind
+    from bedplate.statistics.estimation import Estimate, FloatArray
+
+    NamedLevels: TypeAlias = tuple[tuple[str, Scalar], ...]
+
+
+@dataclass(frozen=True)
+class LevelPair:
+    """The ratio at one level of a factor beside that at another one, over pairs that are alike in all else.
+
+    `at` and `against` are the two ratios, `estimate` the first / the second, which `low` and `high` bound; the bounds are
+    None below three repetitions. Of a figure that is compared as a difference all are differences.
+    """
+
+    level: Scalar
+    baseline: Scalar
+    at: float | None
+    against: float | None
+    estimate: float | None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    real: bool = False
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """What a factor does to the ratio. `levels` are level, mean over its pairs, number of pairs.
+
+    `strongest` are the two levels that are surest to differ; None where no pairs of two levels are alike in all else.
+    """
+
+    factor: str
+    levels: tuple[tuple[Scalar, float | None, int], ...]
+    strongest: LevelPair | None
+
+    @property
+    def real(self) -> bool:
+        """Whether the ratio depends on the factor, beyond chance."""
+        return self.strongest is not None and self.strongest.real
+
+
+@dataclass(frozen=True)
+class PooledPairs:
+    """One line over matched pairs: `comparison` is the mean over these pairs, with its interval and verdict.
+
+    `baseline` and `contender` are the levels in which the two sides differ. `beside` are unusual levels of factors that
+    one side alone has. `classes` are the durability classes, the baseline's and the contender's where a pair crosses, with
+    the number of pairs: one, unless the question was asked across them. `pairs` are those behind the line, `left_out` those
+    of the same kind without two repetitions to pool (identical, not comparable, stopped at a limit, missing).
+    `p_disagreement` is the chance of pairs as far apart were they all alike; None where it cannot be told. `dependences`
+    has each factor that varies over the pairs, those on which the ratio depends beyond chance first.
+    """
+
+    asked: ComparedMetric
+    baseline: NamedLevels
+    contender: NamedLevels
+    beside: NamedLevels
+    classes: tuple[tuple[tuple[str, ...], int], ...]
+    comparison: Comparison
+    pairs: tuple[Compared, ...]
+    left_out: tuple[Compared, ...]
+    p_disagreement: float | None
+    dependences: tuple[Dependence, ...]
+
+    @property
+    def disagree(self) -> bool:
+        """Whether pairs are further apart than chance puts them: the line is a mean, and not the ratio of each."""
+        told = self.p_disagreement is not None and self.p_disagreement <= LEVEL
+        return told or any(each.real for each in self.dependences)
+
+    @property
+    def crosses(self) -> bool:
+        """Whether cells of several durability classes are in one line."""
+        return len({name for names, _ in self.classes for name in names}) > 1
+
+
+def pooled_pairs(found: ComparisonAnswer) -> tuple[PooledPairs, ...]:
+    """The pooled lines of a comparison: of each figure the safest durability class first, then the most pairs.
+
+    Two pairs at least make a line. All lines of a question are judged together (`statistics/objectives.py`), apart from the
+    single pairs; so are the levels that a line's ratio may depend on. Where `question.across_durability` is set cells of
+    all classes are in one line, and pairs that cross classes with them. k of n is in no line.
+    """
+    groups: defaultdict[_Kind, list[Compared]] = defaultdict(list)
+    for each in found.compared:
+        if each.comparison.pooled is None:
+            groups[_kind(found, each)].append(each)
+    lines = [
+        line
+        for kind, pairs in groups.items()
+        if len(kind.classes) < 2
+        for line in [_line(found, kind, pairs)]
+        if line is not None
+    ]
+    judged = judged_together([each.comparison for each in lines], [each.asked for each in lines])
+    order = list(dict.fromkeys(each.asked for each in lines))
+    ranked = sorted(
+        (replace(each, comparison=one) for each, one in zip(lines, judged, strict=True)),
+        key=lambda each: (
+            order.index(each.asked),
+            min(safety(facts) for facts in sides_of(found, each.pairs[0])),
+            bool(each.beside),
+            -len(each.pairs),
+        ),
+    )
+    return tuple(ranked)
+
+
+def crossing_pairs(found: ComparisonAnswer) -> tuple[Compared, ...]:
+    """Those whose two sides are of two durability classes."""
+    return tuple(each for each in found.compared if len(_classes(found, each)) > 1)
+
+
+def sides_of(found: ComparisonAnswer, each: Compared) -> tuple[CellFacts, CellFacts]:
+    """What is known of the baseline's cell and of the contender's."""
+    baseline, contender = (
+        found.overviews[side.study].cells[side.cell] for side in (each.pair.baseline, each.pair.contender)
+    )
+    return baseline, contender
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What pairs of one line have in common; `classes` has none where classes are not kept apart."""
+
+    asked: ComparedMetric
+    baseline: NamedLevels
+    contender: NamedLevels
+    beside: NamedLevels
+    classes: tuple[str, ...]
+    is_within_a_study: bool
+
+
+def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
+    sides = (each.pair.baseline, each.pair.contender)
+    first, second = (_levels(each, side) for side in sides)
+    named = found.selections[0].names | found.selections[1].names
+    differing = {name for name in {*first, *second} if not _same(first, second, name)}
+    compared = {name for name in differing if is_named(name, named)}
+    beside = {
+        name: levels[name]
+        for side, levels in zip(sides, (first, second), strict=True)
+        for name in differing - compared
+        if name in levels and name not in side.usual
+    }
+    before, after = (
+        tuple((name, level) for name, level in levels.items() if name in compared)
+        for levels in (first, second)
+    )
+    return _Kind(
+        asked=each.asked,
+        baseline=before,
+        contender=after,
+        beside=tuple(beside.items()),
+        classes=() if found.question.across_durability else _classes(found, each),
+        is_within_a_study=each.pair.is_within_a_study,
+    )
+
+
+def _levels(each: Compared, side: Candidate) -> Mapping[str, Scalar]:
+    """Within a study only its own factors count, as where pairs are matched."""
+    return side.own_levels if each.pair.is_within_a_study else side.levels
+
+
+def _same(first: Mapping[str, Scalar], second: Mapping[str, Scalar], name: str) -> bool:
+    return name in first and name in second and _typed(first[name]) == _typed(second[name])
+
+
+def _classes(found: ComparisonAnswer, each: Compared) -> tuple[str, ...]:
+    """The durability classes of a pair: one, or the baseline's and the contender's."""
+    return tuple(dict.fromkeys(map(words_on_device, sides_of(found, each))))
+
+
+def _line(found: ComparisonAnswer, kind: _Kind, every: Sequence[Compared]) -> PooledPairs | None:
+    usable = [each for each in every if _is_usable(each)]
+    if len(usable) < 2:
+        return None
+    values = _Values(usable)
+    metric = METRICS[kind.asked.metric]
+    estimate = values.mean(_share(range(len(usable))))
+    classes = Counter(_classes(found, each) for each in usable)
+    return PooledPairs(
+        asked=kind.asked,
+        baseline=kind.baseline,
+        contender=kind.contender,
+        beside=kind.beside,
+        classes=tuple(classes.most_common()),
+        comparison=of_estimate(
+            metric, estimate, margin=found.question.margin, is_paired=kind.is_within_a_study
+        ),
+        pairs=tuple(usable),
+        left_out=tuple(each for each in every if not _is_usable(each)),
+        p_disagreement=values.p_disagreement(),
+        dependences=tuple(_dependences(usable, values, usable[0].comparison.kind)),
+    )
+
+
+def _is_usable(each: Compared) -> bool:
+    differences = each.comparison.differences
+    return (
+        bool(differences)
+        and not each.identical
+        and not each.incomparable
+        and all(len(own) >= VALUES_MIN for own in differences)
+    )
+
+
+class _Values:
+    """The differences of some pairs as an array: a row for each pair (two of a pair between studies), a column for each block."""
+
+    def __init__(self, pairs: Sequence[Compared]) -> None:
+        self._pairs = pairs
+        rows = [
+            (at, {(study, repetition): value for repetition, value in own.items()})
+            for at, each in enumerate(pairs)
+            for own, study in zip(each.comparison.differences, _studies(each), strict=True)
+        ]
+        blocks = sorted({block for _, own in rows for block in own})
+        self._owners = [at for at, _ in rows]
+        self._studies = np.array([study for study, _ in blocks], dtype=np.intp)
+        self._differences: FloatArray = np.array(
+            [[own.get(block, math.nan) for block in blocks] for _, own in rows], dtype=np.float64
+        )
+
+    def mean(self, weights: Mapping[int, float]) -> Estimate:
+        """The weighted sum of the means of pairs, by their numbers."""
+        own = np.array([weights.get(at, 0.0) for at in self._owners], dtype=np.float64)
+        return weighted_mean(self._differences, own, self._studies)
+
+    def p_disagreement(self) -> float | None:
+        """Over the pairs and repetitions that make a complete part; None of two studies, and with too few of either."""
+        if not self._is_of_one_study:
+            return None
+        blocks, kept = complete_part([each.comparison.differences[0] for each in self._pairs])
+        if len(blocks) < REPETITIONS_MIN or len(kept) < 2:
+            return None
+        chosen = [[self._pairs[at].comparison.differences[0][block] for block in blocks] for at in kept]
+        return float(p_disagreement(np.array(chosen, dtype=np.float64)))
+
+    @cached_property
+    def _is_of_one_study(self) -> bool:
+        return len(set(self._studies)) == 1 and all(each.pair.is_within_a_study for each in self._pairs)
+
+
+def _studies(each: Compared) -> tuple[int, ...]:
+    """Whose repetitions the differences of a pair are of."""
+    if each.pair.is_within_a_study:
+        return (each.pair.baseline.study,)
+    return each.pair.baseline.study, each.pair.contender.study
+
+
+@dataclass(frozen=True)
+class _Contrast:
+    """Pairs at one level of a factor beside those at another, on the scale of the arithmetic."""
+
+    level: Scalar
+    baseline: Scalar
+    difference: Estimate
+    at: float
+    against: float
+
+
+def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind) -> list[Dependence]:
+    """Every factor that varies over the pairs; their contrasts are judged together."""
+    keys = [_in_common(each) for each in pairs]
+    factors = _factors([{**usual, **others} for usual, others in keys])
+    contrasts = {
+        name: list(_contrasts(name, levels, keys, factors, values)) for name, levels in factors.items()
+    }
+    judged = [
+        float(each.difference.p_difference())
+        for found in contrasts.values()
+        for each in found
+        if each.difference.n >= REPETITIONS_MIN
+    ]
+    confidence = float(joint_confidence(judged)) if judged else CONFIDENCE
+    found = []
+    for name, levels in factors.items():
+        places = [[at for at, key in enumerate(keys) if _has(key, name, level)] for level in levels]
+        means = [taken_back(kind, float(values.mean(_share(own)).mean)) for own in places]
+        found.append(
+            Dependence(
+                name,
+                tuple(zip(levels, means, map(len, places), strict=True)),
+                min((_judged(each, kind, confidence) for each in contrasts[name]), key=_doubt, default=None),
+            )
+        )
+    return sorted(found, key=lambda each: 2.0 if each.strongest is None else _doubt(each.strongest))
+
+
+def _in_common(each: Compared) -> tuple[Mapping[str, Scalar], Mapping[str, Scalar]]:
+    """The levels that both sides of a pair have: those at what holds where nobody asks, and the others."""
+    sides = (each.pair.baseline, each.pair.contender)
+    first, second = (_levels(each, side) for side in sides)
+    common = {name: level for name, level in first.items() if _same(first, second, name)}
+    usual = {name: level for name, level in common.items() if all(name in side.usual for side in sides)}
+    return usual, {name: level for name, level in common.items() if name not in usual}
+
+
+def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...]]:
+    """The factors of several levels, in order; of those that divide the pairs alike the first."""
+    found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
+    for name in dict.fromkeys(name for levels in own for name in levels):
+        levels = in_order(tuple({_typed(each[name]): each[name] for each in own if name in each}.values()))
+        division = tuple(
+            [_typed(level) for level in levels].index(_typed(each[name])) if name in each else -1
+            for each in own
+        )
+        alike = tuple(list(dict.fromkeys(division)).index(part) for part in division)
+        if len(levels) > 1:
+            found.setdefault(alike, (name, levels))
+    return dict(found.values())
+
+
+def _contrasts(
+    name: str,
+    levels: Sequence[Scalar],
+    keys: Sequence[tuple[Mapping[str, Scalar], Mapping[str, Scalar]]],
+    factors: Collection[str],
+    values: _Values,
+) -> Iterator[_Contrast]:
+    """Every two levels of a factor, over the pairs that are alike in all other factors.
+
+    A factor at its usual level is the same as one that a pair has not, as in `effects`.
+    """
+    strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
+    for at, (usual, others) in enumerate(keys):
+        rest = frozenset(
+            (one, *_typed(level)) for one, level in others.items() if one in factors and one != name
+        )
+        for number, level in enumerate(levels):
+            if _has((usual, others), name, level):
+                strata[rest].setdefault(number, []).append(at)
+    for baseline, level in combinations(range(len(levels)), 2):
+        matched = [found for found in strata.values() if baseline in found and level in found]
+        if not matched:
+            continue
+        sides = [
+            {at: 1 / len(matched) / len(found[number]) for found in matched for at in found[number]}
+            for number in (level, baseline)
+        ]
+        yield _Contrast(
+            levels[level],
+            levels[baseline],
+            values.mean({**sides[0], **{at: -weight for at, weight in sides[1].items()}}),
+            *(float(values.mean(side).mean) for side in sides),
+        )
+
+
+def _judged(each: _Contrast, kind: EstimateKind, confidence: float) -> LevelPair:
+    found = LevelPair(
+        each.level,
+        each.baseline,
+        taken_back(kind, each.at),
+        taken_back(kind, each.against),
+        taken_back(kind, float(each.difference.mean)),
+    )
+    if each.difference.n < REPETITIONS_MIN:
+        return found
+    low, high = map(float, each.difference.interval(confidence))
+    return replace(
+        found,
+        low=taken_back(kind, low),
+        high=taken_back(kind, high),
+        p_value=float(each.difference.p_difference()),
+        real=low > 0 or high < 0,
+    )
+
+
+def _doubt(each: LevelPair) -> float:
+    return 2.0 if each.p_value is None else each.p_value
+
+
+def _share(places: Sequence[int]) -> dict[int, float]:
+    return {at: 1 / len(places) for at in places}
+
+
+def _has(key: tuple[Mapping[str, Scalar], Mapping[str, Scalar]], name: str, level: Scalar) -> bool:
+    return any(name in levels and _typed(levels[name]) == _typed(level) for levels in key)
+
+
+def _typed(level: Scalar) -> tuple[type, Scalar]:
+    """`True` and 1 are two levels, whatever Python says."""
+    return type(level), level
