@@ -1,0 +1,54 @@
+"""The arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bedplate.registry import WORKLOADS
+
+PATH = click.Path(path_type=Path)
+PLAN_FILE = click.argument("plan", metavar="PLAN", type=PATH, help="a plan, TOML (docs/PLANS.md)")
+STUDY_DIRECTORY = click.argument("study", metavar="STUDY", type=PATH, help="a study's directory")
+STUDY_DIRECTORIES = click.argument(
+    "studies", metavar="STUDY...", type=PATH, nargs=-1, required=True, help="studies' directories"
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON document instead")
+YES = click.option("--yes", is_flag=True, help="install missing system packages without asking")
+ERASE = click.option(
+    "--erase", metavar="NAME", multiple=True, help="a device of the plan's once more: it will be erased"
+)
+ERASE_FOREIGN = click.option(
+    "--erase-foreign", is_flag=True, help="also if the device bears a signature that is not bedplate's"
+)
+EXECUTOR = click.option(
+    "--executor",
+    type=click.Choice(["local", "qemu", "slurm", "auto"]),
+    metavar="NAME",
+    help="in place of the plan's own: local (this machine), qemu (a guest), slurm (a cluster), auto (what fits)",
+)
+OF_WORKLOAD = click.option(
+    "--workload",
+    metavar="NAME",
+    help=f"only this run, or the runs of this type: {', '.join(WORKLOADS)}",
+)
+METRICS = click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
+)
+CELLS = click.option(
+    "--cells",
+    metavar="FILTER",
+    multiple=True,
+    help="only the cells that this selects, as in `compare`; may be given again for more",
+)
+ACROSS_DURABILITY = click.option(
+    "--across-durability",
+    is_flag=True,
+    help="cells of all durability classes together, such as barriers on and off; without it each class by itself",
+)
+RETRY_FAILED = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")
