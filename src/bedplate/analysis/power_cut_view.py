@@ -139,10 +139,10 @@ def bound_words(tally: CutCounts) -> str:
         return "–"
     if tally.bad == tally.cuts:
         return f"{tally.bad} of {tally.cuts}"
-    return f"{tally.bad} of {tally.cuts}, < {_percent_from_above(high)} %"
+    return f"{tally.bad} of {tally.cuts}, < {percent_from_above(high)} %"
 
 
-def _percent_from_above(share: float) -> str:
+def percent_from_above(share: float) -> str:
     """Two digits of a percentage that is above 0; rounded up, as a bound that is rounded down is none."""
     percent = 100 * share
     step = 10.0 ** (math.floor(math.log10(percent)) - 1)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"\s*\S+(?: \S+)*? {2,}")
 
 
+_COLUMNS_WITHOUT_TERMINAL = 80
+
+
 def say(line: str = "") -> None:
     """One line of text; on a terminal broken between words, and continued below where its text begins.
 
@@ -46,6 +49,11 @@ def _columns() -> int | None:
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
         return max(shutil.get_terminal_size().columns, 20)
     return None
+
+
+def columns() -> int:
+    """How many columns a line may have: as many as the terminal has, 80 where there is none."""
+    return _columns() or _COLUMNS_WITHOUT_TERMINAL
 
 
 def print_json(document: object) -> None:

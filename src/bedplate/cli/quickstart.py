@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.planning import own_plans
+from bedplate.cli.answering import say_answer
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.ownership import first_made, give_to_caller
 from bedplate.units import format_duration
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def quickstart(directory: Path, *, yes: bool) -> int:
-    """Prepare, run plans/quick.toml, print the table, write the page, say what it can tell."""
+    """Prepare, run plans/quick.toml, print the table, write the page, say what it answers."""
     from bedplate.campaign.planning import planned_study  # noqa: PLC0415
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
     from bedplate.cli.running import consent, run  # noqa: PLC0415
@@ -42,7 +42,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     except OSError as error:
         raise PlanError(f"--directory {directory} cannot be made: {error.strerror}") from error
     try:
-        status = run(plan, study, consent=consent(yes=yes))
+        status = run(plan, study, consent=consent(yes=yes), answers=False)
         _present(study, page)
     finally:
         for path in made:
@@ -53,12 +53,11 @@ def quickstart(directory: Path, *, yes: bool) -> int:
 def _present(study: Path, page: Path) -> None:
     from bedplate.cli.printing import print_tables  # noqa: PLC0415
     from bedplate.page.build import build_report  # noqa: PLC0415
-    from bedplate.terminal.tables import show_tables, two_repetitions_sentence  # noqa: PLC0415
+    from bedplate.terminal.tables import show_tables  # noqa: PLC0415
 
     print()
     print_tables(show_tables([study]))
-    print()
-    print(textwrap.fill(two_repetitions_sentence(study), width=96))
     build_report([study], page)
     print()
     print(f"report: {page}")
+    say_answer(study)

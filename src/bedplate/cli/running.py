@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign import running
 from bedplate.campaign.consent import Consent
 from bedplate.campaign.display import display_for_terminal
+from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed
 from bedplate.units import format_duration
 
@@ -23,14 +24,20 @@ def consent(erase: Sequence[str] = (), *, erase_foreign: bool = False, yes: bool
 
 
 def run(
-    plan: Path, study: Path, *, consent: Consent, executor: str | None = None, retry_failed: bool = False
+    plan: Path,
+    study: Path,
+    *,
+    consent: Consent,
+    executor: str | None = None,
+    retry_failed: bool = False,
+    answers: bool = True,
 ) -> int:
-    """Run a plan into a study, or go on with it."""
+    """Run a plan into a study, or go on with it; without `answers` the caller says what the study answers."""
     outcome = running.run(
         plan, study, consent=consent, executor=executor, retry_failed=retry_failed, watch=display_for_terminal
     )
     chosen = f" --executor {executor}" if executor else ""
-    return _tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}")
+    return _tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)
 
 
 def extend(
@@ -55,8 +62,8 @@ def extend(
     return _tell(outcome, f"bedplate extend {outcome.study} --repetitions {outcome.plan.repetitions}")
 
 
-def _tell(outcome: StudyOutcome, go_on: str) -> int:
-    """What a person wants to know at the end of a start; its exit code."""
+def _tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
+    """What a person wants to know at the end of a start, what the study answers last; its exit code."""
     start = outcome.start
     if start is None:
         print(f"{outcome.study} is complete: {outcome.visits} visits")
@@ -79,4 +86,6 @@ def _tell(outcome: StudyOutcome, go_on: str) -> int:
             f"{outcome.failed} of {outcome.visits} visits failed: `bedplate status` says why, "
             "the same command with --retry-failed does them again"
         )
+    if answers:
+        say_answer(outcome.study)
     return outcome.exit_code

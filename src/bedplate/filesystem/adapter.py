@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from bedplate.model.filesystem import FilesystemTraits
     from bedplate.model.visit import ReadBack
 
-# The mark that tells bedplate's own file systems from foreign ones; XFS takes twelve characters.
-LABEL = "bedplate"
 _NO_DISCARD = "nodiscard"
 _LIMIT_S = 3600.0
 

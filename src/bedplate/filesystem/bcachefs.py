@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, PlanError
-from bedplate.filesystem.adapter import LABEL, Filesystem
+from bedplate.filesystem.adapter import Filesystem
 from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import fact
 from bedplate.filesystem.options import OptionRules
 from bedplate.host.requirement import Need
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import LABEL, CheckResult, Filesystem, checked_by
+from bedplate.filesystem.adapter import CheckResult, Filesystem, checked_by
 from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, number_facts, number_or_text
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, VerifyFailed
-from bedplate.filesystem.adapter import LABEL, CheckResult, Filesystem, Mounted
+from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import MKFS_OPTION, MOUNT_OPTION, compared, fact
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
@@ -25,7 +25,7 @@ from bedplate.filesystem.superblock import number_facts
 from bedplate.host.mount import find_mount
 from bedplate.host.patience import wait_until
 from bedplate.host.process import end_process, pids_running
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.filesystem.adapter import LABEL, Filesystem, Mounted
+from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
 from bedplate.filesystem.comparison import compared, fact
 from bedplate.filesystem.superblock import number_facts
+from bedplate.model.filesystem import LABEL
 from bedplate.units import MIB
 
 if TYPE_CHECKING:

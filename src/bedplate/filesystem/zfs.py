@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood, RequirementMissing
-from bedplate.filesystem.adapter import LABEL, CheckResult, Filesystem, Mounted
+from bedplate.filesystem.adapter import CheckResult, Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument, joined, refuse, warnings_in
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact
 from bedplate.filesystem.journal import journal_comparisons
@@ -20,7 +20,7 @@ from bedplate.filesystem.superblock import number, size_or_text
 from bedplate.host.devices.whole_partition import disk_under, drop_partition_over, partition_over
 from bedplate.host.devices.zpool import MODULE, imported_pools, parse_status, pool_name, release_pool
 from bedplate.host.mount import find_mount, mount, mount_entry
-from bedplate.model.filesystem import TRAITS
+from bedplate.model.filesystem import LABEL, TRAITS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:

@@ -12,6 +12,8 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
+# What mkfs writes on each of bedplate's own file systems, and how they are known again; XFS takes twelve characters.
+LABEL = "bedplate"
 BARRIER_BY_MOUNT_OPTION = "mount option"
 BARRIER_BY_WRITE_CACHE = "write cache"
 
@@ -28,7 +30,8 @@ class FilesystemTraits:
     `barrier = false` is brought about; None where the type never flushes at all. No
     `barrier_on_option` where barriers are on without a word. `journal_holds_data` marks a journal
     that holds what fsync promises whatever the data mode; one that `rolls_back_whole` is after a power
-    cut what it was at one moment, in every file. `label_flags` are mkfs's own for the label.
+    cut what it was at one moment, in every file. `label_flags` are mkfs's own for the label,
+    `unasked_flags` those by which it neither asks nor talks.
     """
 
     type: str
@@ -45,6 +48,7 @@ class FilesystemTraits:
     journal_holds_data: bool = False
     rolls_back_whole: bool = False
     label_flags: tuple[str, ...] = ("-L", "--label")
+    unasked_flags: tuple[str, ...] = ("-q", "-f")
 
     def checked_by_fsck(self, journal: str | None) -> bool:
         """True where nothing but fsck makes the file system whole after a power cut."""
@@ -81,6 +85,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_on_option="barrier=1",
             barrier_off_option="barrier=0",
             needs_fsck_after_a_cut=True,
+            unasked_flags=("-q", "-F"),
         ),
         FilesystemTraits(
             "ext3",
@@ -90,6 +95,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_on_option="barrier=1",
             barrier_off_option="barrier=0",
             journals=("internal", "external"),
+            unasked_flags=("-q", "-F"),
         ),
         FilesystemTraits(
             "ext4",
@@ -99,6 +105,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_on_option="barrier=1",
             barrier_off_option="barrier=0",
             journals=("internal", "external", "none"),
+            unasked_flags=("-q", "-F"),
         ),
         # The barrier options went with kernel 4.19; the device's write-cache switch remains.
         FilesystemTraits(
@@ -153,6 +160,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_by=BARRIER_BY_WRITE_CACHE,
             needs_fsck_after_a_cut=True,
             block_is_a_cluster=True,
+            unasked_flags=("-q", "-F"),
         ),
         FilesystemTraits(
             "ntfs-3g",
@@ -161,6 +169,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_by=BARRIER_BY_WRITE_CACHE,
             needs_fsck_after_a_cut=True,
             block_is_a_cluster=True,
+            unasked_flags=("-q", "-F"),
         ),
         # Gone with kernel 6.18.
         FilesystemTraits(
@@ -168,6 +177,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             ("bcachefs",),
             (512, *_SMALL),
             barrier_off_option="journal_flush_disabled",
+            unasked_flags=("--force", f"--fs_label={LABEL}"),
         ),
         # The block is the recordsize. zfs_nocacheflush would switch off the flushes of every pool of
         # the machine; the write-cache switch is the device's own.
@@ -185,7 +195,8 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             block_is_a_cluster=True,
             journal_holds_data=True,
             rolls_back_whole=True,
-            label_flags=(),
+            # A pool's name for as long as it is imported.
+            label_flags=("-t",),
         ),
     )
 }

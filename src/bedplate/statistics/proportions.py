@@ -40,6 +40,16 @@ def proportion(successes: int, trials: int, *, confidence: float = CONFIDENCE) -
     return ShareInterval(successes / trials, low, high)
 
 
+def trials_for(share: float, *, confidence: float = CONFIDENCE) -> int:
+    """How many trials without a success bound the share of successes by `share`: the upper end of `proportion(0, n)`.
+
+    ValueError unless 0 < share < 1.
+    """
+    if not 0 < share < 1:
+        raise ValueError(f"{share} is no share that a bound can reach; it lies between 0 and 1")
+    return math.ceil(round(math.log((1 - confidence) / 2) / math.log1p(-share), 9))
+
+
 def proportion_difference(
     baseline: Counted, contender: Counted, *, confidence: float = CONFIDENCE
 ) -> ShareInterval:

@@ -8,7 +8,6 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate import registry
-from bedplate.analysis.overview import overview
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
 from bedplate.analysis.selected import selected_overviews
@@ -92,12 +91,6 @@ def show_document(
             for found in selected_overviews(study_paths, cells)
         ]
     }
-
-
-def two_repetitions_sentence(study: Path) -> str:
-    """What the repetitions of this study can and cannot tell, and how to get verdicts."""
-    found = overview(study)
-    return repetitions_sentence(found.repetitions, study=str(study), executor=found.study.facts.executor)
 
 
 def _require_metric(metric: str | None) -> None:

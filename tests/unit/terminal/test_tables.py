@@ -11,7 +11,7 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.errors import PlanError
 from bedplate.terminal.table_parts import bar
-from bedplate.terminal.tables import show_document, show_tables, two_repetitions_sentence
+from bedplate.terminal.tables import show_document, show_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,11 +86,6 @@ def test_the_document_is_json_and_keeps_what_is_absent(study: Path) -> None:
     assert (0, 1) == (nobarrier["tps"]["failed"], nobarrier["tps"]["not_run"])
     assert "✗" == nobarrier["mark"]
     assert "suspect" == {"!": "suspect"}[cells["xfs"]["runs"][0]["mark"]]
-
-
-def test_two_repetitions_give_no_verdict(study: Path) -> None:
-    assert "no verdicts" in two_repetitions_sentence(study)
-    assert f"bedplate extend {study}" in two_repetitions_sentence(study)
 
 
 def test_a_bar_is_as_long_as_its_share() -> None:

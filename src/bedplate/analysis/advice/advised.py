@@ -158,10 +158,14 @@ class Advised:
 
     def summary(self, contest: Contest, objective: Objective, cell: str) -> Summary:
         """The repetitions of one cell in one objective, each cell by itself."""
+        return self.summary_of(contest.run, objective, cell)
+
+    def summary_of(self, run: Run, objective: Objective, cell: str) -> Summary:
+        """The same of any cell, whatever its class."""
         # Sentences ask for the same cells many times, and a study has hundreds.
-        key = (contest.run, objective.metric.name, cell)
+        key = (run, objective.metric.name, cell)
         if key not in self._summaries:
-            found = _observations(self.overview, cell, contest.run, objective)
+            found = _observations(self.overview, cell, run, objective)
             self._summaries[key] = summarise(found.values(), objective.metric.scale)
         return self._summaries[key]
 

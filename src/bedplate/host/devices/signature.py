@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, OutputNotUnderstood
 from bedplate.host.patience import wait_until
+from bedplate.model.filesystem import LABEL
 
 if TYPE_CHECKING:
     from bedplate.host.command import Commands
@@ -38,8 +39,6 @@ _COUNTS = {
 # A Btrfs that others are grown from (btrfstune -S) is a part of each of them.
 _BTRFS_FLAGS, _BTRFS_SEEDING = 65536 + 56, 1 << 32
 
-# How bedplate knows its own file systems again: mkfs writes this label (`filesystem.adapter.LABEL`).
-OWN_LABEL = "bedplate"
 _PATIENCE_S = 10.0
 
 
@@ -56,9 +55,7 @@ class Signature:
     @property
     def is_own(self) -> bool:
         """True for a file system, or an external journal of ext3 or ext4, that bedplate made."""
-        return (
-            not self.spans and (self.usage == "filesystem" or self.type == "jbd") and self.label == OWN_LABEL
-        )
+        return not self.spans and (self.usage == "filesystem" or self.type == "jbd") and self.label == LABEL
 
     @property
     def is_member(self) -> bool:
@@ -67,7 +64,7 @@ class Signature:
         A file system over several devices is such a pool; ZFS of bedplate's own stands on one.
         """
         if self.type == _POOL_MEMBER:
-            return self.label != OWN_LABEL
+            return self.label != LABEL
         return self.spans or self.usage == "raid" or self.type in _MEMBERS
 
     @property

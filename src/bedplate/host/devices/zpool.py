@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import DeviceInUse, OutputNotUnderstood
-from bedplate.host.devices.signature import OWN_LABEL
 from bedplate.host.devices.whole_partition import disk_under, drop_partition_over
 from bedplate.host.patience import wait_until
+from bedplate.model.filesystem import LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ class PoolStatus:
 
 def pool_name(device_path: str) -> str:
     """`bedplate-vda` for /dev/vda, whatever link led to it."""
-    return f"{OWN_LABEL}-{os.path.realpath(device_path).rpartition('/')[2]}"
+    return f"{LABEL}-{os.path.realpath(device_path).rpartition('/')[2]}"
 
 
 def imported_pools(commands: Commands, *, module: Path = MODULE) -> Mapping[str, str]:

@@ -1,0 +1,356 @@
+"""The record of what a study answers. Everything that shows an answer takes it from here: terminal, page, and what is mailed.
+
+It chooses among what the commands say (`advise`, `compare`, the verdicts of power cuts) and judges nothing by itself. Cells
+are told by their ids; `lines.py` has the same in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.advice.advised import VOLATILE, advised, objectives_of
+from bedplate.analysis.advice.sentences import standing_cells
+from bedplate.analysis.headline.costs import next_steps
+from bedplate.analysis.headline.cuts import cuts_answer
+from bedplate.analysis.headline.defaults import defaults_of
+from bedplate.analysis.headline.set_up import set_up
+from bedplate.analysis.overview import Trouble
+from bedplate.analysis.run_heads import has_speed, writes
+from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE
+from bedplate.model.figure import Better
+from bedplate.model.reason import sentences
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.estimation import REPETITIONS_MIN
+from bedplate.statistics.pareto import Standing
+from bedplate.statistics.summary import TRUSTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
+    from bedplate.analysis.headline.costs import NextStep
+    from bedplate.analysis.headline.cuts import CutsAnswer
+    from bedplate.analysis.headline.defaults import Defaults
+    from bedplate.analysis.headline.set_up import SetUp
+    from bedplate.analysis.overview import Overview
+    from bedplate.model.figure import Metric
+    from bedplate.statistics.comparison import Comparison
+    from bedplate.statistics.summary import Summary
+
+
+# Of a pair that no factor explains.
+ELSEWHERE = "measured in other surroundings"
+
+
+class Answered(StrEnum):
+    """How far a question is answered."""
+
+    # One cell is ahead of all others in the run's first figure, or the same as those that it is not ahead of.
+    LEADS = "leads"
+    # Several may be the best: nothing tells them apart, or they are shown to be the same.
+    TIED = "tied"
+    # One cell alone is of the class.
+    ALONE = "alone"
+    # Too few repetitions for any verdict.
+    NO_VERDICT = "no verdict"
+    # No cell of a class that may be taken has a trusted figure.
+    NOTHING = "nothing"
+
+
+class NotTakenFor(StrEnum):
+    """Why a cell is not to be taken, the gravest first."""
+
+    UNSAFE = "unsafe"
+    UNKNOWN = "unknown"
+    BOUNDED_LOSS = "bounded loss"
+    FAILED = "failed"
+    SUSPECT = "suspect"
+    NOT_RUN = "not run"
+
+
+_OF_TROUBLE = {
+    Trouble.FAILED: NotTakenFor.FAILED,
+    Trouble.SUSPECT: NotTakenFor.SUSPECT,
+    Trouble.UNKNOWN: NotTakenFor.SUSPECT,
+    Trouble.NOT_RUN: NotTakenFor.NOT_RUN,
+}
+_OF_CLASS = {
+    UNSAFE: NotTakenFor.UNSAFE,
+    UNKNOWN: NotTakenFor.UNKNOWN,
+    BOUNDED_LOSS: NotTakenFor.BOUNDED_LOSS,
+}
+
+
+@dataclass(frozen=True)
+class SeenCell:
+    """A cell with the repetitions of the question's figure; `summary.centre` is the mean that every reader shows."""
+
+    cell: str
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class BesideCell:
+    """The taken cell beside another: `comparison.estimate` is taken / other, or taken - other, as its `kind` says.
+
+    Without an interval the two may not be compared, and `comparison.reasons` say why. `ahead_in` are the other figures in which
+    the taken one is shown better.
+    """
+
+    other: SeenCell
+    comparison: Comparison
+    ahead_in: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """Cells that are not to be taken, all for one reason.
+
+    `reasons` are sentences of the records, each once, those of the first cell first. `seen` are the figures of those that
+    have one, the best first: of other durability than what is taken, so never part of its ratio or its rank.
+    """
+
+    why: NotTakenFor
+    cells: tuple[str, ...]
+    reasons: tuple[str, ...]
+    seen: tuple[SeenCell, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """What one run answers: which cell to take, among those of one durability class.
+
+    `objective` is the run's first figure. `durability` is the class of all cells here, empty where no cell is of one that may
+    be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
+    `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
+    study has none or it is taken; `is_default` says whether it is. `seen` are all cells of the class that have a trusted
+    figure, the best first. `confidence` is that of the comparisons.
+    """
+
+    run: Run
+    objective: Objective
+    durability: str
+    answered: Answered
+    cells: int
+    seen: tuple[SeenCell, ...] = ()
+    taken: SeenCell | None = None
+    tied: tuple[BesideCell, ...] = ()
+    following: BesideCell | None = None
+    default: BesideCell | None = None
+    is_default: bool = False
+    confidence: float | None = None
+    set_up: SetUp | None = None
+    not_taken: tuple[NotTaken, ...] = ()
+
+    @property
+    def metric(self) -> Metric:
+        """The figure that the answer is about."""
+        return self.objective.metric
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer of one study.
+
+    `answers` has one for each run that has a speed, those that write first: the first is the answer of the study. `cuts` is
+    that of its power cuts; it stands first where no run has a speed (`cuts_first`). `following` are the steps that would
+    tell more, the most useful first, with the command and what it takes. `verdicts` of `judged` comparisons can tell, and of
+    the verdicts on one figure 5 % are wrong on average. `doubts` are sentences that stand beside every figure (emulation, an
+    image file) and what the study says against itself. `advice` is what it was made from.
+    """
+
+    advice: Advised
+    answers: tuple[RunAnswer, ...]
+    cuts: CutsAnswer | None
+    following: tuple[NextStep, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def found(self) -> Overview:
+        """The study."""
+        return self.advice.overview
+
+    @property
+    def cuts_first(self) -> bool:
+        """Whether the study is one of power cuts."""
+        return self.cuts is not None and not self.answers
+
+
+def headline(found: Overview, advice: Advised | None = None) -> Headline:
+    """The answer of a study; `advice` is its advice with a volatile cache, where a caller has it already."""
+    told = advised(found, cache=VOLATILE) if advice is None else advice
+    defaults = defaults_of(found)
+    runs = sorted(
+        (run for run in found.runs if has_speed(found, run)), key=lambda run: not writes(found, run)
+    )
+    answers = tuple(
+        _answer(told, defaults, run, objectives[0])
+        for run in runs
+        if (objectives := objectives_of(found, run))
+    )
+    cuts = cuts_answer(found, told.cache)
+    return Headline(
+        advice=told,
+        answers=answers,
+        cuts=cuts,
+        following=next_steps(found, answers, cuts),
+        doubts=(*found.marks, *found.health.sentences()),
+    )
+
+
+def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective) -> RunAnswer:
+    """Of the strictest class in which a cell has a trusted figure."""
+    contests = [contest for contest in advice.contests if contest.run == run]
+    having = [contest for contest in contests if _seen(advice, contest, objective)]
+    contest = next(iter(having or contests), None)
+    if contest is None:
+        nothing = RunAnswer(run, objective, "", Answered.NOTHING, 0)
+        return replace(nothing, not_taken=_not_taken(advice, nothing))
+    due = [cell for cell in (*contest.cells, *contest.left_out) if advice.overview.of(cell, run)]
+    plain = RunAnswer(
+        run,
+        objective,
+        contest.durability,
+        Answered.NOTHING,
+        cells=len(due),
+        seen=_seen(advice, contest, objective),
+    )
+    plain = replace(plain, not_taken=_not_taken(advice, plain))
+    if not plain.seen:
+        return plain
+    if contest.can_judge:
+        return _judged(advice, defaults, contest, plain)
+    if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
+        return replace(plain, answered=Answered.NO_VERDICT)
+    return _taking(advice, defaults, replace(plain, answered=Answered.ALONE), plain.seen[0])
+
+
+def _seen(advice: Advised, contest: Contest, objective: Objective) -> tuple[SeenCell, ...]:
+    """The cells of a class that have a trusted value, the best mean first."""
+    return _ranked(advice, contest.run, objective, (*contest.cells, *contest.left_out), basis=TRUSTED)
+
+
+def _ranked(
+    advice: Advised, run: Run, objective: Objective, cells: Iterable[str], *, basis: str | None = None
+) -> tuple[SeenCell, ...]:
+    sign = -1 if objective.metric.better is Better.HIGHER else 1
+    every = [SeenCell(cell, advice.summary_of(run, objective, cell)) for cell in cells]
+    known = [
+        (sign * each.summary.centre, each)
+        for each in every
+        if each.summary.centre is not None and basis in (None, each.summary.basis)
+    ]
+    return tuple(each for _, each in sorted(known, key=lambda pair: pair[0]))
+
+
+def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAnswer) -> RunAnswer:
+    """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default."""
+    ranked = [each for each in plain.seen if each.cell in contest.cells]
+    place = contest.cells.index
+    leading = next(
+        cells
+        for standing in (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
+        if (cells := [each for each in ranked if each.cell in standing_cells(contest, standing)])
+    )
+    first = leading[0]
+    among = [each for each in leading if not contest.better[0, place(first.cell), place(each.cell)]]
+    taken = min(
+        among,
+        key=lambda each: (
+            each.cell not in defaults.cells,
+            len(defaults.departures[each.cell]),
+            ranked.index(each),
+        ),
+    )
+    rest = [each for each in ranked if each not in among]
+    answered = replace(
+        plain,
+        answered=Answered.TIED if len(among) > 1 else Answered.LEADS,
+        tied=tuple(_beside(advice, contest, taken, each) for each in among if each is not taken),
+        following=_beside(advice, contest, taken, rest[0]) if rest else None,
+        default=next(
+            (
+                _beside(advice, contest, taken, each)
+                for each in ranked
+                if each is not taken and {each.cell, *contest.same_as[each.cell]} & set(defaults.cells)
+            ),
+            None,
+        ),
+        confidence=contest.confidences[0].difference,
+    )
+    return _taking(advice, defaults, answered, taken, same_as=contest.same_as[taken.cell])
+
+
+def _taking(
+    advice: Advised, defaults: Defaults, answered: RunAnswer, taken: SeenCell, *, same_as: Sequence[str] = ()
+) -> RunAnswer:
+    """With the cell that is to be taken, and how it was made."""
+    is_default = bool({taken.cell, *same_as} & set(defaults.cells))
+    return replace(
+        answered,
+        taken=taken,
+        is_default=is_default,
+        default=None if is_default else answered.default,
+        set_up=set_up(advice.overview, taken.cell),
+    )
+
+
+def _beside(advice: Advised, contest: Contest, taken: SeenCell, other: SeenCell) -> BesideCell:
+    """The taken cell as the contender; where the contest did not judge the pair, without an interval."""
+    comparison = advice.comparison(contest, contest.objectives[0], other.cell, taken.cell)
+    own, its = contest.cells.index(taken.cell), contest.cells.index(other.cell)
+    better = contest.better[:, own, its]
+    judged = bool(better[0] or contest.better[0, its, own] or contest.same[0, own, its])
+    if not judged and comparison.verdict is not Verdict.CANNOT_TELL:
+        comparison = replace(
+            comparison, low=None, high=None, basis=None, verdict=Verdict.CANNOT_TELL, reasons=(ELSEWHERE,)
+        )
+    ahead_in = tuple(
+        each.head for each, ahead in zip(contest.objectives[1:], better[1:], strict=True) if bool(ahead)
+    )
+    return BesideCell(other, comparison, ahead_in)
+
+
+def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
+    """Cells of lesser classes, and those of which every run failed, is doubted or is missing; each cell once."""
+    found, run = advice.overview, answered.run
+    due = [cell for cell in found.cells if found.of(cell, run)]
+    why: dict[NotTakenFor, list[str]] = {each: [] for each in NotTakenFor}
+    for cell in due:
+        if cell not in {each.cell for each in answered.seen}:
+            reason = _why_not(advice, run, cell, answered.durability)
+            if reason is not None:
+                why[reason].append(cell)
+    return tuple(
+        NotTaken(
+            each,
+            tuple(cells),
+            _reasons(advice, run, each, cells),
+            _ranked(advice, run, answered.objective, cells),
+        )
+        for each, cells in why.items()
+        if cells
+    )
+
+
+def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenFor | None:
+    """None where nothing is against a cell but that it has too few runs."""
+    troubles = [m.trouble for m in advice.overview.of(cell, run)]
+    if all(troubles):
+        worst_first = (Trouble.FAILED, Trouble.SUSPECT, Trouble.UNKNOWN, Trouble.NOT_RUN)
+        first = next(each for each in worst_first if each in troubles)
+        return _OF_TROUBLE[first]
+    own = advice.classes[cell]
+    return _OF_CLASS.get(own) if own != durability else None
+
+
+def _reasons(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) -> tuple[str, ...]:
+    found = advice.overview
+    if why in _OF_CLASS.values():
+        promises = [promise for cell in cells if (promise := found.cells[cell].durability) is not None]
+        return tuple(dict.fromkeys(each for promise in promises for each in sentences(promise.reasons)))
+    return tuple(
+        dict.fromkeys(words for cell in cells for m in found.of(cell, run) for words in sentences(m.reasons))
+    )

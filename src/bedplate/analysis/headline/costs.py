@@ -1,0 +1,180 @@
+"""What it would cost to know more: the command, and how long it takes by the study's own times."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.overview import Trouble
+from bedplate.model.visit import Outcome
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.proportions import proportion, trials_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bedplate.analysis.headline.answered import RunAnswer
+    from bedplate.analysis.headline.cuts import CutsAnswer
+    from bedplate.analysis.overview import Measurement, Overview
+
+# Five find most differences above 10 % (METHOD.md).
+_REPETITIONS_FOR_VERDICTS = 5
+# What a bound on the share of bad cuts is brought below, the first that is not reached.
+_SHARES = (0.05, 0.025, 0.01, 0.005)
+
+
+class StepKind(StrEnum):
+    """What a step does."""
+
+    RETRY = "retry"
+    GO_ON = "go on"
+    REPETITIONS = "repetitions"
+    CUTS = "cuts"
+    LONGER = "longer"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One step that tells more.
+
+    `repetitions` are those in all, None where none are added. `command` is to be copied, empty where no command does it;
+    `seconds` is None where the study has no visit to take it from. `count` is what the step is about: the runs that failed or
+    are missing, the repetitions that are added, the cuts that there would be, of which none bad would bound the share of bad
+    ones by `bound`. `apart` is the cell that repetitions would tell from the one that is taken.
+    """
+
+    kind: StepKind
+    count: int
+    command: str = ""
+    seconds: float | None = None
+    repetitions: int | None = None
+    bound: float | None = None
+    apart: str | None = None
+
+
+def next_steps(
+    found: Overview, answers: Sequence[RunAnswer], cuts: CutsAnswer | None
+) -> tuple[NextStep, ...]:
+    """What would help, the most useful first; empty where every question is answered and nothing failed."""
+    steps = [*_missing(found), *(step for answer in answers[:1] for step in _verdicts(found, answer))]
+    if cuts is not None and not answers:
+        steps += _sharper(found, cuts)
+    return tuple(steps)
+
+
+def _missing(found: Overview) -> Iterable[NextStep]:
+    """Runs that failed, and those that were due and have not been made."""
+    plain = [m for m in found.measurements if not m.canary]
+    for trouble, step, option in (
+        (Trouble.FAILED, StepKind.RETRY, " --retry-failed"),
+        (Trouble.NOT_RUN, StepKind.GO_ON, ""),
+    ):
+        runs = [m for m in plain if m.trouble is trouble]
+        if runs:
+            there = found.study.schedule.repetitions
+            command = f"{_extend(found, there)}{option}"
+            yield NextStep(step, len(runs), command, _seconds_of(found, runs))
+
+
+def _verdicts(found: Overview, answer: RunAnswer) -> Iterable[NextStep]:
+    """Repetitions that would tell the best from the others, or give verdicts at all."""
+    there = found.study.schedule.repetitions
+    if answer.taken is None and (answer.cells or answer.not_taken):
+        more = max(_REPETITIONS_FOR_VERDICTS - there, 1)
+        yield _repetitions(found, more)
+    waiting = [
+        each
+        for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
+        if each.comparison.verdict is Verdict.CANNOT_TELL and each.comparison.basis is not None
+    ]
+    needed = {each.other.cell: each.comparison.more_repetitions for each in waiting}
+    counted = {cell: more for cell, more in needed.items() if more is not None}
+    if counted:
+        nearest = min(counted, key=lambda cell: counted[cell])
+        yield _repetitions(found, counted[nearest], apart=nearest)
+    elif waiting:
+        yield NextStep(StepKind.LONGER, len(waiting))
+
+
+def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> NextStep:
+    wanted = found.study.schedule.repetitions + more
+    seconds = _seconds_of_a_repetition(found)
+    return NextStep(
+        StepKind.REPETITIONS,
+        more,
+        _extend(found, wanted),
+        None if seconds is None else more * seconds,
+        repetitions=wanted,
+        apart=apart,
+    )
+
+
+def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
+    """More recordings of every cell: as many as bring the bound of the least cut sound cell below the next share."""
+    counts = {each.cell: each.tally.cuts for each in cuts.sound if each.tally.cuts}
+    if not counts:
+        return
+    cell = min(counts, key=lambda each: counts[each])
+    there, least = len(found.cells[cell].cuts), counts[cell]
+    bound = proportion(0, least).high
+    wanted = next((share for share in _SHARES if share < bound), bound / 2)
+    repetitions = math.ceil(trials_for(wanted) / (least / there))
+    seconds = _seconds_of_a_repetition(found)
+    yield NextStep(
+        StepKind.CUTS,
+        round(least * repetitions / there),
+        _extend(found, repetitions),
+        None if seconds is None else (repetitions - found.study.schedule.repetitions) * seconds,
+        repetitions=repetitions,
+        bound=proportion(0, round(least * repetitions / there)).high,
+    )
+
+
+def _extend(found: Overview, repetitions: int) -> str:
+    """Only the local executor needs root here."""
+    facts, directory = found.study.facts, shlex.quote(str(found.study.directory))
+    sudo = "sudo " if facts.executor == "local" else ""
+    return f"{sudo}./bedplate extend {directory} --repetitions {repetitions}"
+
+
+def _seconds_of_a_repetition(found: Overview) -> float | None:
+    """The mean time of each visit that a repetition has, with its share of canaries; a fleet's nodes work at once."""
+    schedule = found.study.schedule
+    times = _times(found)
+    known = [seconds for each in times.values() for seconds in each]
+    if not known:
+        return None
+    middle = fmean(known)
+    due = {(visit.cell_id, visit.dataset_id, visit.canary) for visit in schedule.visits if not visit.canary}
+    plain = sum(fmean(times.get(each, [middle])) for each in due)
+    canaries = [(visit.cell_id, visit.dataset_id, True) for visit in schedule.visits if visit.canary]
+    beside = sum(fmean(times.get(each, [middle])) for each in canaries) / schedule.repetitions
+    return (plain + beside) / max(len(found.study.nodes), 1)
+
+
+def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:
+    """The visits of these runs once more."""
+    times = _times(found)
+    known = [seconds for each in times.values() for seconds in each]
+    if not known:
+        return None
+    middle = fmean(known)
+    visits = {(m.cell, m.dataset, m.repetition) for m in runs}
+    took = sum(fmean(times.get((cell, dataset, False), [middle])) for cell, dataset, _ in visits)
+    return took / max(len(found.study.nodes), 1)
+
+
+def _times(found: Overview) -> dict[tuple[str, str, bool], list[float]]:
+    """Seconds of the visits that completed, with all that belongs to them."""
+    times: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(list)
+    for visit in found.study.visits:
+        record = visit.record
+        if record.outcome is Outcome.COMPLETED:
+            key = record.key
+            times[key.cell, key.dataset, key.canary].append(record.whole_seconds or record.seconds)
+    return times

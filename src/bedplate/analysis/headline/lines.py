@@ -1,0 +1,410 @@
+"""The answer in words, line by line: the same for the terminal, the page and what is mailed.
+
+A text that stands between back quotes is to be copied. What must not be parted at the end of a line (a number and its unit) has
+no-break spaces in it; `fitted` takes them out.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.headline.answered import Answered, NotTakenFor
+from bedplate.analysis.headline.costs import StepKind
+from bedplate.analysis.headline.names import cell_names, shortened
+from bedplate.analysis.headline.set_up import settings_words
+from bedplate.analysis.power_cut_view import percent_from_above
+from bedplate.analysis.wording import confidence_words, margin_words, number
+from bedplate.model.device_cache import CACHE_WORDS
+from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
+from bedplate.statistics.false_discovery import RATE
+from bedplate.statistics.proportions import proportion
+from bedplate.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.analysis.headline.answered import BesideCell, Headline, NotTaken, RunAnswer, SeenCell
+    from bedplate.analysis.headline.costs import NextStep
+    from bedplate.analysis.headline.cuts import CutCell, CutGroup, CutsAnswer
+    from bedplate.analysis.headline.set_up import SetUp
+
+LINES_MAX = 8
+COLUMNS = 80
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_SHOWN = 3
+_REASON_CHARACTERS = 90
+_UNNAMED_UNITS = ("1", "1/s", "share")
+_TIMES = ("s", "ms")
+_DEFAULT = "this system's default"
+# Lines of this rank and beyond go before any other is shortened.
+_DISPENSABLE = 4
+
+
+@dataclass(frozen=True)
+class HeadlineLine:
+    """One line: what it is about (`Take`, `Ahead`, `Not`, `More`, …; empty where it belongs to the one above), and its text.
+
+    `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
+    the largest.
+    """
+
+    head: str
+    text: str
+    rank: int
+    copied: bool = False
+
+
+def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
+    """All that the answer has to say, in the order in which it is read."""
+    names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
+    lines: list[HeadlineLine] = []
+    if told.answers:
+        first, *others = told.answers
+        lines += _taking(first, names)
+        lines += _others(others, names)
+    elif told.cuts is None:
+        lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
+    if told.cuts is not None:
+        lines += _of_cuts(told.cuts, names, first=not told.answers)
+    for step in told.following[:2]:
+        lines += _step(step, told, names)
+    lines += _sureness(told)
+    return tuple(lines)
+
+
+def fitted(
+    lines: Sequence[HeadlineLine], *, columns: int = COLUMNS, most: int | None = LINES_MAX
+) -> tuple[str, ...]:
+    """The lines at a width, at most so many: what matters least is shortened first, and then left out."""
+    indent = max((len(line.head) for line in lines), default=0) + 2
+    wrapped = [(line, _wrapped(line, columns - indent)) for line in lines]
+    while most is not None and sum(len(texts) for _, texts in wrapped) > most:
+        victim, is_long = _least(wrapped)
+        line, texts = wrapped[victim]
+        if is_long:
+            wrapped[victim] = (line, _shorter(texts, columns - indent))
+        else:
+            del wrapped[victim]
+    return tuple(
+        f"{'' if place else line.head:<{indent}}{text}".replace(_NO_BREAK, " ").rstrip()
+        for line, texts in wrapped
+        for place, text in enumerate(texts)
+    )
+
+
+def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool]:
+    """Which line is to give way, and whether by being shorter: what need not be there first, then whatever has two lines."""
+    ranks = [line.rank for line, _ in wrapped]
+    last = max(range(len(wrapped)), key=lambda place: (ranks[place], place))
+    if ranks[last] >= _DISPENSABLE:
+        return last, False
+    for least_rank, least_lines in ((1, 1), (0, 2)):
+        long = [
+            place
+            for place, (line, texts) in enumerate(wrapped)
+            if line.rank >= least_rank and len(texts) > least_lines and not line.copied
+        ]
+        if long:
+            return max(long, key=lambda place: (ranks[place], place)), True
+    return last, False
+
+
+def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
+    """A command goes on behind a backslash, as a shell reads it."""
+    room = max(columns - 2 if line.copied else columns, 20)
+    texts = textwrap.wrap(line.text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [*(f"{text} \\" for text in texts[:-1]), texts[-1]] if line.copied else texts
+
+
+def _shorter(texts: Sequence[str], columns: int) -> list[str]:
+    """A line less; the one that is last now says that there is more."""
+    kept = [*texts[:-1]]
+    words = kept[-1].split(" ")
+    while len(words) > 1 and len(" ".join(words)) > columns - 2:
+        words.pop()
+    return [*kept[:-1], f"{' '.join(words).rstrip(',;: ')} …"]
+
+
+def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    yield HeadlineLine("Take", _take_words(answer, names), 0)
+    if answer.set_up is not None:
+        yield from _copied(answer.set_up)
+    if answer.tied:
+        yield HeadlineLine("Or", _or_words(answer, names), 1)
+    if words := _ahead_words(answer, names):
+        yield HeadlineLine("Ahead", words, 1)
+    for each in answer.not_taken:
+        yield HeadlineLine("Not", _not_words(answer, each, names), 2)
+
+
+def _copied(found: SetUp) -> Iterable[HeadlineLine]:
+    if found.commands:
+        yield HeadlineLine("", " && ".join(found.commands), 1, copied=True)
+    varied = {name: found.settings[name] for name in found.varied}
+    words = [*([settings_words(varied)] if varied else []), *found.further]
+    if words:
+        yield HeadlineLine("", f"with {'; '.join(words)}", 3)
+
+
+def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    run, taken = answer.run[1], answer.taken
+    if answer.answered is Answered.NOTHING:
+        if not answer.durability:
+            return f"nothing by {run}: no cell is durable, or loses a bounded amount at most."
+        return f"nothing yet by {run}: no cell that is {answer.durability} has a trusted {answer.objective.head}."
+    if taken is None:
+        seen = [f"{names[each.cell]}{_NO_BREAK}{_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
+        n = max(each.summary.n for each in answer.seen)
+        return (
+            f"no verdict yet with {n} repetition{'s' * (n > 1)} of {run}. Seen so far, {answer.durability}: "
+            f"{', '.join(seen)}{_rest(answer.seen)}."
+        )
+    default = f" ({_DEFAULT})" if answer.is_default else ""
+    mean = f"{taken.summary.centre_kind} of{_NO_BREAK}{taken.summary.n}"
+    own = f"{names[taken.cell]}{default}: {_figure(answer, taken)}, {mean}, {run}"
+    if answer.answered is Answered.ALONE:
+        return f"{own}; no other cell is {answer.durability}."
+    if answer.answered is Answered.LEADS:
+        return f"{own}; the best of {answer.cells} {answer.durability} cells."
+    return f"{own}."
+
+
+def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """How far it is ahead of the next, and of what this system makes by itself."""
+    if answer.taken is None:
+        return ""
+    words = []
+    following = answer.following if answer.answered is Answered.LEADS else None
+    default = answer.default
+    if following is not None and default is not None and following.other.cell == default.other.cell:
+        words.append(
+            _beside_words(answer, following, f"{names[following.other.cell]}, the next and {_DEFAULT}")
+        )
+    else:
+        if following is not None:
+            words.append(_beside_words(answer, following, f"{names[following.other.cell]}, the next"))
+        if default is not None:
+            words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
+    if default is None and not answer.is_default:
+        words.append(f"how far ahead of {_DEFAULT} is not known: no cell is like it")
+    return ". ".join(f"{each[:1].upper()}{each[1:]}" for each in words) + "." if words else ""
+
+
+def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """What may be taken as well, and how far the first of them may be away."""
+    first = answer.tied[0]
+    others = ", ".join(
+        f"{names[each.other.cell]}{_NO_BREAK}({number(each.other.summary.centre)})"
+        for each in answer.tied[:_SHOWN]
+    )
+    of = f"{comparison_figures(first)} of the first of these"
+    if first.comparison.basis is None:
+        told = "not compared"
+    elif first.comparison.verdict is Verdict.SAME:
+        told = f"the same within {margin_words(first.comparison)}, {of}"
+    else:
+        told = f"not told apart, {of}"
+    return f"{told}: {others}{_rest(answer.tied)}."
+
+
+def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
+    """`×1.08 (1.05 to 1.11) of ext4, the next`; what cannot be told is said first."""
+    told = beside.comparison
+    figures = comparison_figures(beside)
+    if told.basis is None:
+        return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
+    also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
+    if told.verdict is Verdict.SAME:
+        return f"the same within {margin_words(told)} as {other} ({figures}){also}"
+    if told.verdict is Verdict.CANNOT_TELL:
+        return f"not told from {other} ({figures}){also}"
+    of = " the time of" if answer.metric.unit in _TIMES else " of"
+    return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
+
+
+def comparison_figures(beside: BesideCell) -> str:
+    """`×1.08 (1.05 to 1.11)`, `+0.03 (+0.01 to +0.05)`."""
+    told = beside.comparison
+    if told.estimate is None:
+        return "no ratio"
+    form = "{:.3g}" if told.kind is EstimateKind.RATIO else "{:+.2g}"
+    sign = "×" if told.kind is EstimateKind.RATIO else ""
+    bounds = [None if each is None else form.format(each) for each in (told.low, told.high)]
+    interval = "" if bounds == [None, None] else f" ({bounds[0] or '…'} to {bounds[1] or '…'})"
+    return f"{sign}{form.format(told.estimate)}{interval}".replace(" ", _NO_BREAK)
+
+
+def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
+    figures = {each.cell: each for each in found.seen}
+    order = [*figures, *(cell for cell in found.cells if cell not in figures)]
+    listed = ", ".join(
+        names[cell]
+        + (f"{_NO_BREAK}({number(figures[cell].summary.centre)}{_unit(answer)})" if cell in figures else "")
+        for cell in order[:_SHOWN]
+    )
+    what = {
+        NotTakenFor.UNSAFE: "unsafe",
+        NotTakenFor.UNKNOWN: "unknown after a power cut",
+        NotTakenFor.BOUNDED_LOSS: "loses the last commits",
+        NotTakenFor.FAILED: "failed",
+        NotTakenFor.SUSPECT: "not trusted",
+        NotTakenFor.NOT_RUN: "not run yet",
+    }[found.why]
+    why = f": {_brief(found.reasons[0])}" if found.reasons and found.why is not NotTakenFor.NOT_RUN else ""
+    return f"{what}: {listed}{_rest(order)}{why}."
+
+
+def _brief(reason: str) -> str:
+    text = " ".join(reason.split())
+    return text if len(text) <= _REASON_CHARACTERS else f"{text[: _REASON_CHARACTERS - 1]}…"
+
+
+def _others(others: Sequence[RunAnswer], names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """The other questions in one line, of several each in few words."""
+    if len(others) == 1:
+        yield HeadlineLine("Also", _also(others[0], names), 2)
+    elif others:
+        yield HeadlineLine("Also", f"{'; '.join(_briefly(each, names) for each in others)}.", 2)
+
+
+def _briefly(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    run = answer.run[1]
+    if answer.taken is None:
+        return f"{run}: no verdict yet" if answer.seen else f"{run}: nothing to take"
+    tied = f" or {len(answer.tied)} more" if answer.tied else ""
+    return f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}{tied}"
+
+
+def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    """Another question in one line."""
+    run = answer.run[1]
+    if answer.taken is None or answer.answered is Answered.NOTHING:
+        return _take_words(answer, names)
+    own = f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}"
+    if answer.answered is Answered.TIED:
+        others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
+        return f"{own}, not told apart from {others}{_rest(answer.tied)}."
+    if answer.following is None:
+        return f"{own}; no other cell is {answer.durability}."
+    return f"{own}, {_beside_words(answer, answer.following, names[answer.following.other.cell])}."
+
+
+def _figure(answer: RunAnswer, seen: SeenCell) -> str:
+    """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
+    summary = seen.summary
+    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
+    bounds = f" ({number(low)} to {number(high)})" if summary.n > 1 and low is not None else ""
+    return f"{number(summary.centre)}{_unit(answer)}{bounds}".replace(" ", _NO_BREAK)
+
+
+def _unit(answer: RunAnswer) -> str:
+    unit = answer.metric.unit
+    return f"{_NO_BREAK}{answer.objective.head if unit in _UNNAMED_UNITS else unit}"
+
+
+def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
+    rank = 0 if first else 1
+    if found.sound:
+        listed = ", ".join(names[each.cell] for each in found.sound[: 2 * _SHOWN])
+        rest = f" and {len(found.sound) - 2 * _SHOWN} more" if len(found.sound) > 2 * _SHOWN else ""
+        words = f"{none_bad_words(found.sound)}: {listed}{rest}; {CACHE_WORDS[found.cache]}."
+        yield HeadlineLine("Safe", words, rank)
+    else:
+        yield HeadlineLine("Safe", f"no cell that was cut; {CACHE_WORDS[found.cache]}.", rank)
+    for group in found.groups:
+        yield HeadlineLine("Not", f"{group_words(group, names)}.", 2)
+    if found.refused:
+        listed = ", ".join(names[cell] for cell in found.refused[:_SHOWN])
+        yield HeadlineLine(
+            "Open", f"{listed}{_rest(found.refused)}: cut, but the verdict was refused.", rank + 2
+        )
+
+
+def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
+    """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 bad, so under 12 %`."""
+    own = {each.cell: each.within or names[each.cell] for each in (*group.bad, *group.good)}
+    words = []
+    for what, counts in (
+        ("corrupt", {each.cell: each.corrupt for each in group.bad}),
+        ("acknowledged commits lost", {each.cell: each.lost for each in group.bad}),
+        ("the last commits lost", {each.cell: each.bounded for each in group.bad}),
+    ):
+        having = [each for each in group.bad if counts[each.cell]]
+        listed = [
+            f"{own[each.cell]} ({counts[each.cell]} of {each.cuts.all.cuts}{'' if place else ' cuts'})".replace(
+                " ", _NO_BREAK
+            )
+            for place, each in enumerate(having[:_SHOWN])
+        ]
+        if listed:
+            words.append(f"{what} on {', '.join(listed)}{_rest(having)}")
+    if group.good:
+        listed = [own[each.cell] for each in group.good[:_SHOWN]]
+        words.append(f"{', '.join(listed)}{_rest(group.good)}: {none_bad_words(group.good)}")
+    if group.otherwise:
+        words.append(f"{group.otherwise_name}: {none_bad_words(group.otherwise)}")
+    told = "; ".join(words)
+    return f"{group.name}: {told}" if group.name else told
+
+
+def none_bad_words(cells: Sequence[CutCell]) -> str:
+    """`none of 30 bad, so under 12 %`, of several the one that was cut least."""
+    least = min(each.tally.cuts for each in cells)
+    each = " each" if len(cells) > 1 else ""
+    if not least:
+        return "no cut bad"
+    bound = percent_from_above(proportion(0, least).high)
+    return f"none of {least} cuts{each} bad, so under {bound} %".replace(" %", f"{_NO_BREAK}%")
+
+
+def _step(step: NextStep, told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    yield HeadlineLine("More", f"{step_words(step, told, names)}{':' if step.command else '.'}", 1)
+    if step.command:
+        yield HeadlineLine("", step.command, 1, copied=True)
+
+
+def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
+    """What a step would tell, and how long it takes."""
+    takes = "" if step.seconds is None else f", about {_about(step.seconds)}"
+    many = "s" * (step.count > 1)
+    if step.kind is StepKind.RETRY:
+        return f"{step.count} run{many} failed; this does {'them' if many else 'it'} again{takes}"
+    if step.kind is StepKind.GO_ON:
+        return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
+    if step.kind is StepKind.CUTS:
+        bound = percent_from_above(step.bound or 1.0)
+        return f"{step.count} cuts of each, none bad, would bound it by {bound}{_NO_BREAK}%{takes}"
+    if step.kind is StepKind.LONGER:
+        return (
+            f"no number of repetitions up to {REPETITIONS_MAX} promises to tell these apart; longer runs, or a quieter machine, "
+            "might"
+        )
+    if told.answers and told.answers[0].answered is Answered.NO_VERDICT:
+        return f"{step.repetitions} repetitions give verdicts{takes}"
+    other = "" if step.apart is None else f" it from {names[step.apart]}"
+    return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {CHANCE:.0%})"
+
+
+def _about(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 10 min`: no more precise than such an estimate is."""
+    if seconds < 90:
+        return format_duration(seconds)
+    minutes = round(seconds / 60)
+    words = f"{minutes} min" if minutes < 120 else format_duration(60 * minutes)
+    return words.replace(" ", _NO_BREAK)
+
+
+def _sureness(told: Headline) -> Iterable[HeadlineLine]:
+    if told.advice.judged:
+        confidences = [each.confidence for each in told.answers if each.confidence is not None]
+        words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {RATE:.0%} of verdicts are wrong on average"
+        intervals = f", ratios with intervals of {confidence_words(confidences)}" if confidences else ""
+        yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
+    for doubt in told.doubts:
+        yield HeadlineLine("But", f"{doubt[:1].upper()}{doubt[1:].rstrip('.')}.", 5)
+
+
+def _rest(cells: Sequence[object]) -> str:
+    return f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""

@@ -1,0 +1,356 @@
+"""The headline of studies of which the truth is planted: who leads, by how much, what is not to be taken, what would tell more."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.planted_reasons import planted
+from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
+from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, write_changed_study, write_study
+
+from bedplate.analysis.advice.advised import advised
+from bedplate.analysis.advice.sentences import standing_cells
+from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.effects.factor_effects import study_effects
+from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
+from bedplate.analysis.headline.costs import StepKind
+from bedplate.analysis.headline.lines import fitted, headline_lines
+from bedplate.analysis.headline.names import cell_names
+from bedplate.analysis.headline.set_up import command_lines
+from bedplate.analysis.overview import Overview, overview
+from bedplate.cli.answering import say_answer
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.codec import read
+from bedplate.model.levels import Levels
+from bedplate.model.visit import Validity, VisitRecord
+from bedplate.statistics.comparison import Verdict
+from bedplate.statistics.pareto import Standing
+from bedplate.statistics.proportions import proportion, trials_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from bedplate.model.figure import RunFigures
+    from bedplate.model.plan import ScheduledVisit
+
+RUN = "read-write"
+
+
+def cell(kind: str, commit: str | None = None, **levels: object) -> Cell:
+    settings = Levels({} if commit is None else {"synchronous_commit": commit})
+    filesystem = replace(FilesystemLevels(kind), **levels)  # type: ignore[arg-type]
+    return Cell(DeviceLevels(), KernelLevels(), filesystem, BuildLevels(), ClusterLevels(settings=settings))
+
+
+EXT4, UNSAFE, XFS, BTRFS = (
+    cell("ext4", barrier=True),
+    cell("ext4", barrier=False),
+    cell("xfs"),
+    cell("btrfs"),
+)
+QUICK = (EXT4, UNSAFE, XFS, BTRFS)
+
+
+def speeds(truth: Mapping[Cell, float], scatter: float = 0.01) -> Callable[[Place], float]:
+    def tps(place: Place) -> float:
+        noise = random.Random(f"{place.cell.id} {place.run} {place.repetition} {place.canary}").gauss(
+            0, scatter
+        )
+        return truth[place.cell] * math.exp(noise)
+
+    return tps
+
+
+def study_of(
+    place: Path, truth: Mapping[Cell, float], *, scatter: float = 0.01, repetitions: int = 5, **recipe: object
+) -> Overview:
+    made = Recipe(cells=tuple(truth), runs=(RUN,), repetitions=repetitions, course_s=2, canaries=0)
+    return overview(known_study(place / "study", speeds(truth, scatter), replace(made, **recipe)))  # type: ignore[arg-type]
+
+
+def first_of(found: Overview) -> RunAnswer:
+    return headline(found).answers[0]
+
+
+def lines_of(found: Overview) -> tuple[str, ...]:
+    lines = fitted(headline_lines(headline(found)))
+    assert len(lines) <= 8
+    return lines
+
+
+def test_the_planted_leader_is_taken_and_its_lead_is_that_of_compare_effects_and_advise(
+    tmp_path: Path,
+) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, UNSAFE: 1900, XFS: 1083, BTRFS: 600})
+    told = first_of(found)
+    assert Answered.LEADS is told.answered
+    assert told.taken is not None
+    assert XFS.id == told.taken.cell
+    assert told.following is not None
+    assert EXT4.id == told.following.other.cell
+    assert told.default is not None
+    assert EXT4.id == told.default.other.cell
+    own = told.following.comparison
+    assert 1.083 == pytest.approx(own.estimate, rel=0.02)
+    (pair,) = answer([found], ComparisonQuestion("type=ext4 barrier=yes", "type=xfs", workload=RUN)).compared
+    assert own.estimate == pytest.approx(pair.comparison.estimate, rel=1e-9)
+    (one,) = (each for each in study_effects(found).found if each.asked.metric == "tps")
+    ratio = next(each for each in one.parts[0].effects if (each.level, each.baseline) == ("xfs", "ext4"))
+    assert own.estimate == pytest.approx(ratio.judged.ratio, rel=1e-9)
+    contest = next(each for each in advised(found).contests if each.durability == "durable")
+    assert told.taken.cell in standing_cells(contest, Standing.LEADING)
+    assert told.taken.summary == advised(found).summary(contest, contest.objectives[0], XFS.id)
+
+
+def test_what_is_faster_and_unsafe_is_named_with_its_class_and_never_taken(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, UNSAFE: 1900, XFS: 1083})
+    told = first_of(found)
+    (unsafe,) = told.not_taken
+    assert (NotTakenFor.UNSAFE, (UNSAFE.id,)) == (unsafe.why, unsafe.cells)
+    assert UNSAFE.id not in {each.cell for each in told.seen}
+    words = " ".join(lines_of(found))
+    assert re.search(r"Not +unsafe: ext4 nobarrier \(1,\d\d\d tps\): 0 flushes in 64", words)
+
+
+def test_of_cells_that_are_not_told_apart_the_default_is_taken(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1003, BTRFS: 600}, scatter=0.1)
+    told = first_of(found)
+    assert Answered.TIED is told.answered
+    assert told.taken is not None
+    assert (EXT4.id, True) == (told.taken.cell, told.is_default)
+    assert [XFS.id] == [each.other.cell for each in told.tied]
+    assert told.tied[0].comparison.verdict in (Verdict.CANNOT_TELL, Verdict.SAME)
+    assert "this system's default" in lines_of(found)[0]
+
+
+def test_what_is_the_same_within_the_margin_is_said_to_be(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1004}, scatter=0.005)
+    assert Verdict.SAME is first_of(found).tied[0].comparison.verdict
+    assert any("the same within 5 %" in line for line in lines_of(found))
+
+
+def test_two_repetitions_give_what_was_seen_and_the_way_to_verdicts(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1500}, repetitions=2)
+    told = headline(found)
+    assert Answered.NO_VERDICT is told.answers[0].answered
+    assert told.answers[0].taken is None
+    assert [XFS.id, EXT4.id] == [each.cell for each in told.answers[0].seen]
+    (step,) = told.following
+    assert (StepKind.REPETITIONS, 3, 5) == (step.kind, step.count, step.repetitions)
+    # Two cells of 95 s, three times more.
+    assert 2 * 3 * 95 == step.seconds
+    lines = lines_of(found)
+    assert lines[0].startswith("Take  no verdict yet with 2 repetitions of read-write. Seen so far, durable:")
+    assert re.search(r"xfs 1,\d\d\d tps \([\d,.]+ to [\d,.]+\)", " ".join(lines))
+    assert any("5 repetitions give verdicts, about 10 min:" in line for line in lines)
+    assert step.command == f"sudo ./bedplate extend {found.study.directory} --repetitions 5"
+
+
+def test_one_cell_alone_has_no_next(tmp_path: Path) -> None:
+    told = first_of(study_of(tmp_path, {XFS: 1000}))
+    assert (Answered.ALONE, None) == (told.answered, told.following)
+    assert told.taken is not None
+    assert told.taken.cell == XFS.id
+
+
+def test_a_leader_of_bounded_loss_is_none_beside_a_durable_cell(tmp_path: Path) -> None:
+    fast = cell("xfs", "off")
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1200, fast: 5000})
+    told = first_of(found)
+    assert told.taken is not None
+    assert (XFS.id, "durable") == (told.taken.cell, told.durability)
+    assert [(NotTakenFor.BOUNDED_LOSS, (fast.id,))] == [(each.why, each.cells) for each in told.not_taken]
+
+
+def test_where_nothing_is_safe_nothing_is_taken(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {UNSAFE: 1000, cell("xfs", barrier=False): 1200})
+    told = first_of(found)
+    assert (Answered.NOTHING, "", None) == (told.answered, told.durability, told.taken)
+    assert lines_of(found)[0].startswith("Take  nothing by read-write: no cell is durable")
+
+
+def doubted(run: RunFigures, _: Cell, __: ScheduledVisit) -> RunFigures:
+    return replace(run, validity=Validity.SUSPECT, validity_reasons=planted("the client was saturated"))
+
+
+def test_of_suspect_runs_alone_there_is_no_answer_and_the_doubt_is_said(tmp_path: Path) -> None:
+    recipe = Recipe(cells=(EXT4, XFS), runs=(RUN,), repetitions=5, course_s=2, canaries=0)
+    found = overview(write_changed_study(tmp_path / "study", recipe, doubted))
+    told = headline(found)
+    assert Answered.NOTHING is told.answers[0].answered
+    assert [(NotTakenFor.SUSPECT, (EXT4.id, XFS.id))] == [
+        (each.why, tuple(sorted(each.cells, key=[EXT4.id, XFS.id].index)))
+        for each in told.answers[0].not_taken
+    ]
+    assert told.following
+    assert any("not trusted: " in line for line in lines_of(found))
+
+
+def test_failed_visits_are_named_with_the_command_that_does_them_again(tmp_path: Path) -> None:
+    every = tuple((number, repetition) for number in range(2) for repetition in range(1, 6))
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1200}, failed=every)
+    told = headline(found)
+    assert () == told.answers
+    (step,) = told.following
+    assert (StepKind.RETRY, 10, None) == (step.kind, step.count, step.seconds)
+    assert step.command.endswith("--repetitions 5 --retry-failed")
+    assert lines_of(found)[0].startswith("Take  nothing yet")
+
+
+def test_one_failed_cell_is_not_taken_and_is_to_be_done_again(tmp_path: Path) -> None:
+    lost = tuple((1, repetition) for repetition in range(1, 6))
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 5000, BTRFS: 900}, failed=lost)
+    told = headline(found)
+    assert told.answers[0].taken is not None
+    assert EXT4.id == told.answers[0].taken.cell
+    assert NotTakenFor.FAILED in {each.why for each in told.answers[0].not_taken}
+    assert (StepKind.RETRY, 5, 5 * 95.0) == (
+        told.following[0].kind,
+        told.following[0].count,
+        told.following[0].seconds,
+    )
+
+
+def test_the_writing_run_is_the_answer_and_the_reading_one_a_line(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1200}, runs=("read-only", RUN))
+    told = headline(found)
+    assert [RUN, "read-only"] == [each.run[1] for each in told.answers]
+    assert any(line.startswith("Also") and "read-only: xfs" in line for line in lines_of(found))
+
+
+def test_no_cell_like_the_default_is_said(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {BTRFS: 1000, XFS: 1200})
+    told = first_of(found)
+    assert (None, False) == (told.default, told.is_default)
+    assert "is not known" in " ".join(lines_of(found))
+
+
+@pytest.mark.parametrize("distribution", ["Debian GNU/Linux 13 (trixie)", "Rocky Linux 9.4"])
+def test_the_default_is_that_of_the_distribution(tmp_path: Path, distribution: str) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1000, BTRFS: 1500})
+    found = replace(found, study=replace(found.study, machine=replace(MACHINE, distribution=distribution)))
+    told = first_of(found).default
+    assert told is not None
+    assert told.other.cell == (EXT4.id if distribution.startswith("Debian") else XFS.id)
+
+
+NAMES = "x" * 10_000
+
+
+def test_names_of_any_length_and_markup_stay_within_eight_lines_of_80_columns(tmp_path: Path) -> None:
+    long = cell("ext4", mount_options=(NAMES,))
+    found = study_of(tmp_path, {long: 1000, cell("xfs", mount_options=(HOSTILE,)): 1200})
+    for line in lines_of(found):
+        assert len(line) <= 80 or line.endswith("\\") or "/" in line
+    whole = fitted(headline_lines(headline(found)), most=None)
+    assert not any(NAMES in line for line in whole if not line.startswith(" "))
+
+
+def test_no_number_is_broken_at_any_width(tmp_path: Path) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, UNSAFE: 1900, XFS: 1083, BTRFS: 600}, repetitions=3)
+    lines = headline_lines(headline(found))
+    whole = " ".join(fitted(lines, columns=500, most=None))
+    numbers = set(re.findall(r"[×+-]?\d[\d,.]*", whole))
+    for columns in range(40, 120, 7):
+        assert (
+            set(re.findall(r"[×+-]?\d[\d,.]*", " ".join(fitted(lines, columns=columns, most=None))))
+            == numbers
+        )
+
+
+def names_of(told: Headline) -> dict[str, str]:
+    return {name: cell for cell, name in cell_names(told.found).items()}
+
+
+def test_power_cuts_name_what_separates_bad_cells_from_sound_ones(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "study", recipe=CUT_RECIPE))
+    told = headline(found)
+    assert told.cuts is not None
+    assert not told.cuts_first
+    sound = {each.cell for each in told.cuts.sound}
+    named = names_of(told)
+    assert {named["ext4 barrier"], named["xfs"]} == sound
+    groups = {group.name: group for group in told.cuts.groups}
+    assert {"btrfs", "nobarrier"} == set(groups)
+    assert groups["btrfs"].bad[0].corrupt
+    assert (0, True) == (groups["nobarrier"].bad[0].corrupt, groups["nobarrier"].bad[0].lost > 0)
+    assert [named["ext4 barrier"]] == [each.cell for each in groups["nobarrier"].otherwise]
+    told_cells = {each.cell for group in told.cuts.groups for each in group.bad}
+    assert told.answers[0].taken is None or told.answers[0].taken.cell not in told_cells
+
+
+def test_no_bad_cut_is_bounded_and_the_next_bound_has_its_price(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "study", recipe=replace(CUT_RECIPE, runs=(), repetitions=1)))
+    told = headline(found)
+    assert told.cuts_first
+    assert told.cuts is not None
+    cuts = told.cuts.sound[0].tally.cuts
+    words = " ".join(lines_of(found))
+    assert f"none of {cuts} cuts each bad, so under {100 * proportion(0, cuts).high:.2g} %" in words
+    step = next(each for each in told.following if each.kind is StepKind.CUTS)
+    assert step.bound is not None
+    assert step.bound < proportion(0, cuts).high
+    assert step.repetitions is not None
+    assert step.count == cuts * step.repetitions
+
+
+def test_trials_for_a_bound_are_the_fewest_that_reach_it() -> None:
+    for share in (0.3, 0.05, 0.025, 0.001):
+        trials = trials_for(share)
+        assert proportion(0, trials).high <= share * (1 + 1e-9)
+        assert trials == 1 or proportion(0, trials - 1).high > share
+    for share in (0.0, 1.0):
+        with pytest.raises(ValueError, match="lies between 0 and 1"):
+            trials_for(share)
+
+
+def test_commands_are_those_of_the_visit_without_its_label_and_its_force(tmp_path: Path) -> None:
+    study = write_study(
+        tmp_path / "study", Recipe(cells=(EXT4,), runs=(RUN,), repetitions=1, course_s=2, canaries=0)
+    )
+    record = read(VisitRecord, next(study.glob("visits/ext4*/*/*/visit.json")))
+    mount = "/run/bedplate/1-2/mount"
+    told = {
+        "xfs": (
+            ("mkfs.xfs", "-q", "-K", "-f", "-L", "bedplate", "-l", "logdev=/dev/loop1", "/dev/loop0"),
+            ("mount", "-t", "xfs", "-o", "noatime,logdev=/dev/loop1", "/dev/loop0", mount),
+        ),
+        "ext4": (
+            ("mke2fs", "-q", "-F", "-t", "ext4", "-E", "nodiscard", "-L", "bedplate", "/dev/loop0"),
+            ("mount", "-t", "ext4", "-o", "barrier=1", "/dev/loop0", mount),
+        ),
+        "zfs": (
+            ("zpool", "create", "-f", "-t", "bedplate-loop0", "-o", "ashift=12", "bedplate", "/dev/loop0p1"),
+            ("mount", "-t", "zfs", "bedplate-loop0", mount),
+        ),
+    }
+    expected = {
+        "xfs": (
+            "mkfs.xfs -K -l logdev=JOURNAL_DEVICE DEVICE",
+            "mount -t xfs -o noatime,logdev=JOURNAL_DEVICE DEVICE DIRECTORY",
+        ),
+        "ext4": ("mke2fs -t ext4 -E nodiscard DEVICE", "mount -t ext4 -o barrier=1 DEVICE DIRECTORY"),
+        "zfs": ("zpool create -o ashift=12 POOL DEVICE", "mount -t zfs POOL DIRECTORY"),
+    }
+    for kind, commands in told.items():
+        own = replace(
+            record, cell=cell(kind), commands=(("losetup", "/dev/loop0"), *commands, ("umount", mount))
+        )
+        assert expected[kind] == command_lines(own)
+    assert (None, None) == command_lines(replace(record, commands=(("mkfs.xfs", "/dev/loop0"),)))
+
+
+def test_the_last_lines_of_a_command_are_the_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1200}, repetitions=3)
+    say_answer(found.study.directory)
+    assert ["", *lines_of(found)] == capsys.readouterr().out.splitlines()
