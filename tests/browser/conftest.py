@@ -1,4 +1,4 @@
-"""One Chromium for all tests, and none of a module's pages open in the next."""
+"""One Chromium for all tests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def started(chromium: Path) -> Iterator[Browser]:
+def browser(chromium: Path) -> Iterator[Browser]:
     """It takes two seconds of CPU to start one."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium), args=list(ARGUMENTS))
         yield browser
+        close_all(browser)
         browser.close()
-
-
-@pytest.fixture(scope="module")
-def browser(started: Browser) -> Iterator[Browser]:
-    yield started
-    close_all(started)

@@ -1,13 +1,18 @@
 """A page of the report in a real Chromium, without a network, and everything that it complains about.
 
-To open a page takes longer than most of what is tested on it. So a page stays open for the next test that asks for
-the same one, which then gives back everything that was chosen on it; `fresh=True` opens another one.
+To open a page takes longer than most of what is tested on it, and most of that is to compile its script. Chromium keeps
+what it compiled for one address, in one tab. So one tab shows all pages, each under the same address. It stays as it is
+for the next test that asks for the same page, which then gives back everything that was chosen on it; `fresh=True`
+loads it again.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -15,7 +20,6 @@ from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -47,56 +51,81 @@ class Opened:
     """A page and everything it complained about or asked for."""
 
     page: Page
+    uri: str
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
 
-# Open pages by what was asked for.
-_KEPT: WeakKeyDictionary[Browser, dict[tuple[Path, int, bool], Opened]] = WeakKeyDictionary()
+class _Tab:
+    """One page after the other, under one address."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._folder = TemporaryDirectory(prefix="bedplate-page-")
+        self._file = Path(self._folder.name, "report.html")
+        self._shown: tuple[Path, int, bool] | None = None
+        self._page = browser.new_context(offline=True).new_page()
+        self._opened = Opened(self._page, self._file.as_uri())
+        self._page.set_default_timeout(_TIME_LIMIT_MS)
+        self._page.on(
+            "console", lambda said: self._hear(said.text) if said.type in ("error", "warning") else None
+        )
+        self._page.on("pageerror", lambda error: self._hear(str(error)))
+        self._page.on("request", lambda request: self._opened.requests.append(request.url))
+        self._page.on("dialog", lambda dialog: self._hear(f"dialog: {dialog.message}"))
+
+    def show(self, path: Path, *, width: int, dark: bool, fresh: bool) -> Opened:
+        asked = (path, width, dark)
+        if asked == self._shown and not fresh:
+            self._page.mouse.move(0, 0)
+            self._page.evaluate(_GIVE_BACK)
+            return self._opened
+        self._page.set_viewport_size({"width": width, "height": 900})
+        self._page.emulate_media(media="null", color_scheme="dark" if dark else "light")
+        copyfile(path, self._file)
+        # Not before: what the former page says of its new size is none of this one's.
+        self._opened = Opened(self._page, self._file.as_uri())
+        self._page.goto(self._opened.uri)
+        expect(self._page.locator("html")).to_have_attribute("data-ready", "yes")
+        self._shown = asked
+        return self._opened
+
+    def forget(self) -> None:
+        """The next test gets its page anew."""
+        self._shown = None
+
+    def close(self) -> None:
+        self._page.context.close()
+        self._folder.cleanup()
+
+    def _hear(self, complaint: str) -> None:
+        self._opened.complaints.append(complaint)
+
+
+# Tabs that no test uses now: one, unless a test had two pages open at once.
+_IDLE: WeakKeyDictionary[Browser, list[_Tab]] = WeakKeyDictionary()
 
 
 @contextmanager
 def opened(
     browser: Browser, path: Path, *, width: int = 1280, dark: bool = False, fresh: bool = False
 ) -> Iterator[Opened]:
-    """The page of a file: one that is open already, or a new one."""
-    kept = _KEPT.setdefault(browser, {})
-    asked = (path, width, dark)
-    known = None if fresh else kept.pop(asked, None)
-    if known:
-        known.page.mouse.move(0, 0)
-        known.page.evaluate(_GIVE_BACK)
-    found = known or _open(browser, path, width=width, dark=dark)
-    loads = len(found.requests)
-    yield found
-    # Not reached by a test that failed: its page is left behind. So is one that a test has loaded anew.
+    """The page of a file, as it is when it is opened."""
+    idle = _IDLE.setdefault(browser, [])
+    tab = idle.pop() if idle else _Tab(browser)
+    try:
+        found = tab.show(path, width=width, dark=dark, fresh=fresh)
+        loads = len(found.requests)
+        yield found
+    except BaseException:
+        tab.close()
+        raise
+    # A page that a test has loaded anew, or that complained, is not shown to the next one.
     if fresh or len(found.requests) > loads or found.complaints:
-        found.page.context.close()
-        return
-    kept[asked] = found
+        tab.forget()
+    idle.append(tab)
 
 
 def close_all(browser: Browser) -> None:
-    """Close what is open, kept or left behind by a test that failed."""
-    _KEPT.pop(browser, None)
-    for context in browser.contexts:
-        context.close()
-
-
-def _open(browser: Browser, path: Path, *, width: int, dark: bool) -> Opened:
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
-    )
-    found = Opened(context.new_page())
-    page = found.page
-    page.set_default_timeout(_TIME_LIMIT_MS)
-    page.on(
-        "console",
-        lambda said: found.complaints.append(said.text) if said.type in ("error", "warning") else None,
-    )
-    page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    page.on("request", lambda request: found.requests.append(request.url))
-    page.on("dialog", lambda dialog: found.complaints.append(f"dialog: {dialog.message}"))
-    page.goto(path.as_uri())
-    expect(page.locator("html")).to_have_attribute("data-ready", "yes")
-    return found
+    """Close every tab."""
+    for tab in _IDLE.pop(browser, []):
+        tab.close()

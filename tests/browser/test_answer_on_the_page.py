@@ -160,7 +160,7 @@ def test_pictures_are_saved_as_svg_and_csv(browser: Browser, report: Path) -> No
             assert "oklab" not in text
             assert len(rows_of(saved(found.page, picture, "CSV"))) > 2
         assert [] == found.complaints
-        assert [report.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+        assert [found.uri] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
 
 
 def test_a_saved_table_holds_what_is_shown(browser: Browser, report: Path) -> None:

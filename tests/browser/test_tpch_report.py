@@ -61,7 +61,7 @@ def test_opens_offline_without_a_complaint_or_a_request(
             choose(found.page, "run", run)
             expect(found.page.locator("#courses-note")).to_contain_text(run)
         assert [] == found.complaints
-        assert [report.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+        assert [found.uri] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
         assert found.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
@@ -300,5 +300,5 @@ def test_a_hostile_study_executes_nothing(browser: Browser, hostile: Path) -> No
         assert 0 == page.locator("img").count()
         assert HOSTILE == page.locator("h1").inner_text()
         assert [] == found.complaints
-        assert [hostile.as_uri()] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
+        assert [found.uri] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
