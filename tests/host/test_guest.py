@@ -36,7 +36,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.visit import Outcome, ScratchDevice, VisitRecord, VisitRequest
 from bedplate.units import MIB
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 # Runs in the guest: a group of its own with a limit each, and what the limits hold.
 LIMITS = """

@@ -18,7 +18,7 @@ from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
 from bedplate.host.process import wait_until_gone
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
 # The signals as the command line takes them; the executor is closed as a study's run closes it.

@@ -21,7 +21,7 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import MIB
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 # Runs in the guest; what it prints is not for the executor, so it goes to a file.
 SCRIPT = """

@@ -20,7 +20,7 @@ from bedplate.host.facts import read_machine
 from bedplate.host.requirement import find_tool
 from bedplate.units import GIB
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 # Loads what the initramfs holds, says what became of it, and switches the guest off.
 INIT = """\

@@ -12,7 +12,7 @@ from tests.support.guests.guest_lab import GuestLab
 
 from bedplate.executors.qemu.runner import GuestRunner
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 HERE = Path(__file__).resolve().parent
 # Runs in the guest in the place of a visit.

@@ -15,7 +15,7 @@ from tests.support.tools.recorder_lab import recorder_driver
 from bedplate.executors.qemu.runner import GuestRunner
 from bedplate.host.recorder import DRIVER
 
-pytestmark = [pytest.mark.host, pytest.mark.elsewhere]
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 # Runs in the guest in the place of a visit.
 SCRIPT = """

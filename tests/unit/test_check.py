@@ -126,7 +126,7 @@ def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
         "types of the script": "passed",
         "unit, golden and meta tests": "passed",
         "host tests": "skipped",
-        "guest and fleet tests": "skipped",
+        "guests, fleet, power cuts": "skipped",
         "browser tests": "passed",
         "office tests": "passed",
     }
@@ -172,7 +172,7 @@ def test_host_tests_without_root_are_skipped_visibly(bench: Bench) -> None:
         "skipped: they make loop devices, mount and start servers, which needs root: sudo ./check"
         in ended.stdout
     )
-    for step in ("host tests", "guest and fleet tests"):
+    for step in ("host tests", "guests, fleet, power cuts"):
         assert _table(ended.stdout)[step] == ("skipped", "needs root: sudo ./check")
     assert "-m host" not in ended.stdout
 
@@ -190,8 +190,8 @@ def test_root_runs_the_host_tests(bench: Bench) -> None:
     _give_host_tools(bench)
     ended = bench.check()
     assert _table(ended.stdout)["host tests"] == ("passed", "")
-    assert "--durations=10 -m host and not elsewhere tests/host" in ended.stdout
-    assert "--durations=10 -m host and elsewhere tests/host" in ended.stdout
+    assert "--durations=10 -m host and not second_lane tests/host" in ended.stdout
+    assert "--durations=10 -m host and second_lane tests/host" in ended.stdout
     assert ended.returncode == 0
 
 
@@ -205,8 +205,8 @@ def test_the_host_tests_run_beside_the_others_and_are_told_after_them(bench: Ben
     python.write_text(
         f"""#!/bin/sh
 case "$*" in
-    *"host and not elsewhere"*) echo host >{begun}; echo "the host tests" ;;
-    *"host and elsewhere"*) echo "the guests" ;;
+    *"host and not second_lane"*) echo host >{begun}; echo "the host tests" ;;
+    *"host and second_lane"*) echo "the guests" ;;
     *"not host"*) cat {begun}; echo "the unit tests" ;;
     *) echo "the others" ;;
 esac
@@ -247,7 +247,7 @@ def test_an_interrupted_check_waits_until_the_host_tests_have_given_back(bench: 
     python.write_text(
         f"""#!{sys.executable}
 import signal, sys, threading
-if "host and not elsewhere" in sys.argv:
+if "host and not second_lane" in sys.argv:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         open({str(begun)!r}, "w").close()
