@@ -150,7 +150,7 @@ def _under_pressure(driver: Path) -> dict[str, Any]:
         with (target / "file").open("wb") as file:
             for to_come in range(size, 0, -MIB):
                 # Each byte is in the log and on the disk. What is left beside that is too little to cache it all.
-                noose.draw(_available_bytes() - 2 * to_come - 48 * MIB)
+                noose.draw(_available_bytes() - 2 * to_come - 64 * MIB)
                 file.write(block)
             os.fsync(file.fileno())
         return {
