@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bedplate.errors import PlanError
+from bedplate.near_names import unknown_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ def engine_parts(role: str) -> Mapping[str, Any]:
 
 def _folder(name: str, folders: Mapping[str, str], kind: str) -> str:
     if name not in folders:
-        raise PlanError(f"{kind} {name!r} is not known; known are {', '.join(folders)}")
+        raise PlanError(unknown_name(kind, name, folders))
     return folders[name]
 
 

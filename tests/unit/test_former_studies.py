@@ -20,6 +20,19 @@ NAMED: dict[str, str] = {
     ".page.cells[].promise": "the same",
     ".page.cells[].cache": "the same",
     ".page.cells[].durability": "the same, behind the classes",
+    **{
+        f".export.{table}[].{begin}": "a column for every factor, by the plan's own key"
+        for table in ("runs", "figures", "verdicts", "power_cuts")
+        for begin in (
+            "filesystem.",
+            "postgresql.",
+            "lmdb.",
+            "scratch_device.",
+            "machine.",
+            "workload.",
+            "engine",
+        )
+    },
 }
 _PLACE = re.compile(r"\[\d+\]")
 

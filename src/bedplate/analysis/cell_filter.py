@@ -16,6 +16,7 @@ from bedplate import registry
 from bedplate.analysis.factors import DEFAULT, level_text, usual_factors
 from bedplate.errors import PlanError
 from bedplate.model.engine import engine_model
+from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
 
 if TYPE_CHECKING:
@@ -108,7 +109,10 @@ def factor_named(word: str, candidates: Sequence[Candidate]) -> str:
     if chosen:
         raise PlanError(f"{word!r} may be {' or '.join(chosen)}; write the one that is meant")
     vary = [name for name in names if len(_levels(name, candidates)) > 1]
-    raise PlanError(f"no factor is called {word!r}; these vary: {', '.join(vary) or 'none'}")
+    there = f"these vary: {', '.join(vary) or 'none'}"
+    # Each by the way to write it that is nearest to what was written.
+    nearest = (near for name in names for near in near_names(word, _ends(name))[:1])
+    raise PlanError(f"no factor is called {quoted(word)}; {did_you_mean(word, nearest, otherwise=there)}")
 
 
 def _words(text: str) -> list[str]:
@@ -135,7 +139,10 @@ def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> 
     for level in levels.split(","):
         if not any(_is(candidate, factor, (levels, level)) for candidate in candidates):
             known = [level_text(factor, found) for found in _levels(factor, candidates)]
-            raise PlanError(f"{factor} is nowhere {level!r}; there are {_shown(known)}")
+            there = f"there are {_shown(known)}"
+            raise PlanError(
+                f"{factor} is nowhere {quoted(level)}; {did_you_mean(level, known, otherwise=there)}"
+            )
     return _Term(word, frozenset({factor}), lambda candidate: _is(candidate, factor, allowed))
 
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.model.engine import database_block_levels
+from bedplate.model.engine import database_block_levels, engine_model
 from bedplate.model.filesystem import TRAITS
 from bedplate.units import format_size
 
@@ -27,6 +27,16 @@ _ENGINE = "build.engine"
 _BLOCK = "filesystem.block_size_bytes"
 _SETTING = "cluster.settings."
 _CONFIGURATION = "cluster.configuration"
+_READ_AHEAD = "device.read_ahead_kb"
+_UNITS = ("_bytes", "_kb")
+# How a plan begins the names of levels, by how cells do; those of its engine are the engine's.
+_PLAN_WORDS: Mapping[str, str] = {
+    "device.memory": "machine.memory",
+    "device.throttle.read_bytes_per_s": "scratch_device.throttle.read_bandwidth",
+    "device.throttle.write_bytes_per_s": "scratch_device.throttle.write_bandwidth",
+    "device.": "scratch_device.",
+    "kernel.release": "machine.kernel",
+}
 # Layers whose factors only exist for one file system type, or for one engine.
 _WITHIN = {"filesystem": TYPE, "build": _ENGINE, "cluster": _ENGINE}
 # Defaults that are values and no word: those of a build, and switches that are off.
@@ -89,6 +99,34 @@ def level_text(name: str, level: Scalar) -> str:
     if name.endswith("_bytes") and isinstance(level, int):
         return format_size(level)
     return str(level)
+
+
+def plan_levels(cells: Mapping[str, Cell]) -> Mapping[str, Mapping[str, Scalar]]:
+    """What a plan asks for in each cell, by the plan's own keys: `filesystem.block_size`, `postgresql.settings.fsync`.
+
+    Sizes are in bytes, which a plan takes too. A key of which a cell was asked nothing is none of its own.
+    """
+    found = factor_levels((cell, None) for cell in cells.values())
+    return {
+        name: {
+            plan_key(level, cell): f"{value} kB" if level == _READ_AHEAD else value
+            for level, value in ({TYPE: levels[TYPE]} | levels).items()
+            if value != DEFAULT
+        }
+        for (name, cell), levels in zip(cells.items(), found, strict=True)
+    }
+
+
+def plan_key(level: str, cell: Cell) -> str:
+    """The key of a plan that a level of a cell stands for; `engine` is the workload's."""
+    if level == _ENGINE:
+        return "engine"
+    words = {**_PLAN_WORDS, **engine_model(cell.build.engine).plan_words}
+    begin = next((start for start in words if level.startswith(start)), "")
+    rest = level.removeprefix(begin)
+    # A setting of an engine has the engine's own name.
+    unit = "" if level.startswith(_SETTING) else next((unit for unit in _UNITS if rest.endswith(unit)), "")
+    return words.get(begin, "") + rest.removesuffix(unit)
 
 
 def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:

@@ -29,8 +29,8 @@ from bedplate.cli.options import (
 )
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
+from bedplate.cli.taking_away import export, report
 from bedplate.errors import EXIT_DONE
-from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,6 +202,7 @@ def extend(
 @AS_JSON
 def status(study: Path, *, verify: bool, as_json: bool) -> int:
     """How far a study is, what failed and why, and how well it uses its time."""
+    (study,) = require_studies([study])
     from bedplate.cli.status import status as tell  # noqa: PLC0415
 
     return tell(study, verify=verify, as_json=as_json)
@@ -227,7 +228,7 @@ def show(
     as_json: bool,
 ) -> None:
     """Tables of a study's results."""
-    require_studies(studies)
+    studies = require_studies(studies)
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.terminal import tables  # noqa: PLC0415
 
@@ -241,56 +242,8 @@ for _command in (compare, effects, advise, claims):
     program.add_command(_command)
 
 
-@program.command()
-@STUDY_DIRECTORIES
-@click.option(
-    "-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), help="the page to write"
-)
-@CELLS
-@click.option(
-    "--claims",
-    "files",
-    metavar="FILE",
-    type=PATH,
-    multiple=True,
-    help="a file of claims to judge, in place of those that come with bedplate; may be given again",
-)
-def report(
-    studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
-) -> None:
-    """Write one self-contained HTML page."""
-    require_studies(studies)
-    from bedplate.cli.claims import own_claims  # noqa: PLC0415
-    from bedplate.page.build import build_report  # noqa: PLC0415
-
-    made = first_made(output)
-    build_report(studies, output, cells=cells, claims=files or sorted(own_claims().glob("*.toml")))
-    give_to_caller(made)
-    print(output)
-
-
-@program.command()
-@STUDY_DIRECTORY
-@click.option(
-    "-o",
-    "--output",
-    metavar="PATH",
-    type=PATH,
-    required=True,
-    help="a directory, or a .ods, .xlsx, .csv, .parquet or .json file",
-)
-@CELLS
-def export(study: Path, *, output: Path, cells: tuple[str, ...]) -> None:
-    """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
-    require_studies([study])
-    from bedplate.export.tables import export as write  # noqa: PLC0415
-
-    made = first_made(output)
-    for path in write(study, output, cells=cells):
-        print(path)
-    give_to_caller(made)
-
-
+program.add_command(report)
+program.add_command(export)
 program.add_command(power_cut)
 
 

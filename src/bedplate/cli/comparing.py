@@ -55,7 +55,7 @@ def compare(
     where that can be told. With a condition, NothingTold for that and for every other error.
     """
     with nullcontext() if fail_if is None else bisectable():
-        require_studies(studies)
+        studies = require_studies(studies)
         from bedplate.analysis.comparison.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
 
         share = parse_share(margin)

@@ -119,7 +119,7 @@ def effects(
     Cells are held against each other within one durability class. What only one file system has is judged within it,
     and held at its usual level where file systems are compared.
     """
-    require_studies([study])
+    (study,) = require_studies([study])
     from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
 
     tell(study, workload=workload, metrics=metrics, across_durability=across_durability, as_json=as_json)
@@ -162,7 +162,7 @@ def advise(
     On more than speed, as far as the runs have it: p99, steadiness across checkpoints, space, what is written. From
     comparisons that hold together, not from point estimates: with two repetitions there is no recommendation.
     """
-    require_studies([study])
+    (study,) = require_studies([study])
     from bedplate.cli.advising import advise as recommend  # noqa: PLC0415
 
     recommend(study, workloads=workloads, durability=durability, cache=cache, cells=cells, as_json=as_json)
@@ -184,7 +184,7 @@ def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool)
 
     Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
     """
-    require_studies(studies)
+    studies = require_studies(studies)
     from bedplate.cli.claims import claims as judge  # noqa: PLC0415
 
     judge(studies, files=files, as_json=as_json)

@@ -44,7 +44,7 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
     from bedplate.cli.power_cut_points import point_lines, run_lines  # noqa: PLC0415
 
-    require_studies([study])
+    (study,) = require_studies([study])
     lines = (
         run_lines(study, runs_of(study)) if run is None else point_lines(find_run(study, run), every=every)
     )
@@ -68,7 +68,7 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
 )
 def _replay_command(study: Path, run: str, point: int, *, keep: Path) -> int:
     """Build the image of one cut again from its log and seed, and say what is wrong in it."""
-    require_studies([study])
+    (study,) = require_studies([study])
     made = first_made(keep)
     try:
         return replay(study, run, point, keep=keep)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
@@ -10,17 +12,58 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+# A folder that somebody names by mistake may have very many entries.
+_MOST_ENTRIES = 10_000
+_MOST_NAMED = 12
 
-def require_studies(paths: Iterable[Path]) -> None:
-    """StudyError with a reason for each path that holds no study, or one of another format."""
+
+def require_studies(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """The studies that are meant: each path itself, or the only study one level below it.
+
+    StudyError with a reason for each path that holds no study, or several, or one of another format.
+    """
     from bedplate.study.layout import StudyLayout  # noqa: PLC0415
     from bedplate.study.version import require_known_format  # noqa: PLC0415
 
+    found: list[Path] = []
     reasons: list[str] = []
     for path in paths:
         try:
-            require_known_format(StudyLayout(path))
+            found.append(_study_at(path))
+            require_known_format(StudyLayout(found[-1]))
         except StudyError as error:
-            reasons += error.reasons
+            reasons += (f"{reason}{_hint(path)}" for reason in error.reasons)
     if reasons:
         raise StudyError(*reasons)
+    return tuple(found)
+
+
+def _study_at(path: Path) -> Path:
+    """The path itself, unless a study stands a level below it, where quickstart puts one."""
+    below = [] if _is_study(path) else _below(path)
+    if len(below) > 1:
+        listed = ", ".join(map(str, below[:_MOST_NAMED])) + (" …" if len(below) > _MOST_NAMED else "")
+        raise StudyError(f"{path} holds several studies; name one: {listed}")
+    return below[0] if below else path
+
+
+def _hint(path: Path) -> str:
+    """The studies beside it that are called nearly so, where there is nothing of that name."""
+    from bedplate.near_names import near_paths  # noqa: PLC0415
+
+    near = () if os.path.lexists(path) else near_paths(path)
+    studies = [str(each) for each in near if _is_study(each) or _below(each)]
+    return f"; did you mean {' or '.join(studies)}?" if studies else ""
+
+
+def _is_study(path: Path) -> bool:
+    from bedplate.study.layout import StudyLayout  # noqa: PLC0415
+
+    return os.path.lexists(StudyLayout(path).facts)
+
+
+def _below(path: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in islice(path.iterdir(), _MOST_ENTRIES) if _is_study(entry))
+    except (OSError, ValueError):
+        return []

@@ -30,10 +30,11 @@ def schema(columns: Mapping[str, ExportColumn]) -> dict[str, type[pl.DataType]]:
 
 
 class ExportTable(NamedTuple):
-    """A table: its columns, and what makes its rows of a study."""
+    """A table: its columns, and what makes its rows of a study; one that is `bulky` is written where it is asked for."""
 
     columns: Mapping[str, ExportColumn]
     rows: Callable[[Overview], Iterable[Mapping[str, Any]]]
+    bulky: bool = False
 
     def made(self, found: Overview) -> DataFrame:
         """The table of a study."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
+from bedplate.export.factor_columns import factors_of
 from bedplate.export.workbook.look import choices_sheet, look_sheet, results_sheet
 from bedplate.export.workbook.model import ROWS_MAX, Workbook, cell_text
 from bedplate.export.workbook.results import choices_of, results_of
@@ -51,16 +52,17 @@ def workbook_of(found: Overview) -> Workbook:
     """All sheets of a study, the one to look with first."""
     choices = choices_of(found)
     results = list(results_of(found, choices))
+    factors = factors_of(found)
     return Workbook(
         title=cell_text(found.study.facts.title, longest=200),
         created=found.study.facts.created,
         sheets=(
             look_sheet(found, choices, results),
-            results_sheet(choices, results),
-            *wide_sheets(choices, results),
-            cells_sheet(found),
+            results_sheet(choices, results, factors),
+            *wide_sheets(choices, results, factors),
+            cells_sheet(found, factors),
             effective_sheet(found),
-            runs_sheet(found),
+            runs_sheet(found, factors),
             about_sheet(found),
             choices_sheet(choices),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,29 +22,43 @@ from bedplate.export.columns import (
     run_key,
     schema,
 )
+from bedplate.export.factor_columns import factors_of
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.device_cache import VOLATILE_512
+from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
+from bedplate.near_names import quoted, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.export.columns import WorkloadExport
+    from bedplate.export.columns import ExportTable, WorkloadExport
+    from bedplate.export.factor_columns import Factors
     from bedplate.model.figure import Figure
 
 # With what a spreadsheet lets a formula begin when it opens CSV, and what is a number all the same.
 _FORMULA = r"^[=+\-@\t\r]"
+# What is meant as a format and not as part of a directory's name.
+_ENDING = re.compile(r"[A-Za-z]\w{0,7}")
 _NUMBER = r"^[+\-]?\d+(\.\d+)?([eE][+\-]?\d+)?$"
 FORMATS = ("csv", "parquet", "json")
 SPREADSHEETS = ("ods", "xlsx")
 TABLES = ("runs", "figures", "courses")
+_RUNS, _FIGURES, _COURSES = TABLES
+_NODES = "nodes"
 
 
 def export(
-    study: Path, output: Path, formats: Sequence[str] | None = None, *, cells: Sequence[str] = ()
+    study: Path,
+    output: Path,
+    formats: Sequence[str] | None = None,
+    *,
+    cells: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    metrics: Sequence[str] = (),
 ) -> tuple[Path, ...]:
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
@@ -51,36 +66,77 @@ def export(
     all tables; one that ends in .csv or .parquet takes the
     figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
     in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
-    that they select, and of the canary's visits. PlanError for an unknown format, or a filter that selects nothing.
+    that they select, and of the canary's visits. `tables` are those that are written, in place of all that are not bulky;
+    `metrics` those that `figures` is of. PlanError for a format, a table or a metric that is not known, or a filter that
+    selects nothing.
     """
-    suffix = output.suffix.removeprefix(".")
-    unknown = [name for name in formats or () if name not in FORMATS]
-    if unknown:
-        raise PlanError(
-            *(f"format {name!r} is not known; known are {', '.join(FORMATS)}" for name in unknown)
-        )
-    is_file = suffix in (*FORMATS, *SPREADSHEETS) and not output.is_dir()
-    if is_file and formats not in (None, (), [], [suffix], (suffix,)):
-        raise PlanError(f"{output} is one file; --format {', '.join(formats or ())} needs a directory")
+    kind = _kind_of(output)
+    reasons = [
+        *(unknown_name("format", name, FORMATS) for name in formats or () if name not in FORMATS),
+        *(unknown_name("table", name, _all_tables()) for name in tables if name not in _all_tables()),
+        *(unknown_name("metric", name, sorted(METRICS)) for name in metrics if name not in METRICS),
+    ]
+    if not reasons:
+        reasons = _misfits(output, kind, formats, tables, metrics)
+    if reasons:
+        raise PlanError(*reasons)
     (found,) = selected_overviews([study], cells)
-    if suffix in SPREADSHEETS and not output.is_dir():
+    if kind in SPREADSHEETS:
         # Its sheets are made of these tables, and a table needs no spreadsheet.
         from bedplate.export.spreadsheet import write_spreadsheet  # noqa: PLC0415
 
         output.parent.mkdir(parents=True, exist_ok=True)
         write_spreadsheet(found, output)
         return (output,)
-    if suffix in FORMATS and not output.is_dir():
+    if kind in FORMATS:
+        made = _tables(found, tables, metrics) if kind == "json" else {}
         output.parent.mkdir(parents=True, exist_ok=True)
-        _write_file(found, output, suffix)
+        if kind == "json":
+            rows = {name: frame.to_dicts() for name, frame in made.items()}
+            _write_text(output, json.dumps(rows, ensure_ascii=False, allow_nan=False))
+        else:
+            _write(_figures_with_runs(found, metrics), output, kind)
         return (output,)
+    made = _tables(found, tables, metrics)
     output.mkdir(parents=True, exist_ok=True)
-    tables = _tables(found)
     return tuple(
         _write(frame, output / f"{name}.{kind}", kind)
         for kind in formats or FORMATS
-        for name, frame in tables.items()
+        for name, frame in made.items()
     )
+
+
+def _kind_of(output: Path) -> str:
+    """The format of one file, empty for a directory. PlanError for an ending that is neither."""
+    suffix = output.suffix.removeprefix(".")
+    known = (*FORMATS, *SPREADSHEETS)
+    if output.is_dir():
+        return ""
+    if _ENDING.fullmatch(suffix) and suffix not in known:
+        raise PlanError(
+            unknown_name("format", suffix, known),
+            f"for a directory of that name, make it first: {quoted(str(output))}",
+        )
+    return suffix if suffix in known else ""
+
+
+def _misfits(
+    output: Path, kind: str, formats: Sequence[str] | None, tables: Sequence[str], metrics: Sequence[str]
+) -> list[str]:
+    """What is asked of a file that it cannot hold."""
+    reasons = []
+    name = quoted(str(output))
+    if kind and [*(formats or ())] not in ([], [kind]):
+        reasons.append(f"{name} is one file; --format {', '.join(formats or ())} needs a directory")
+    if kind in ("csv", "parquet") and [*tables] not in ([], [_FIGURES]):
+        reasons.append(f"{name} holds the table {_FIGURES}; --table needs a directory, or a .json file")
+    if kind in SPREADSHEETS and (tables or metrics):
+        reasons.append(f"{name} is a spreadsheet, which has all; --table and --metric need another format")
+    if metrics and tables and _FIGURES not in tables:
+        reasons.append(
+            f"--metric chooses rows of the table {_FIGURES}, which is not among the tables asked for"
+        )
+    return reasons
 
 
 def runs_table(found: Overview) -> pl.DataFrame:
@@ -88,8 +144,11 @@ def runs_table(found: Overview) -> pl.DataFrame:
     return pl.DataFrame([_run_row(found, m) for m in found.measurements], schema=schema(RUN_COLUMNS))
 
 
-def figures_table(found: Overview) -> pl.DataFrame:
-    """One row per figure; a value is null where it is absent or censored, and `reason` says why."""
+def figures_table(found: Overview, metrics: Sequence[str] = ()) -> pl.DataFrame:
+    """One row per figure; a value is null where it is absent or censored, and `reason` says why.
+
+    With `metrics` those alone.
+    """
     rows = [
         {
             **run_key(found, m),
@@ -108,6 +167,7 @@ def figures_table(found: Overview) -> pl.DataFrame:
         }
         for m in found.measurements
         for figure in _figures(m)
+        if not metrics or figure.metric in metrics
     ]
     return pl.DataFrame(rows, schema=schema(FIGURE_COLUMNS))
 
@@ -174,16 +234,48 @@ def workload_exports() -> Sequence[WorkloadExport]:
     return tuple(registry.parts("export").values())
 
 
-def _tables(found: Overview) -> dict[str, pl.DataFrame]:
-    """Every table of a study by name: those that all have, those of its workloads, and its nodes."""
+def _all_tables() -> tuple[str, ...]:
+    """Every table that some study has."""
+    own = (name for each in workload_exports() for name in each.tables)
+    return (*TABLES, *own, _NODES)
+
+
+def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """The tables that are asked for by name: those that all have, those of its workloads, and its nodes.
+
+    PlanError for one that the study does not have.
+    """
     own = {name: of for each in workload_exports() if each.is_in(found) for name, of in each.tables.items()}
-    return {
-        "runs": runs_table(found),
-        "figures": figures_table(found),
-        "courses": courses_table(found),
-        **{name: table.made(found) for name, table in own.items()},
-        **({"nodes": nodes_table(found)} if found.study.nodes else {}),
+    factors = factors_of(found)
+    makers: dict[str, Callable[[], pl.DataFrame]] = {
+        _RUNS: lambda: factors.beside(runs_table(found)),
+        _FIGURES: lambda: factors.beside(figures_table(found, metrics)),
+        _COURSES: lambda: courses_table(found),
+        **{name: partial(_of_workload, found, factors, table) for name, table in own.items()},
+        **({_NODES: lambda: nodes_table(found)} if found.study.nodes else {}),
     }
+    lacking = [name for name in asked if name not in makers]
+    if lacking:
+        there = ", ".join(makers)
+        raise PlanError(*(f"this study has no table {name!r}; there are {there}" for name in lacking))
+    usual = [name for name in makers if name not in own or not own[name].bulky]
+    return {name: makers[name]() for name in asked or usual}
+
+
+def _of_workload(found: Overview, factors: Factors, table: ExportTable) -> pl.DataFrame:
+    return factors.beside(table.made(found))
+
+
+def _figures_with_runs(found: Overview, metrics: Sequence[str]) -> pl.DataFrame:
+    """The figures, each with the columns of its run and the factors."""
+    runs = runs_table(found).drop(
+        "study", "durability_volatile", "durability_volatile_512", "durability_protected"
+    )
+    keys = [name for name in KEY_COLUMNS if name != "study"]
+    figures = figures_table(found, metrics)
+    return factors_of(found).beside(
+        figures.join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
+    )
 
 
 def _run_row(found: Overview, m: Measurement) -> dict[str, Any]:
@@ -226,19 +318,6 @@ def _durability(found: Overview, m: Measurement, *, phase: str = "", item: str =
         "durability_volatile_512": least.class_with(VOLATILE_512) if least else None,
         "durability_protected": least.protected_cache if least else None,
     }
-
-
-def _write_file(found: Overview, output: Path, kind: str) -> None:
-    if kind == "json":
-        tables = {name: frame.to_dicts() for name, frame in _tables(found).items()}
-        _write_text(output, json.dumps(tables, ensure_ascii=False, allow_nan=False))
-        return
-    runs = runs_table(found).drop(
-        "study", "durability_volatile", "durability_volatile_512", "durability_protected"
-    )
-    keys = [name for name in KEY_COLUMNS if name != "study"]
-    figures = figures_table(found).join(runs, on=keys, how="left", nulls_equal=True, suffix="_of_run")
-    _write(figures, output, kind)
 
 
 def _write(frame: pl.DataFrame, path: Path, kind: str) -> Path:

@@ -11,19 +11,31 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.model.cell import RunSpec
+    from bedplate.model.levels import Scalar
 
 
 class WorkloadModel:
     """A type whose datasets are all for one engine, and whose runs stand each for itself; others say so."""
 
-    def __init__(self, engine: str, tools: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        engine: str,
+        tools: Mapping[str, str] | None = None,
+        *,
+        plan_keys: Mapping[str, str] | None = None,
+    ) -> None:
         self._engine = engine
         self.tools: Mapping[str, str] = tools or {}
         """Programs of the system that do the work, and the option that makes each say its version."""
+        self._plan_keys: Mapping[str, str] = plan_keys or {}
 
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
         """The engine that a dataset is for."""
         return self._engine
+
+    def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
+        """The levels of a dataset or a run by the keys of its `[[workload]]`; sizes in bytes, times in seconds."""
+        return {key: levels[name] for name, key in self._plan_keys.items() if name in levels}
 
     def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
         """Whether a run makes what later ones of its visit read, so that without it they cannot be."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 
 from bedplate import registry
+from bedplate.near_names import did_you_mean
 from bedplate.plan.document import TABLES
 from bedplate.plan.words import shown
 
@@ -102,8 +102,7 @@ def _names(location: Sequence[str | int]) -> tuple[str, ...]:
 def _closest(location: Sequence[str | int]) -> str:
     *table, key = _names(location)
     allowed = list(TABLES[tuple(table)].model_fields)
-    close = get_close_matches(key[:100], allowed, n=1)
-    return f"did you mean {close[0]}?" if close else f"allowed: {', '.join(allowed)}"
+    return did_you_mean(key, allowed, otherwise=f"allowed: {', '.join(allowed)}")
 
 
 def _description(location: Sequence[str | int]) -> str:

@@ -95,7 +95,7 @@ def _estimate(one: JudgedClaim) -> Text:
 def _finding(one: JudgedClaim, notes: Notes) -> Text:
     text = Text(one.finding.value, style=_STYLES[one.finding])
     sentences = [*one.reasons, *one.notes, *([one.claim.note] if one.claim.note else [])]
-    text.append(",".join(notes.number(sentence) for sentence in sentences), style="dim")
+    text.append(notes.marks(*sentences), style="dim")
     if one.n:
         text.append(f"\nn {one.n}", style="dim")
     return text

@@ -332,8 +332,7 @@ def _verdict(each: Compared, notes: Notes) -> Text:
     words = verdict_words(each)
     plain = each.identical or each.incomparable
     text = Text(words, style="dim" if plain else _STYLES[comparison.verdict])
-    numbers = [notes.number(sentence) for sentence in _footnotes(each)]
-    text.append(",".join(numbers), style="dim")
+    text.append(notes.marks(*_footnotes(each)), style="dim")
     pooled = comparison.pooled
     counts = (
         f"n {comparison.n}" if pooled is None else "\n".join(map(_of, (pooled.contender, pooled.baseline)))

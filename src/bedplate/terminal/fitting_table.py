@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 # What stands together: 1,234.5 and 4.2e+06, with its sign; a range may break behind its dash.
 _NUMBER = re.compile(r"[+\-<>]?\d[\d.,]*(?:e[+-]?\d+)?%?")
+# What a line may end behind: a word, with the sign before its number and the unit behind it.
+_WORD = re.compile(r"(?:[<>] )?\S+(?: %)?")
+# A figure and its range, each on a line of its own.
+_FIGURE_BELOW = re.compile(r"[\d%]\n[\d<>]")
 # A name in fewer columns than that is not read.
 _NAME_COLUMNS = 8
 _INDENT = 2
@@ -99,6 +104,11 @@ class FittingTable:
         low, high = (sum(ends) + _beside(len(needs)) for ends in zip(*needs, strict=True))
         return Measurement(low, high)
 
+    def fits(self, console: Console, width: int) -> bool:
+        """Whether it is a table at this width, and not lines below the first cell of each row."""
+        columns = [column for column in self._columns if not column.is_bar]
+        return _widths(console, columns, width, whole_words=False) is not None
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The first layout that fits."""
         for columns in (self._columns, [column for column in self._columns if not column.is_bar]):
@@ -157,13 +167,25 @@ def _as_lines(columns: Sequence[_Column], available: int) -> Iterator[Renderable
 
 
 def unbroken(text: Text, width: int) -> Text:
-    """The text with line ends put into words that are wider than this, but into no number."""
+    """The text with line ends where it is wider than this: between words, and within a word in no number.
+
+    What belongs to a number, the sign before it and the `%` behind it, stays on its line.
+    """
     breaks: list[int] = []
-    for word in re.finditer(r"\S+", text.plain):
-        start = word.start()
-        while word.end() - start > width:
-            start = _break(text.plain, start, min(start + max(width, 1), word.end()))
-            breaks.append(start)
+    for line in re.finditer(r"[^\n]+", text.plain):
+        start, end = line.start(), line.start()
+        for word in _WORD.finditer(line.group()):
+            at, stop = line.start() + word.start(), line.start() + word.end()
+            if cell_len(text.plain[start:stop]) > width and end > start:
+                breaks.append(at)
+                start = at
+            while cell_len(text.plain[start:stop]) > width:
+                place = _break(text.plain, start, min(start + max(width, 1), stop))
+                if place == stop:
+                    break
+                breaks.append(place)
+                start = place
+            end = stop
     return Text("\n").join(text.divide(breaks)) if breaks else text
 
 
@@ -180,5 +202,13 @@ def _text(cell: Text | str) -> Text:
 
 
 def _in_one_line(text: Text) -> Text:
-    """The lines of a cell beside each other."""
-    return Text(" ").join(line for line in text.split("\n") if line.plain.strip())
+    """The lines of a cell beside each other, a range behind its figure in parentheses."""
+    found = Text()
+    for line in text.split("\n"):
+        if not line.plain.strip():
+            continue
+        if _FIGURE_BELOW.search(f"{found.plain[-1:]}\n{line.plain[:1]}"):
+            found = Text.assemble(found, " (", line, ")")
+        else:
+            found = Text.assemble(found, " " if found.plain else "", line)
+    return found

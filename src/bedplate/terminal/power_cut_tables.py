@@ -27,7 +27,7 @@ from bedplate.terminal.table_parts import Notes, plain_table
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
@@ -60,8 +60,10 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     if not runs:
         return None
     notes = Notes()
-    # Made here, both, as the notes below are numbered by what stands in the rows.
-    table = _Fitting(*(_table(runs, notes, narrow=narrow) for narrow in (False, True)))
+    # Made here, both, as the notes below are in the order of the rows.
+    table = _Fitting(
+        _table(runs, notes, narrow=False), _table(runs, notes, narrow=True), _table_of_caches(runs, notes)
+    )
     windows = {run.verdict.window_bytes for _, run in runs}
     sizes = ", ".join(format_size(size) for size in sorted(windows))
     sectors = sectors_told(device_sectors(found))
@@ -84,14 +86,23 @@ def _disks(runs: Sequence[tuple[CellFacts, CutRun]]) -> str:
 
 @dataclass(frozen=True)
 class _Fitting:
-    """The wide table where the terminal holds it with no cell broken, else the narrow one."""
+    """The wide table where the terminal holds it with no cell broken, else the narrow one, else a row for each cache.
+
+    A cell has a line for each cache in several columns, which a table of lines would not keep beside each other.
+    """
 
     wide: FittingTable
     narrow: FittingTable
+    by_cache: FittingTable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = console.measure(self.wide, options=options.update(width=_ENDLESS)).maximum
-        yield self.wide if needed <= options.max_width else self.narrow
+        endless = options.update(width=_ENDLESS)
+        if console.measure(self.wide, options=endless).maximum <= options.max_width:
+            yield self.wide
+        elif self.narrow.fits(console, options.max_width):
+            yield self.narrow
+        else:
+            yield self.by_cache
 
 
 def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bool) -> FittingTable:
@@ -112,18 +123,37 @@ def _table(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes, *, narrow: bo
     return table
 
 
+def _table_of_caches(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes) -> FittingTable:
+    """A row for each recording and cache; what holds of the recording stands in the first of them."""
+    table = plain_table()
+    heads = ["cell", "cache", "drawn, bad", "sought, bad", "after a power cut", "lost", "back after, s"]
+    for head in heads:
+        table.add_column(head)
+    for cell, run in runs:
+        marks = _marks(cell, run, notes)
+        name, lost, again = _name(cell, run), _lost(run), _again(run)
+        for cache in _caches(run):
+            found = run.verdict.cuts(cache)
+            first = cache == _caches(run)[0]
+            table.add_row(
+                name.copy(),
+                Text(_SHORT[cache]),
+                _tally_in_a_line(found),
+                Text(_share(found.sought), style=_style(found.sought)) if found.sought.cuts else Text(),
+                _class(run, cache, marks if first else ""),
+                lost if first else Text(),
+                again if first else Text(),
+            )
+    return table
+
+
 def _has_sought(runs: Sequence[tuple[CellFacts, CutRun]]) -> bool:
     return any(run.verdict.cuts(cache).sought.cuts for _, run in runs for cache in CACHES)
 
 
 def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[Text]:
-    name = Text(cell.label.panel)
-    aside = [block_words(cell), *told_apart(run, cell.cuts)]
-    name.append("".join(f"\n{words}" for words in aside), style="dim")
-    lost = run.verdict.loss.transactions_max
-    again = run.recovery_s
     columns = [Text(), Text(), Text(), Text()]
-    caches = [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+    caches = _caches(run)
     marks = _marks(cell, run, notes)
     for cache in caches:
         found = run.verdict.cuts(cache)
@@ -138,12 +168,29 @@ def _row(cell: CellFacts, run: CutRun, notes: Notes, *, narrow: bool) -> list[Te
             missing = height - len(text.split("\n", allow_blank=True)) + (cache != caches[-1])
             column.append_text(text)
             column.append("\n" * missing)
-    return [
-        name,
-        *columns,
-        Text("–" if lost is None else f"{lost:,}"),
-        Text(f"{median(again):.2f}" if again else "–"),
-    ]
+    return [_name(cell, run), *columns, _lost(run), _again(run)]
+
+
+def _name(cell: CellFacts, run: CutRun) -> Text:
+    name = Text(cell.label.panel)
+    aside = [block_words(cell), *told_apart(run, cell.cuts)]
+    name.append("".join(f"\n{words}" for words in aside), style="dim")
+    return name
+
+
+def _caches(run: CutRun) -> list[str]:
+    """Those that power was cut with."""
+    return [cache for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED) if run.verdict.cuts(cache).all.cuts]
+
+
+def _lost(run: CutRun) -> Text:
+    lost = run.verdict.loss.transactions_max
+    return Text("–" if lost is None else f"{lost:,}")
+
+
+def _again(run: CutRun) -> Text:
+    again = run.recovery_s
+    return Text(f"{median(again):.2f}" if again else "–")
 
 
 def _share(tally: CutCounts) -> str:
@@ -161,12 +208,25 @@ def _tally(found: CacheCuts, *, narrow: bool) -> Text:
     words = bound_words(found.drawn)
     # Left to the terminal the line would break between the sign and its figure.
     text = Text(words.replace(", <", ",\n<") if narrow else words, style=_style(found.drawn))
+    for said, style in _findings(found):
+        for line in wrap(said, width):
+            text.append(f"\n{line}", style=style)
+    return text
+
+
+def _tally_in_a_line(found: CacheCuts) -> Text:
+    text = Text(bound_words(found.drawn), style=_style(found.drawn))
+    for said, style in _findings(found):
+        text.append("; ").append(said, style=style)
+    return text
+
+
+def _findings(found: CacheCuts) -> Iterator[tuple[str, str]]:
+    """What the cuts found that is not `ok`, each with its style."""
     for kind, tally in (("", found.drawn), ("sought: ", found.sought)):
         for name in reversed(FINDINGS):
             if name != OK and tally.of(name):
-                for line in wrap(f"{kind}{tally.of(name)} {name}", width):
-                    text.append(f"\n{line}", style="dim" if name in GOOD else "")
-    return text
+                yield f"{kind}{tally.of(name)} {name}", "dim" if name in GOOD else ""
 
 
 def _class(run: CutRun, cache: str, marks: str) -> Text:
@@ -179,9 +239,9 @@ def _class(run: CutRun, cache: str, marks: str) -> Text:
 
 
 def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
-    """The numbers of the notes that hold for all of a recording."""
+    """The marks of the notes that hold for all of a recording."""
     if run.verdict.refused:
-        return "".join(notes.number(f"refused: {reason}") for reason in run.verdict.refused)
+        return notes.marks(*(f"refused: {reason}" for reason in run.verdict.refused), before="\n")
     differs = disagreement(run.declared, run.measured)
     asides = [*([differs] if differs else []), *recording_words(run)]
     if not run.verdict.of_the_cell:
@@ -190,7 +250,7 @@ def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
         )
     if cell.cuts and run.verdict.journal_lost:
         asides.append("the journal stood in memory and was gone after each cut")
-    return "".join(map(notes.number, asides))
+    return notes.marks(*asides, before="\n")
 
 
 def _document(run: CutRun) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.run_heads import makes_transactions
 from bedplate.analysis.wording import durability_words, number, span
 from bedplate.model.metrics import METRICS
+from bedplate.model.reason import sentences
 from bedplate.statistics.summary import SummaryKey
 from bedplate.terminal.table_parts import (
     BAR_CELLS,
@@ -99,8 +100,8 @@ def _row(
     )
     if cell.durability is not None and cell.durability.basis == "measured":
         survives.append("\nmeasured", style="dim")
-    for reason in cell.durability.reasons if cell.durability else ():
-        survives.append(notes.number(reason.sentence), style="dim")
+    if cell.durability is not None:
+        survives.append(notes.marks(*sentences(cell.durability.reasons)), style="dim")
     figures: list[Text] = []
     for run in runs:
         # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.

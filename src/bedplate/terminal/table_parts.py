@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -37,34 +38,48 @@ _STYLES = {
     FAILED_MARK: "red",
     MISSING_MARK: "dim",
 }
-_NUMBERS_IN_A_LINE = 3
+# So many stand in one bracket: a column is that wide.
+_MARKS_TOGETHER = 3
 BAR_CELLS = 7
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Notes:
-    """Footnotes in the order in which they come up, each sentence once."""
+    """Footnotes in the order in which they come up, each sentence once.
+
+    Their marks are letters in brackets: a digit behind a figure is read as part of it, raised or not.
+    """
 
     def __init__(self) -> None:
         self._sentences: dict[tuple[str, ...], list[Told]] = {}
 
-    def number(self, sentence: str) -> str:
-        """The superscript of a sentence."""
-        return self.of_told(Told(sentence))
+    def marks(self, *sentences: str, before: str = " ") -> str:
+        """The marks of sentences, ` [a,b]`, with what stands `before` each bracket; nothing of none."""
+        return self.marks_of(map(Told, sentences), before=before)
 
-    def of_told(self, told: Told) -> str:
-        """The superscript of what is told of runs. Sentences on doubted runs become one where only their numbers differ."""
+    def marks_of(self, told: Iterable[Told], *, before: str = " ") -> str:
+        """Those of what is told of runs. Sentences on doubted runs become one where only their numbers differ."""
+        letters = list(dict.fromkeys(map(self._letter, told)))
+        together = (letters[at : at + _MARKS_TOGETHER] for at in range(0, len(letters), _MARKS_TOGETHER))
+        return "".join(f"{before}[{','.join(some)}]" for some in together)
+
+    def _letter(self, told: Told) -> str:
         key = shape(told)
         self._sentences.setdefault(key, []).append(told)
-        found = list(self._sentences).index(key) + 1
-        return str(found).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        return _letters(list(self._sentences).index(key))
 
     def lines(self) -> list[Text]:
         """The notes as they stand below the table."""
         return [
-            Text(f"{number} {one_sentence(alike)}", style="dim")
-            for number, alike in enumerate(self._sentences.values(), start=1)
+            Text(f"[{_letters(place)}] {one_sentence(alike)}", style="dim")
+            for place, alike in enumerate(self._sentences.values())
         ]
+
+
+def _letters(place: int) -> str:
+    """From a to z, then aa, ab and so on, as a spreadsheet counts its columns."""
+    more, last = divmod(place, len(ascii_lowercase))
+    return (_letters(more - 1) if more else "") + ascii_lowercase[last]
 
 
 def bar(value: float | None, largest: float, *, cells: int = BAR_CELLS) -> str:
@@ -90,10 +105,8 @@ def cell_name(found: Overview, cell: CellFacts, notes: Notes) -> Text:
     """A cell in the first column of a table, with footnotes for what is to be known of it."""
     name = Text(cell.label.panel)
     name.append(f"\n{block_words(cell)}", style="dim")
-    for other in cell.identical_to:
-        name.append(notes.number(filled(SAME_IN_FORCE, cells=found.cells[other].label.full)), style="dim")
-    for note in cell.notes:
-        name.append(notes.number(note.sentence), style="dim")
+    same = (filled(SAME_IN_FORCE, cells=found.cells[other].label.full) for other in cell.identical_to)
+    name.append(notes.marks(*same, *(note.sentence for note in cell.notes)), style="dim")
     return name
 
 
@@ -102,10 +115,8 @@ def state_text(counts: Iterable[int], measurements: Sequence[Measurement], notes
     sign = mark(measurements)
     state = Text("/".join(str(count) for count in dict.fromkeys(counts)))
     state.append(f" {sign}", style=_STYLES[sign])
-    # A line of their own: rich would cut off what does not fit behind the mark.
-    numbers = list(dict.fromkeys(notes.of_told(told) for told in told_of(measurements)))
-    lines = [numbers[i : i + _NUMBERS_IN_A_LINE] for i in range(0, len(numbers), _NUMBERS_IN_A_LINE)]
-    state.append("".join(f"\n{','.join(line)}" for line in lines), style="dim")
+    # Lines of their own: rich would cut off what does not fit behind the mark.
+    state.append(notes.marks_of(told_of(measurements), before="\n"), style="dim")
     return state
 
 

@@ -16,6 +16,7 @@ from bedplate.analysis.workload_view import view_of
 from bedplate.errors import PlanError
 from bedplate.model.codec import to_json
 from bedplate.model.metrics import METRICS
+from bedplate.near_names import unknown_name, unknown_run
 from bedplate.terminal.durability_table import durability_table
 from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.power_cut_tables import power_cut_document, power_cut_table
@@ -70,9 +71,7 @@ def show_tables(
         if health:
             shown.append(Text("\n".join(("", *health))))
     if workload is not None and not shown:
-        raise PlanError(
-            f"no run is called {workload!r}; there are {', '.join(dict.fromkeys(names)) or 'none'}"
-        )
+        raise PlanError(unknown_run(workload, names))
     return shown
 
 
@@ -95,7 +94,7 @@ def show_document(
 
 def _require_metric(metric: str | None) -> None:
     if metric is not None and metric not in METRICS:
-        raise PlanError(f"metric {metric!r} is not known; known are {', '.join(sorted(METRICS))}")
+        raise PlanError(unknown_name("metric", metric, sorted(METRICS)))
 
 
 def _chosen(found: Overview, workload: str | None) -> list[Run]:

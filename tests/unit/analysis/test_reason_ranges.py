@@ -73,12 +73,12 @@ def test_a_range_reaches_from_the_smallest_to_the_largest(numbers: list[str]) ->
     assert [min(values), max(values)] == [float(ends[i].replace(",", "")) for i in (0, -1)]
 
 
-def test_footnotes_of_alike_reasons_share_a_number() -> None:
+def test_footnotes_of_alike_reasons_share_a_mark() -> None:
     notes = Notes()
-    found = [notes.of_told(told(OTHERS.format(share))) for share in (18, 43)]
+    found = [notes.marks_of([told(OTHERS.format(share))]) for share in (18, 43)]
     # The names of other cells hold numbers that are no amounts.
-    found += [notes.number(f"suspect: the same as ext4 · fs {size} KiB") for size in (1, 4)]
-    assert ["¹", "¹", "²", "³"] == found
-    assert [f"1 {OTHERS.format('18–43')}", "2 suspect: the same as ext4 · fs 1 KiB"] == [
+    found += [notes.marks(f"suspect: the same as ext4 · fs {size} KiB") for size in (1, 4)]
+    assert [" [a]", " [a]", " [b]", " [c]"] == found
+    assert [f"[a] {OTHERS.format('18–43')}", "[b] suspect: the same as ext4 · fs 1 KiB"] == [
         line.plain for line in notes.lines()
     ][:2]

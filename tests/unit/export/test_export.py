@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
 from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
+from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.errors import PlanError
 from bedplate.export.tables import _without_formulas, export
@@ -68,7 +70,9 @@ def test_absent_is_null_with_its_reason(study: Path, tmp_path: Path) -> None:
 def test_one_file_of_figures_knows_its_runs(study: Path, tmp_path: Path) -> None:
     export(study, tmp_path / "figures.csv", ["csv"])
     found = pl.read_csv(tmp_path / "figures.csv", infer_schema_length=None)
-    assert {"variant", "block_size_bytes", "validity"} <= set(found.columns)
+    assert {"variant", "block_size_bytes", "validity", "filesystem.type", "workload.scale"} <= set(
+        found.columns
+    )
     assert HOSTILE in set(found["study"])
 
 
@@ -87,7 +91,7 @@ def test_a_folder_that_is_not_there_is_made(study: Path, tmp_path: Path, name: s
 
 def test_an_unknown_format_names_the_known_ones(study: Path, tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="known are csv, parquet, json"):
-        export(study, tmp_path / "out", ["ods"])
+        export(study, tmp_path / "out", ["spss"])
     with pytest.raises(PlanError, match="needs a directory"):
         export(study, tmp_path / "out.csv", ["json"])
 
@@ -131,3 +135,66 @@ def test_no_text_of_a_csv_is_a_formula_and_numbers_are_numbers(tmp_path: Path) -
     below_zero = pl.DataFrame({"value": [-1.5], "text": ["-1.5"]})
     assert "value,text\n-1.5,-1.5\n" == _without_formulas(below_zero).write_csv()
     assert title in set(pl.read_parquet(tmp_path / "out" / "runs.parquet")["study"])
+
+
+def test_every_factor_is_a_column_with_the_plans_key_and_value(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "out", ["parquet"])
+    runs = pl.read_parquet(tmp_path / "out" / "runs.parquet")
+    assert {"ext4", "xfs", "btrfs"} <= set(runs["filesystem.type"])
+    assert pl.Boolean == runs["filesystem.barrier"].dtype
+    assert {8192} == set(runs["postgresql.block_size"])
+    assert {"pgbench"} == set(runs["workload.type"])
+    assert runs.height == runs["workload.scale"].count()
+    canaries = runs.filter(pl.col("canary"))
+    assert canaries.height == canaries["filesystem.type"].count() == 1
+    figures = pl.read_parquet(tmp_path / "out" / "figures.parquet")
+    by_cell = dict(runs.select("cell", "filesystem.type").rows())
+    assert by_cell == dict(figures.select("cell", "filesystem.type").rows())
+    assert "filesystem.type" not in pl.read_parquet(tmp_path / "out" / "courses.parquet").columns
+
+
+def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_near(
+    study: Path, tmp_path: Path
+) -> None:
+    written = export(study, tmp_path / "out", ["csv"], tables=["figures"], metrics=["tps"])
+    assert ["figures.csv"] == [path.name for path in written]
+    assert {"tps"} == set(pl.read_csv(written[0])["metric"])
+    with pytest.raises(PlanError) as refused:
+        export(study, tmp_path / "out", ["cvs"], tables=["figurs", "x" * 10_000], metrics=["tsp", "p99"])
+    *near, long, turned, part = refused.value.reasons
+    assert [
+        "format 'cvs' is not known; did you mean csv?",
+        "table 'figurs' is not known; did you mean figures?",
+    ] == near
+    assert "(10,000 characters) is not known; known are runs, figures" in long
+    assert len(long) < 400
+    assert "metric 'tsp' is not known; did you mean tps?" == turned
+    assert "metric 'p99' is not known; did you mean latency_ms_p99" in part
+    for name, words in (
+        ("out.xls", "did you mean xlsx?"),
+        ("out.txt", "known are csv, parquet, json, ods, xlsx"),
+    ):
+        with pytest.raises(PlanError, match=re.escape(words)):
+            export(study, tmp_path / name)
+        assert not (tmp_path / name).exists()
+    (tmp_path / "out.txt").mkdir()
+    assert 3 == len(export(study, tmp_path / "out.txt", ["json"]))
+    assert 3 == len(export(study, tmp_path / "version-18.1", ["json"]))
+    for output, asked, words in (
+        ("a.csv", {"tables": ["runs"]}, "holds the table figures"),
+        ("a.ods", {"metrics": ["tps"]}, "is a spreadsheet"),
+        ("a", {"tables": ["runs"], "metrics": ["tps"]}, "not among the tables"),
+        ("a", {"tables": ["scores"]}, "this study has no table 'scores'; there are runs, figures, courses"),
+    ):
+        with pytest.raises(PlanError, match=re.escape(words)):
+            export(study, tmp_path / output, **asked)
+
+
+def test_query_plans_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
+    study = synthetic_tpch_study(tmp_path / "study", TpchRecipe(repetitions=1))
+    export(study, tmp_path / "study.json")
+    assert "plans" not in json.loads((tmp_path / "study.json").read_text())
+    (written,) = export(study, tmp_path / "out", ["json"], tables=["plans"])
+    rows = json.loads(written.read_text())
+    assert all(row["explained"] for row in rows)
+    assert {"ext4", "xfs", "btrfs"} == {row["filesystem.type"] for row in rows}

@@ -216,12 +216,14 @@ def test_a_run_has_a_wide_sheet_of_medians_and_intervals(found: Overview, files:
 def test_a_run_of_very_many_figures_takes_several_sheets(
     warehouse: Overview, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.export.workbook.sheets._CHOICES_MAX", 100)
+    monkeypatch.setattr("bedplate.export.workbook.sheets.COLUMNS_MAX", 420)
     sheets = _read(warehouse, tmp_path / "x.ods")
     assert {"tpch cold", "tpch cold (2)"} <= set(sheets)
     assert all(len(row) <= COLUMNS_MAX for rows in sheets.values() for row in rows)
     heads = [head for name in sheets if name.startswith("tpch cold") for head in values(sheets[name])[0][3:]]
-    assert len(heads) == len(set(heads))
+    # A cell's factors stand on each sheet.
+    figures = [head for head in heads if not str(head).startswith(("filesystem.", "postgresql.", "engine"))]
+    assert len(figures) == len(set(figures)) < len(heads)
 
 
 def test_cells_asked_runs_and_about_have_their_rows(found: Overview, files: dict[str, Sheets]) -> None:

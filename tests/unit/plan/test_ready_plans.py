@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.analysis.factors import plan_levels
 from bedplate.model.codec import dumps, loads
 from bedplate.model.machine import Machine
 from bedplate.model.plan import DEFAULTS_VERSION, Expansion, Plan
+from bedplate.model.workload import model_of
 from bedplate.plan.document import TABLES
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
@@ -80,6 +82,28 @@ def test_a_ready_plan_runs_as_it_is(path: Path, machine: MakeMachine) -> None:
     assert plan == loads(Plan, dumps(plan))
     ids = [planned.cell.id for planned in expansion.cells]
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_factors_are_called_by_the_keys_of_the_plan(path: Path, machine: MakeMachine) -> None:
+    cells = expand(read(path.stem), machine()).cells
+    asked: set[tuple[str, ...]] = {
+        (name,)
+        for levels in plan_levels({each.cell.id: each.cell for each in cells}).values()
+        for name in levels
+    }
+    asked |= {
+        ("workload", load.dataset.workload, key)
+        for planned in cells
+        for load in planned.loads
+        for levels in (load.dataset.levels, *(run.levels for run in load.runs))
+        for key in model_of(load.dataset.workload).in_a_plan(levels)
+    }
+    for each in asked:
+        *inner, key = each[-1].split(".")
+        # A table of settings, of limits, or of fio's options takes what its program knows.
+        if each != ("engine",) and not {"settings", "throttle", "job"} & set(inner):
+            assert key in TABLES[*each[:-1], *inner].model_fields, each
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)

@@ -150,7 +150,22 @@ def test_bars_go_before_a_number_is_broken() -> None:
 
 def test_a_row_becomes_lines_where_its_columns_do_not_fit() -> None:
     lines = [line.strip() for line in rendered([figures()], 24).splitlines() if line.strip()]
-    assert ["ext4 nobarrier", "fs 4k · db 8k", "read-only tps: 104,300", "100,300–111,000", "n: 5 ✓"] == lines
+    assert [
+        "ext4 nobarrier",
+        "fs 4k · db 8k",
+        "read-only tps: 104,300",
+        "(100,300–111,000)",
+        "n: 5 ✓",
+    ] == lines
+
+
+def test_a_sign_and_a_unit_stay_with_their_number() -> None:
+    for width in range(8, 40):
+        lines = unbroken(Text("0 of 80, < 4.6 % 12 of 40, < 8.9 % corrupt"), width).plain.split("\n")
+        assert max(len(line.rstrip()) for line in lines) <= width
+        assert ["< 4.6 %", "< 8.9 %"] == [
+            found for line in lines for found in re.findall(r"< [\d.]+ %", line)
+        ]
 
 
 @pytest.mark.parametrize("width", range(1, 30))

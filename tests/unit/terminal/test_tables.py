@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from rich.console import Console
 from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.errors import PlanError
-from bedplate.terminal.table_parts import bar
+from bedplate.terminal.table_parts import Notes, bar
 from bedplate.terminal.tables import show_document, show_tables
 
 if TYPE_CHECKING:
@@ -52,10 +53,34 @@ def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
     assert "not run yet" in text
 
 
-def test_no_footnote_is_cut_off_its_mark(study: Path) -> None:
-    table, notes = printed(show_tables([study])).split("Median of n")
-    marks = set("⁰¹²³⁴⁵⁶⁷⁸⁹") & set(table)
-    assert {"¹²³⁴⁵⁶⁷⁸⁹"[int(line[0]) - 1] for line in notes.splitlines() if line[:1].isdigit()} == marks
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_every_footnote_has_its_mark_and_no_mark_is_read_as_a_number(study: Path, width: int) -> None:
+    tables = show_tables([study])
+    text = printed(tables, width)
+    table, _, notes = text.partition("Median of n")
+    below = re.findall(r"^\[([a-z]+)\] ", notes, re.MULTILINE)
+    assert below
+    assert set(below) == {mark for marks in re.findall(r"\[([a-z,]+)\]", table) for mark in marks.split(",")}
+    assert not set("⁰¹²³⁴⁵⁶⁷⁸⁹") & set(text)
+
+
+def test_marks_stand_in_brackets_of_three_and_go_on_behind_z() -> None:
+    notes = Notes()
+    words = [f"sentence {'x' * place}" for place in range(28)]
+    marks = notes.marks(*words)
+    assert marks.startswith(" [a,b,c] [d,e,f] ")
+    assert marks.endswith(" [y,z,aa] [ab]")
+    # Once each, however often they come up.
+    assert " [b,aa]" == notes.marks(words[1], words[26], words[1])
+    assert "" == notes.marks()
+    assert ["[aa]", "[ab]"] == [line.plain.split()[0] for line in notes.lines()[26:]]
+
+
+def test_validity_and_p99_are_there_at_60_columns(study: Path) -> None:
+    text = printed(show_tables([study]), 60)
+    cells = 4
+    assert cells == len(re.findall(r"^  p99 ms: (?:[\d.,]+|–)", text, re.MULTILINE))
+    assert cells == len(re.findall(r"^  n: \S+ [✓!?✗·]", text, re.MULTILINE))
 
 
 def test_a_workload_and_a_metric_can_be_chosen(study: Path) -> None:

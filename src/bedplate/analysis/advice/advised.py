@@ -24,6 +24,7 @@ from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, vo
 from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, worst
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
+from bedplate.near_names import unknown_run
 from bedplate.statistics.all_pairs import all_pairs
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.comparison import compare, judged_apart
@@ -399,8 +400,7 @@ def _runs(found: Overview, workloads: Sequence[str]) -> tuple[Run, ...]:
             chosen[name][run] = None
     unknown = [name for name in workloads if name not in chosen]
     if unknown:
-        names = ", ".join(dict.fromkeys(run[1] for run in found.runs)) or "none"
-        raise PlanError(f"no run is called {unknown[0]!r}; there are {names}")
+        raise PlanError(*(unknown_run(name, (run[1] for run in found.runs)) for name in unknown))
     if not workloads:
         return found.runs
     return tuple(run for run in found.runs if any(run in chosen[name] for name in workloads))

@@ -7,7 +7,6 @@ quote it. All errors of a file come at once.
 from __future__ import annotations
 
 from collections import Counter
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -15,6 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
+from bedplate.near_names import did_you_mean
 from bedplate.plan.reasons import MOST_REASONS, at_most, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml_text import parse_toml
@@ -30,8 +30,7 @@ PAIR = "pair"
 
 def _metric(name: str) -> str:
     if name not in METRICS:
-        close = get_close_matches(name[:100], METRICS, n=1)
-        hint = f"did you mean {close[0]}?" if close else "docs/METHOD.md lists them"
+        hint = did_you_mean(name, METRICS, otherwise="docs/METHOD.md lists them")
         raise ValueError(f"no metric is called so; {hint}")
     return name
 
@@ -272,8 +271,8 @@ def _sentence(finding: Mapping[str, Any], values: Mapping[str, Any]) -> str:
         return f"{key}.kind: expected one of {', '.join(CHECKS)}"
     if kind == "extra_forbidden":
         allowed = list(_table(finding["loc"]).model_fields)
-        close = get_close_matches(str(location[-1])[:100], allowed, n=1)
-        return f"{key}: unknown key; {f'did you mean {close[0]}?' if close else 'allowed: ' + ', '.join(allowed)}"
+        hint = did_you_mean(str(location[-1]), allowed, otherwise=f"allowed: {', '.join(allowed)}")
+        return f"{key}: unknown key; {hint}"
     field = _table(finding["loc"]).model_fields.get(str(_last_name(location)))
     description = field.description if field is not None and field.description else "a table"
     if kind == "missing":

@@ -30,6 +30,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
+from bedplate.near_names import unknown_name, unknown_run
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare
 from bedplate.statistics.objectives import judged_together
@@ -216,7 +217,7 @@ def asked_of(
     """
     unknown = [name for name in metrics if name not in METRICS]
     if unknown:
-        raise PlanError(f"metric {unknown[0]!r} is not known; known are {', '.join(sorted(METRICS))}")
+        raise PlanError(*(unknown_name("metric", name, sorted(METRICS)) for name in unknown))
     names = dict.fromkeys(run[1] for found in overviews for run in found.runs)
     chosen: dict[Run, Overview] = {}
     for found in overviews:
@@ -225,7 +226,7 @@ def asked_of(
             if workload in (None, run[1], None if spec is None else spec.workload):
                 chosen.setdefault(run, found)
     if not chosen:
-        raise PlanError(f"no run is called {workload!r}; there are {', '.join(names) or 'none'}")
+        raise PlanError(unknown_run(workload or "", names))
     having = {run: _having(overviews, run) for run in chosen}
     asked = [
         ComparedMetric(run, metric, phase, item)

@@ -25,7 +25,7 @@ from bedplate.export.workbook.model import (
     cell_value,
     cells,
 )
-from bedplate.export.workbook.results import promise_width
+from bedplate.export.workbook.results import factor_cells, factor_columns, promise_width
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
 from bedplate.statistics.summary import SUSPECT, TRUSTED, UNKNOWN_BASIS
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.analysis.overview import Overview
+    from bedplate.export.factor_columns import Factors
     from bedplate.export.workbook.model import Plain, Value
     from bedplate.export.workbook.results import Result, SheetChoice
     from bedplate.model.visit import Durability
@@ -116,19 +117,22 @@ def choices_sheet(choices: Sequence[SheetChoice]) -> Sheet:
     return Sheet(CHOICES, _CHOICE_COLUMNS, rows, filtered=True)
 
 
-def results_sheet(choices: Sequence[SheetChoice], results: Sequence[Result]) -> Sheet:
-    """Every cell in every choice, a row each; `results` in the order of `results_of`."""
+def results_sheet(choices: Sequence[SheetChoice], results: Sequence[Result], factors: Factors) -> Sheet:
+    """Every cell in every choice, a row each; `results` in the order of `results_of`. Behind them the factors."""
     numbers = {choice.label: number for number, choice in enumerate(choices, start=1)}
     count = len(results) // len(choices) if choices else 0
     rows = tuple(
-        _result_row(result, _key(numbers[result.choice.label], place % count))
+        (
+            *_result_row(result, _key(numbers[result.choice.label], place % count)),
+            *factor_cells(factors, factors.names, result),
+        )
         for place, result in enumerate(results)
     )
     width = promise_width(map(_durability, results))
     columns = tuple(
         replace(column, width=width) if column.head == _PROMISE else column for column in _RESULT_COLUMNS
     )
-    return Sheet(RESULTS, columns, rows, filtered=True)
+    return Sheet(RESULTS, (*columns, *factor_columns(factors.names)), rows, filtered=True)
 
 
 def _of_choice(choice: SheetChoice) -> tuple[str, ...]:

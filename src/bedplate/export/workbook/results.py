@@ -14,7 +14,7 @@ from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import run_head
 from bedplate.analysis.wording import SAME_IN_FORCE, counted, durability_words, told_of
 from bedplate.analysis.workload_view import view_of
-from bedplate.export.workbook.model import short_name, unique
+from bedplate.export.workbook.model import Column, cells, short_name, unique
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from bedplate.analysis.labels import CellLabel
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.analysis.part_summaries import PagePart
+    from bedplate.export.factor_columns import Factors
+    from bedplate.export.workbook.model import Plain
     from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Metric
     from bedplate.model.visit import Durability
@@ -182,6 +184,17 @@ def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> I
         yield f"{summary.censored} stopped at the limit of {limit:g}"
     elif not summary.n:
         yield absence or counted(summary)
+
+
+def factor_columns(names: Iterable[str]) -> Iterator[Column]:
+    """A column for each factor, by its key in the plan."""
+    return (Column(name, min(max(12.0, len(name)), 32.0)) for name in names)
+
+
+def factor_cells(factors: Factors, names: Iterable[str], result: Result) -> tuple[Plain, ...]:
+    """What the plan asked for in the run and the cell of a result."""
+    levels = factors.of(result.cell.id, result.choice.run)
+    return cells(*(levels.get(name) for name in names))
 
 
 def promise_width(promises: Iterable[Durability | None]) -> float:

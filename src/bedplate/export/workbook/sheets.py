@@ -13,7 +13,14 @@ from bedplate.analysis.wording import AFTER_POWER_CUT, device_sectors, durabilit
 from bedplate.export.tables import runs_table, workload_exports
 from bedplate.export.workbook.look import CHOICES, LOOK, RESULTS
 from bedplate.export.workbook.model import COLUMNS_MAX, Column, Sheet, cells, sheet_names
-from bedplate.export.workbook.results import cell_names, cell_remarks, label_name, promise_width
+from bedplate.export.workbook.results import (
+    cell_names,
+    cell_remarks,
+    factor_cells,
+    factor_columns,
+    label_name,
+    promise_width,
+)
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_512, sectors_told
 from bedplate.model.reason import sentences
 from bedplate.units import format_size
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.export.factor_columns import Factors
     from bedplate.export.workbook.model import Plain
     from bedplate.export.workbook.results import Result, SheetChoice
     from bedplate.model.machine import Machine
@@ -30,7 +38,6 @@ CELLS, EFFECTIVE, RUNS, ABOUT = "Cells", "Asked and effective", "Runs", "About"
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, ABOUT, CHOICES)
 _WIDE_HEADS = ("cell", AFTER_POWER_CUT, "validity")
 _STATISTICS = ("median", "low", "high", "n")
-_CHOICES_MAX = (COLUMNS_MAX - len(_WIDE_HEADS)) // len(_STATISTICS)
 _CELL_HEADS = (
     Column("cell", 44),
     Column("cell id", 30),
@@ -53,15 +60,19 @@ _CELL_HEADS = (
 _RUN_WIDTHS = {"cell": 30.0, "variant": 24.0, "dataset": 24.0, "run": 16.0, "reasons": 80.0, "kernel": 20.0}
 
 
-def wide_sheets(choices: Sequence[SheetChoice], results: Sequence[Result]) -> Iterator[Sheet]:
-    """One sheet for each run, a row for each cell; a run of very many figures takes several."""
+def wide_sheets(
+    choices: Sequence[SheetChoice], results: Sequence[Result], factors: Factors
+) -> Iterator[Sheet]:
+    """One sheet for each run, a row for each cell with its factors; a run of very many figures takes several."""
+    names_of_factors = factors.cell_names
+    most = max(1, (COLUMNS_MAX - len(_WIDE_HEADS) - len(names_of_factors)) // len(_STATISTICS))
     by_run: dict[tuple[str, str], list[SheetChoice]] = {}
     for choice in choices:
         by_run.setdefault(choice.run, []).append(choice)
     pages = [
-        (run, of_run[first : first + _CHOICES_MAX])
+        (run, of_run[first : first + most])
         for run, of_run in by_run.items()
-        for first in range(0, len(of_run), _CHOICES_MAX)
+        for first in range(0, len(of_run), most)
     ]
     names = sheet_names([f"{shown[0].workload} {run[1]}" for run, shown in pages], FIXED)
     count = len(results) // len(choices) if choices else 0
@@ -70,7 +81,12 @@ def wide_sheets(choices: Sequence[SheetChoice], results: Sequence[Result]) -> It
         columns = [results[place_of[choice.label] : place_of[choice.label] + count] for choice in shown]
         widths = (44, promise_width(result.cell.durability for result in columns[0]), 11)
         heads = map(Column, _WIDE_HEADS, widths)
-        yield Sheet(name, (*heads, *_wide_columns(shown)), tuple(map(_wide_row, zip(*columns, strict=True))))
+        rows = (
+            (*_wide_row(of_cell), *factor_cells(factors, names_of_factors, of_cell[0]))
+            for of_cell in zip(*columns, strict=True)
+        )
+        all_columns = (*heads, *_wide_columns(shown), *factor_columns(names_of_factors))
+        yield Sheet(name, all_columns, tuple(rows))
 
 
 def _wide_columns(shown: Sequence[SheetChoice]) -> Iterator[Column]:
@@ -89,16 +105,25 @@ def _wide_row(of_cell: Sequence[Result]) -> tuple[Plain, ...]:
     return cells(first.name, durability_words(first.cell.durability), first.validity, *figures)
 
 
-def cells_sheet(found: Overview) -> Sheet:
-    """A row for each cell, then one for each that cannot exist."""
+def cells_sheet(found: Overview, factors: Factors) -> Sheet:
+    """A row for each cell with its factors, then one for each that cannot exist."""
     images = {v.record.key.cell for v in found.study.visits if stands_on_image(v.record)}
     names = cell_names(found)
-    rows = [_cell_row(found, cell, names[cell.id], image=cell.id in images) for cell in found.cells.values()]
+    rows = [
+        (
+            *_cell_row(found, cell, names[cell.id], image=cell.id in images),
+            *cells(*(factors.of_cells.get(cell.id, {}).get(name) for name in factors.cell_names)),
+        )
+        for cell in found.cells.values()
+    ]
+    empty = (None,) * len(factors.cell_names)
     for label, reasons in found.pruned:
         blocks = (label.filesystem_block_bytes, None, label.database_block_bytes or None)
         nothing = (None,) * (len(_CELL_HEADS) - 8)
-        rows.append(cells(label_name(label), None, False, label.panel, *blocks, *nothing, "; ".join(reasons)))
-    return Sheet(CELLS, _CELL_HEADS, tuple(rows), filtered=True)
+        why = "; ".join(reasons)
+        rows.append(cells(label_name(label), None, False, label.panel, *blocks, *nothing, why, *empty))
+    columns = (*_CELL_HEADS, *factor_columns(factors.cell_names))
+    return Sheet(CELLS, columns, tuple(rows), filtered=True)
 
 
 def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tuple[Plain, ...]:
@@ -153,9 +178,9 @@ def effective_sheet(found: Overview) -> Sheet:
     return Sheet(EFFECTIVE, columns, tuple(rows), filtered=True)
 
 
-def runs_sheet(found: Overview) -> Sheet:
+def runs_sheet(found: Overview, factors: Factors) -> Sheet:
     """Every run that was due, with what became of it, as `bedplate export` writes the table `runs`."""
-    table = runs_table(found).drop("study")
+    table = factors.beside(runs_table(found).drop("study"))
     columns = tuple(Column(name, _RUN_WIDTHS.get(name, 13.0)) for name in table.columns)
     return Sheet(RUNS, columns, tuple(cells(*row) for row in table.iter_rows()), filtered=True)
 

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bedplate.model.engines import NO_ENGINE
 from bedplate.model.workload import WorkloadModel
+from bedplate.workloads.fio.words import PG_TEST_FSYNC
 
-MODEL = WorkloadModel(NO_ENGINE, {"fio": "--version"})
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.levels import Levels, Scalar
+
+# That of pg_test_fsync, which has no options in a plan.
+_TOOL = "tool"
+
+
+class FioModel(WorkloadModel):
+    """Its runs have the options of fio, by fio's names."""
+
+    def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
+        """`job.bs`, as the plan has it."""
+        if _TOOL in levels:
+            return {}
+        return {name if name == PG_TEST_FSYNC else f"job.{name}": level for name, level in levels.items()}
+
+
+MODEL = FioModel(NO_ENGINE, {"fio": "--version"})

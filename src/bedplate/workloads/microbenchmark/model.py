@@ -20,4 +20,14 @@ class MicrobenchmarkModel(WorkloadModel):
         return spec.levels.text("kind") == WRITE
 
 
-MODEL = MicrobenchmarkModel(LMDB)
+MODEL = MicrobenchmarkModel(
+    LMDB,
+    plan_keys={
+        "entries": "entries",
+        "value_bytes": "value_size",
+        "batch": "batch",
+        "tests": "tests",
+        "threads": "threads",
+        "map_bytes": "map_size",
+    },
+)

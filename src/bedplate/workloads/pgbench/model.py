@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.workload import WorkloadModel
 
-MODEL = WorkloadModel(POSTGRESQL)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.levels import Levels, Scalar
+
+_FIXED = "fixed"
+
+
+class PgbenchModel(WorkloadModel):
+    """A warm-up is a time, or until the run is steady, and then its time is a limit."""
+
+    def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
+        """`run.warmup` as the plan has it."""
+        found = dict(super().in_a_plan(levels))
+        if levels.get("warmup", _FIXED) != _FIXED:
+            found |= {"run.warmup": levels["warmup"], "run.warmup_limit": found["run.warmup"]}
+        return found
+
+
+MODEL = PgbenchModel(
+    POSTGRESQL,
+    plan_keys={
+        "scale": "scale",
+        "script": "run.script",
+        "clients": "run.clients",
+        "jobs": "run.jobs",
+        "warmup_s": "run.warmup",
+        "duration_s": "run.duration",
+        "rate_tps": "run.rate",
+        "protocol": "run.protocol",
+    },
+)

@@ -20,4 +20,19 @@ class PowerCutModel(WorkloadModel):
         return dataset.text(ENGINE) or super().engine_of(dataset)
 
 
-MODEL = PowerCutModel(POSTGRESQL)
+MODEL = PowerCutModel(
+    POSTGRESQL,
+    plan_keys={
+        ENGINE: "engine",
+        "clients": "clients",
+        "duration_s": "duration",
+        "image_bytes": "image_size",
+        "ram_journal": "ram_journal",
+        "points": "points",
+        "sought": "sought",
+        "profiles": "profiles",
+        "cache_bytes": "cache_bytes",
+        "seed": "seed",
+        "keep_logs": "keep_logs",
+    },
+)

@@ -154,7 +154,7 @@ def _dropped_rows(found: Overview) -> list[dict[str, Any]]:
 EXPORT = WorkloadExport(
     {
         "scores": ExportTable(_SCORE_COLUMNS, _score_rows),
-        "plans": ExportTable(_PLAN_COLUMNS, _plan_rows),
+        "plans": ExportTable(_PLAN_COLUMNS, _plan_rows, bulky=True),
         "dropped_queries": ExportTable(_DROPPED_COLUMNS, _dropped_rows),
     },
     lambda found: bool(runs_of(found, WORKLOAD)),

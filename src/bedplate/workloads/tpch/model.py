@@ -20,4 +20,12 @@ class TpchModel(WorkloadModel):
         return spec.levels.text("kind") == LOAD
 
 
-MODEL = TpchModel(POSTGRESQL)
+MODEL = TpchModel(
+    POSTGRESQL,
+    plan_keys={
+        "scale_factor": "scale_factor",
+        "query_timeout_s": "query_timeout",
+        "streams": "streams",
+        "parameters": "parameters",
+    },
+)

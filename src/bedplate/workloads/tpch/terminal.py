@@ -159,7 +159,7 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
         if score.value is None:
             # Of the m-figures the lines below the table say it, once for all cells.
             own = name in {"time", "score"} or scores.basis != TRUSTED
-            why = notes.number(f"{name}: {', '.join(score.reasons)}") if own else ""
+            why = notes.marks(f"{name}: {', '.join(score.reasons)}") if own else ""
             texts.append(Text(f"–{why}"))
             continue
         unit = seconds if name.endswith("time") else 1.0
@@ -236,9 +236,9 @@ def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> Ren
         for (run, metric, _), summary in zip(columns, summaries, strict=True):
             text = Text(_few(summary.median))
             if summary.n == 0 and (reason := _absence(found, cell, run, metric)):
-                text.append(notes.number(f"{metric}: {reason}"), style="dim")
-            for words in power_notes(found, cell.id, run) if metric == "tpch_power" and summary.n else ():
-                text.append(notes.number(words), style="dim")
+                text.append(notes.marks(f"{metric}: {reason}"), style="dim")
+            if metric == "tpch_power" and summary.n:
+                text.append(notes.marks(*power_notes(found, cell.id, run)), style="dim")
             text.append(_range(summary), style="dim")
             texts.append(text)
         runs = dict.fromkeys(run for run, _, _ in columns)

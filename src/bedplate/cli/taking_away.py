@@ -1,0 +1,93 @@
+"""What one takes away from a study: the page, and its figures for other tools.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bedplate.cli.options import CELLS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
+from bedplate.cli.studies import require_studies
+from bedplate.host.ownership import first_made, give_to_caller
+
+
+@click.command()
+@STUDY_DIRECTORIES
+@click.option(
+    "-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), help="the page to write"
+)
+@CELLS
+@click.option(
+    "--claims",
+    "files",
+    metavar="FILE",
+    type=PATH,
+    multiple=True,
+    help="a file of claims to judge, in place of those that come with bedplate; may be given again",
+)
+def report(
+    studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
+) -> None:
+    """Write one self-contained HTML page."""
+    studies = require_studies(studies)
+    from bedplate.cli.claims import own_claims  # noqa: PLC0415
+    from bedplate.page.build import build_report  # noqa: PLC0415
+
+    made = first_made(output)
+    build_report(studies, output, cells=cells, claims=files or sorted(own_claims().glob("*.toml")))
+    give_to_caller(made)
+    print(output)
+
+
+@click.command()
+@STUDY_DIRECTORY
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=PATH,
+    required=True,
+    help="a directory, or a .ods, .xlsx, .csv, .parquet or .json file",
+)
+@CELLS
+@click.option(
+    "--format",
+    "formats",
+    metavar="NAME",
+    multiple=True,
+    help="of a directory: csv, parquet or json; default: all",
+)
+@click.option(
+    "--table",
+    "tables",
+    metavar="NAME",
+    multiple=True,
+    help="only this table (docs/EXPORT.md); `plans`, the query plans, are written only so; may be given again",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="only figures of this metric; may be given again",
+)
+def export(
+    study: Path,
+    *,
+    output: Path,
+    cells: tuple[str, ...],
+    formats: tuple[str, ...],
+    tables: tuple[str, ...],
+    metrics: tuple[str, ...],
+) -> None:
+    """Write a study's figures as a spreadsheet (ODS, XLSX), or as CSV, Parquet or JSON."""
+    (study,) = require_studies([study])
+    from bedplate.export.tables import export as write  # noqa: PLC0415
+
+    made = first_made(output)
+    for path in write(study, output, formats, cells=cells, tables=tables, metrics=metrics):
+        print(path)
+    give_to_caller(made)

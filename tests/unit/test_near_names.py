@@ -1,0 +1,85 @@
+"""`did you mean` for every name that a person may write wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.tools.command_line import call_here
+
+from bedplate.model.metrics import METRICS
+from bedplate.near_names import near_names, near_paths, quoted, unknown_name, unknown_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=2, course_s=2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("near")
+    write_study(folder / "bedplate-study" / "study", SMALL)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("tsp", "tps"),
+        ("TPS", "tps"),
+        ("latency_p99", "latency_ms_p99"),
+        ("tps_vc", "tps_cv"),
+        ("speed", None),
+    ],
+)
+def test_a_metric_that_is_nearly_right_is_found(word: str, near: str | None) -> None:
+    assert near == next(iter(near_names(word, METRICS)), None)
+
+
+def test_a_part_of_a_name_is_near_and_another_file_system_is_not() -> None:
+    assert "latency_ms_p99" in near_names("p99", METRICS)
+    assert () == near_names("zfs", ["xfs", "ext4"])
+    assert "no run is called 'read-onyl'; did you mean read-only?" == unknown_run("read-onyl", ["read-only"])
+    assert "metric 'x' is not known; known are none" == unknown_name("metric", "x", [])
+
+
+def test_a_hostile_name_is_short_and_quoted() -> None:
+    assert len(unknown_name("metric", "\x1b[31m" * 10_000, METRICS)) < 5000
+    assert "'\\x1b[31m'" == quoted("\x1b[31m")
+
+
+def test_a_file_beside_a_path_is_near(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").touch()
+    assert (tmp_path / "quick.toml",) == near_paths(tmp_path / "quik.toml")
+    assert () == near_paths(tmp_path / "nowhere" / "quick.toml")
+    assert () == near_paths(tmp_path / ("x" * 10_000))
+
+
+def test_a_study_is_found_one_level_below_and_a_wrong_name_is_told_from_it(folder: Path) -> None:
+    for command in ("show", "status"):
+        assert 0 == call_here(command, folder / "bedplate-study").returncode
+    wrong = call_here("show", folder / "bedplate-studi")
+    assert 2 == wrong.returncode
+    assert f"did you mean {folder / 'bedplate-study'}?" in wrong.stderr
+    write_study(folder / "bedplate-study" / "other", SMALL)
+    several = call_here("show", folder / "bedplate-study").stderr
+    assert f"holds several studies; name one: {folder / 'bedplate-study' / 'other'}, " in several
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("show", "--metric", "tsp"), "did you mean tps?"),
+        (("show", "--workload", "read-onyl"), "did you mean read-only?"),
+        (("show", "--cells", "barier=yes"), "did you mean barrier?"),
+        (("effects", "--metric", "tps_vc"), "did you mean tps_cv?"),
+        (("advise", "--workload", "read_write"), "did you mean read-write?"),
+    ],
+)
+def test_commands_say_what_was_meant(folder: Path, words: tuple[str, ...], said: str) -> None:
+    command, *rest = words
+    done = call_here(command, folder / "bedplate-study" / "study", *rest)
+    assert 2 == done.returncode
+    assert said in done.stderr
