@@ -58,9 +58,8 @@ def _libraries_of(workloads: Iterable[str]) -> tuple[Requirement, ...]:
 def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
     """What the builds need that these cells lack, found or not."""
     lacking: dict[str, list[BuildLevels]] = {}
-    for levels in builds_of(cells):
-        if not preparations()[levels.engine].is_there(levels):
-            lacking.setdefault(levels.engine, []).append(levels)
+    for levels in builds_to_make(cells):
+        lacking.setdefault(levels.engine, []).append(levels)
     found = (preparations()[engine].requirements(of_engine) for engine, of_engine in lacking.items())
     return tuple(item for needed in found for item in needed)
 
@@ -73,6 +72,11 @@ def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Re
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
     """The different builds of these cells, in order."""
     return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.is_built))
+
+
+def builds_to_make(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
+    """Those of them that the cache lacks."""
+    return tuple(levels for levels in builds_of(cells) if not preparations()[levels.engine].is_there(levels))
 
 
 def prepare_builds(

@@ -21,7 +21,7 @@ def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent)
     from bedplate.campaign.preparation import install, is_root  # noqa: PLC0415
     from bedplate.host.requirement import install_command, read_os_release  # noqa: PLC0415
 
-    lacking = _lacking(found)
+    lacking = lacking_of(found)
     if lacking:
         command = install_command(lacking, os_release=read_os_release())
         sentences = [item.sentence for item in lacking]
@@ -36,13 +36,14 @@ def ensure_requirements(found: PlannedStudy, display: Display, consent: Consent)
             if not consent.ask(f"Install them now with `{shown}`?"):
                 raise RequirementMissing(*sentences, f"install them: {shown}")
         install(command, display)
-        still = _lacking(found)
+        still = lacking_of(found)
         if still:
             raise RequirementMissing(*(f"after installing: {item.sentence}" for item in still))
     found.executor.prepare(found.plan, display)
 
 
-def _lacking(found: PlannedStudy) -> tuple[Requirement, ...]:
+def lacking_of(found: PlannedStudy) -> tuple[Requirement, ...]:
+    """What of the system is missing; RequirementMissing where the executor cannot be had at all."""
     from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
     from bedplate.host.requirement import missing  # noqa: PLC0415
 

@@ -6,11 +6,11 @@ it imports when it is called. Why click: docs/decisions/0007-command-line-by-cli
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
 from bedplate.cli.judging import advise, claims, compare, effects
 from bedplate.cli.options import (
@@ -34,6 +34,7 @@ from bedplate.errors import EXIT_DONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _EPILOG = (
     "Exit codes: 0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing; "
@@ -74,20 +75,8 @@ def call(words: Sequence[str]) -> int:
     return EXIT_DONE if status is None else status
 
 
-@program.command()
-@click.option(
-    "--directory",
-    metavar="DIR",
-    type=PATH,
-    default=Path("bedplate-study"),
-    help="where the study and the report go",
-)
-@YES
-def quickstart(directory: Path, *, yes: bool) -> int:
-    """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
-    from bedplate.cli.quickstart import quickstart as begin  # noqa: PLC0415
-
-    return begin(directory, yes=yes)
+program.add_command(quickstart)
+program.add_command(ask)
 
 
 @program.command()

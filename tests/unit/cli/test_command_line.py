@@ -41,6 +41,7 @@ duration = "60 s"
 
 COMMANDS = (
     "quickstart",
+    "ask",
     "setup",
     "doctor",
     "plan",

@@ -1,0 +1,267 @@
+"""Questions as plans: what a person wants to know, to the text of a plan that answers it.
+
+The plans are short, as a plan's own defaults suit the machine; what a question adds stands in them. A file system that
+the running kernel lacks is asked about in a guest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from bedplate.errors import PlanError
+from bedplate.model.filesystem import TRAITS, feature_levels
+from bedplate.model.power_cut import POINTS_DEFAULT
+from bedplate.plan.platforms import LOCAL, QEMU
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.model.machine import Machine
+
+# Where no file system is named: those that a server is usually put on.
+USUAL = ("ext4", "xfs", "btrfs")
+# Five can tell what three cannot; in a guest, whose speeds are those of an emulator or of KVM, the fewest that can tell at all.
+_REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
+# So many cuts of each recording, by how many recordings there are, that three file systems take under five minutes on two
+# cores (docs/BENCHMARKS.md).
+_POINTS = ((1, POINTS_DEFAULT), (3, 80))
+_POINTS_OF_MANY = 40
+_RECORDED = "15 s"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_UNFIT = re.compile(r"[^A-Za-z0-9._]+")
+_OPPOSITE = {"on": "off", "off": "on"}
+# What a plan has in [[filesystem]].
+_OF_FILESYSTEMS = frozenset(
+    {"type", "block_size", "mount_options", "mkfs_options", "barrier", "journal", *feature_levels()}
+)
+_BEGIN = """\
+# Written by `bedplate ask`. Copy it, change what is asked, and run it with `bedplate run`: docs/PLANS.md has every key, and
+# what a key that is left out means. It erases nothing: the scratch device is an image file.
+"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A plan that answers a question. `name` is fit for a directory.
+
+    `types` are the file systems that are asked about and `lacking` those of them that the running kernel does not have.
+    """
+
+    name: str
+    title: str
+    types: tuple[str, ...]
+    lacking: tuple[str, ...]
+    body: str
+    executor: str = LOCAL
+
+    @property
+    def text(self) -> str:
+        """The plan."""
+        return f'{_BEGIN}\ntitle = {_quoted(self.title)}\nexecutor = "{self.executor}"\n{self.body}'
+
+    @property
+    def in_guest(self) -> Question:
+        """The same, with a kernel that has what the running one lacks."""
+        return replace(self, executor=QEMU)
+
+
+def filesystem_question(
+    machine: Machine, types: Sequence[str], *, repetitions: int | None = None, scale: str | None = None
+) -> Question:
+    """Which file system should PostgreSQL stand on, here."""
+    chosen = _types(types, machine)
+    load = "" if scale is None else f'\n[[workload]]\ntype = "pgbench"\nscale = {_scale(scale, machine)}\n'
+    return Question(
+        _name("filesystem", types),
+        f"Which file system for PostgreSQL: {', '.join(chosen)}",
+        chosen,
+        _lacking(chosen, machine),
+        f"repetitions = {repetitions or _REPETITIONS}\n{_filesystems(chosen)}{load}",
+    )
+
+
+def kernel_question(
+    kernels: Sequence[str], types: Sequence[str], *, repetitions: int | None = None
+) -> Question:
+    """Did a kernel make PostgreSQL slower: guests with each of them, as short as gives an answer."""
+    if len(set(kernels)) < 2:
+        raise PlanError("name two kernels to compare: bedplate ask kernel 6.1 6.12")
+    chosen = tuple(dict.fromkeys(types)) or USUAL[:1]
+    body = f"""\
+repetitions = {repetitions or _REPETITIONS_IN_GUESTS}
+
+[machine]
+kernel = {{ vary = [{", ".join(map(_quoted, kernels))}] }}
+# The guest is that large.
+memory = "1 GB"
+{_filesystems(chosen)}
+[[workload]]
+type = "pgbench"
+# 60 MB: an emulated processor loads one unit in some 5 s.
+scale = 4
+
+[[workload.run]]
+# Over one whole checkpoint, which the settings make short.
+script = "read-write"
+clients = 2
+warmup = "5 s"
+
+[postgresql.settings]
+checkpoint_timeout = "30s"
+checkpoint_completion_target = 0.3
+max_wal_size = "1GB"
+
+[canary]
+# Short as it is, each repetition holds every kernel: drift takes no side.
+enabled = false
+"""
+    return Question(
+        _name("kernel", (*kernels, *types)),
+        f"Kernels {' and '.join(kernels)} under PostgreSQL on {', '.join(chosen)}",
+        chosen,
+        # A guest has its own kernel: what the machine's has does not matter.
+        (),
+        body,
+        QEMU,
+    )
+
+
+def safe_question(
+    machine: Machine,
+    settings: Mapping[str, Sequence[str]],
+    types: Sequence[str],
+    *,
+    points: int | None = None,
+) -> Question:
+    """What is left after a power cut, with settings beside their opposites.
+
+    `settings` are PostgreSQL's, each with the values that are asked about. One that is on or off stands beside its
+    opposite. Several change together, as in a server that has them all: the first cell has none of them.
+    """
+    chosen = _types(types, machine)
+    levels = {name: _levels(values) for name, values in settings.items()}
+    together = len(levels) > 1
+    cells = len(chosen) * (2 if together else max(map(len, levels.values()), default=1))
+    number = next((each for most, each in _POINTS if cells <= most), _POINTS_OF_MANY)
+    asked = " ".join(f"{name}={','.join(values)}" for name, values in settings.items())
+    return Question(
+        _name("safe", (*settings, *chain(*settings.values()), *types)),
+        f"Is it safe after a power cut: {asked or 'PostgreSQL as it comes'} on {', '.join(chosen)}"[:200],
+        chosen,
+        _lacking(chosen, machine),
+        f"repetitions = 1\n{_filesystems(chosen)}{_settings(levels)}"
+        f"{cuts(points or number, _cells(levels, chosen) if together else '')}",
+    )
+
+
+def asked_settings(words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """`full_page_writes=off`, `synchronous_commit=on,local` as names with values; PlanError for what is none."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in words:
+        name, equals, values = word.partition("=")
+        name = name.strip().lower()
+        if not equals or not name or not values.strip():
+            raise PlanError(f"{word!r} is no setting; write one as full_page_writes=off")
+        if name in _OF_FILESYSTEMS:
+            raise PlanError(
+                f"{name} is a factor of file systems and no setting of PostgreSQL; write it into a plan, as "
+                f"{name} = {values} in [[filesystem]]"
+            )
+        if name in found:
+            raise PlanError(f"{name} is given twice; write its values with commas: {name}=on,off")
+        found[name] = tuple(value.strip() for value in values.split(","))
+    return found
+
+
+def cuts(points: int, cells: str = "") -> str:
+    """The workload of power cuts as TOML, in the cells that are named, else in all."""
+    return f"""
+[[workload]]
+type = "power_cut"
+# A quarter of them in order, as a cache does that power cannot take; the others are those of a volatile cache.
+points = {points}
+duration = "{_RECORDED}"
+{cells}
+[canary]
+# Nothing here is timed.
+enabled = false
+"""
+
+
+def _types(types: Sequence[str], machine: Machine) -> tuple[str, ...]:
+    """Those that are named, else the usual ones that this kernel has."""
+    if types:
+        return tuple(dict.fromkeys(types))
+    return tuple(kind for kind in USUAL if not _lacking((kind,), machine)) or USUAL
+
+
+def _lacking(types: Iterable[str], machine: Machine) -> tuple[str, ...]:
+    """Those that the running kernel does not have; what is no file system at all is the plan's to refuse."""
+    here = set(machine.filesystems)
+    return tuple(kind for kind in types if kind in TRAITS and not here & set(TRAITS[kind].kernel_types))
+
+
+def _levels(values: Sequence[str]) -> tuple[str, ...]:
+    """The values, the opposite of a single switch before it."""
+    values = tuple(dict.fromkeys(values))
+    opposite = _OPPOSITE.get(values[0].lower()) if len(values) == 1 else None
+    return values if opposite is None else (opposite, values[0].lower())
+
+
+def _settings(levels: Mapping[str, Sequence[str]]) -> str:
+    if not levels:
+        return ""
+    lines = (f"{_key(name)} = {_varied(values)}" for name, values in levels.items())
+    return "\n".join(("\n[postgresql.settings]", *lines, ""))
+
+
+def _cells(levels: Mapping[str, Sequence[str]], types: Sequence[str]) -> str:
+    """None of the settings, and all of them: a table each."""
+    every = f"filesystem.type = [{', '.join(map(_quoted, types))}]"
+    changed = ", ".join(
+        f"postgresql.settings.{_key(name)} = [{', '.join(map(_quoted, values[1:] or values))}]"
+        for name, values in levels.items()
+    )
+    return f"cells = [\n    {{ {every} }},\n    {{ {every}, {changed} }},\n]\n"
+
+
+def _filesystems(types: Sequence[str]) -> str:
+    return f"\n[[filesystem]]\ntype = {_varied(types)}\n"
+
+
+def _varied(values: Sequence[str]) -> str:
+    if len(values) == 1:
+        return _quoted(values[0])
+    return f"{{ vary = [{', '.join(map(_quoted, values))}] }}"
+
+
+def _scale(word: str, machine: Machine) -> int:
+    """A scale, or a multiple of the memory as one: an image of the right size can be made of a number alone."""
+    from bedplate.plan import values  # noqa: PLC0415 -- pydantic
+    from bedplate.plan.scale import scale_units  # noqa: PLC0415
+
+    is_number = word.isascii() and word.isdigit() and len(word) < 10
+    try:
+        return scale_units(values.scale(int(word) if is_number else word), machine.memory_bytes)
+    except ValueError as error:
+        raise PlanError(f"--scale {word!r}: {error}") from None
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A text of TOML; what a plan takes nowhere is refused here, as it would end the text."""
+    if not text.isprintable():
+        raise PlanError(f"{text!r} has characters that are not printable; nothing in a plan has")
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _name(question: str, words: Iterable[str]) -> str:
+    """Of what is asked: letters, digits and dots, as long as a directory may be called."""
+    return _UNFIT.sub("-", "-".join(("ask", question, *words)))[:100].rstrip("-.")

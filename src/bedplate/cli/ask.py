@@ -1,0 +1,117 @@
+"""`bedplate ask` and `bedplate quickstart`: a question, its plan, a start of a study, and the answer.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from bedplate.cli.options import PATH, YES
+
+_on = click.option(
+    "--on", "types", metavar="TYPES", default="", help="file systems, with commas between: ext4,xfs,btrfs"
+)
+_repetitions = click.option(
+    "--repetitions", metavar="N", type=click.IntRange(1, 1000), help="how often each cell is visited"
+)
+_directory = click.option(
+    "--directory",
+    metavar="DIR",
+    type=PATH,
+    help="where the plan, the study and the page go; a name of the question's without it",
+)
+_yes = click.option("--yes", is_flag=True, help="do it without asking, missing packages included")
+
+
+@click.command()
+@click.option(
+    "--directory",
+    metavar="DIR",
+    type=PATH,
+    default=Path("bedplate-study"),
+    help="where the study and the report go",
+)
+@YES
+def quickstart(directory: Path, *, yes: bool) -> int:
+    """From nothing to a first report: packages, PostgreSQL, plans/quick.toml on an image file."""
+    from bedplate.cli.questioning import quickstart as begin  # noqa: PLC0415
+
+    return begin(directory, yes=yes)
+
+
+@click.group()
+def ask() -> None:
+    """Ask a question: a plan is written and shown with its time, run after a yes, and answered.
+
+    Nothing of yours is erased: the scratch device is an image file beside the study.
+    """
+
+
+@ask.command(name="filesystem")
+@_on
+@_repetitions
+@click.option("--scale", metavar="N", help="pgbench's scale (15 MB each), or a multiple as '4x memory'")
+@_directory
+@_yes
+def _filesystem(
+    types: str, *, repetitions: int | None, scale: str | None, directory: Path | None, yes: bool
+) -> int:
+    """Which file system should PostgreSQL stand on, here: `ask filesystem`."""
+    from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
+    from bedplate.cli.questioning import answer  # noqa: PLC0415
+    from bedplate.host.facts import read_machine  # noqa: PLC0415
+
+    about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
+    return answer(about, _words(types), directory, yes=yes)
+
+
+@ask.command(name="kernel")
+@click.argument(
+    "kernels", metavar="KERNEL...", nargs=-1, required=True, help="versions, releases or paths: 6.1 6.12"
+)
+@_on
+@_repetitions
+@_directory
+@_yes
+def _kernel(
+    kernels: tuple[str, ...], types: str, *, repetitions: int | None, directory: Path | None, yes: bool
+) -> int:
+    """Did a kernel make it slower: `ask kernel 6.1 6.12 --on ext4`, in guests of QEMU, without root."""
+    from bedplate.campaign.questions import kernel_question  # noqa: PLC0415
+    from bedplate.cli.questioning import answer  # noqa: PLC0415
+
+    about = partial(kernel_question, kernels, repetitions=repetitions)
+    return answer(about, _words(types), directory, yes=yes)
+
+
+@ask.command(name="safe")
+@click.argument(
+    "settings", metavar="[SETTING=VALUE]...", nargs=-1, help="settings of PostgreSQL: full_page_writes=off"
+)
+@_on
+@click.option(
+    "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
+)
+@_directory
+@_yes
+def _safe(
+    settings: tuple[str, ...], types: str, *, points: int | None, directory: Path | None, yes: bool
+) -> int:
+    """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
+
+    A setting that is on or off is asked about beside its opposite. Several change together.
+    """
+    from bedplate.campaign.questions import asked_settings, safe_question  # noqa: PLC0415
+    from bedplate.cli.questioning import answer  # noqa: PLC0415
+    from bedplate.host.facts import read_machine  # noqa: PLC0415
+
+    about = partial(safe_question, read_machine(), asked_settings(settings), points=points)
+    return answer(about, _words(types), directory, yes=yes)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -1,0 +1,207 @@
+"""A question from its plan to its answer; `quickstart` is one whose plan comes with bedplate."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.campaign.planning import own_plans, planned_study, planned_text
+from bedplate.cli.answering import say_answer
+from bedplate.cli.asking import agreed, can_ask
+from bedplate.cli.printing import say
+from bedplate.errors import EXIT_DONE, PlanError, RequirementMissing, StudyError
+from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.plan.estimate import BUILD_S
+from bedplate.units import format_duration, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.campaign.planning import PlannedStudy
+    from bedplate.campaign.questions import Question
+
+    # A question about some file systems, by their names.
+    About = Callable[[Sequence[str]], Question]
+
+_PLAN_FILE, _STUDY, _PAGE = "plan.toml", "study", "report.html"
+
+
+def quickstart(directory: Path, *, yes: bool) -> int:
+    """Prepare, run plans/quick.toml, print the table, write the page, say what it answers."""
+    from bedplate.campaign.preparation import is_root  # noqa: PLC0415
+
+    if not is_root():
+        raise RequirementMissing(
+            "quickstart makes an image file, formats it and mounts it: that needs root",
+            "go on with: sudo ./bedplate quickstart",
+            "without root: `./bedplate doctor` says what this machine can run, "
+            "`./bedplate plan plans/quick.toml` what would be done",
+        )
+    plan = own_plans() / "quick.toml"
+    _offer(planned_study(plan), plan, directory)
+    return _run(plan, directory, yes=yes, tables=True)
+
+
+def answer(about: About, types: Sequence[str], directory: Path | None, *, yes: bool) -> int:
+    """Write the plan of a question, say what it takes, ask once, run it, and answer.
+
+    PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
+    """
+    question, found, left_out = _fitting(about, types)
+    _refuse_without_root(found)
+    place = _place(question, directory)
+    made = first_made(place)
+    try:
+        make_for_caller(place)
+        plan = place / _PLAN_FILE
+        plan.write_text(question.text, encoding="utf-8")
+    finally:
+        give_to_caller(made)
+    _offer(found, plan, place, left_out)
+    later = f"bedplate run {plan} --study {place / _STUDY}"
+    if not yes and not can_ask():
+        raise PlanError(
+            f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
+        )
+    if not yes and not agreed(f"Begin without {', '.join(left_out)}?" if left_out else "Begin?"):
+        say(f"Nothing was begun. The plan stays, to be run later: {later}")
+        return EXIT_DONE
+    return _run(plan, place, yes=True)
+
+
+def _fitting(
+    about: About, types: Sequence[str]
+) -> tuple[Question, PlannedStudy, Mapping[str, tuple[str, ...]]]:
+    """The question as it can be asked here, what it comes to, and the file systems that are left out, with the reasons.
+
+    In a guest, if that has what the running kernel lacks. RequirementMissing where nothing is left.
+    """
+    question = about(types)
+    if not question.lacking:
+        return question, _planned(question), {}
+    in_guest = _planned(question.in_guest)
+    refused = _refused(in_guest)
+    if not refused:
+        return question.in_guest, in_guest, {}
+    nowhere = [kind for kind in question.lacking if kind in refused]
+    rest = [kind for kind in question.types if kind not in nowhere]
+    if not rest:
+        raise RequirementMissing(*(f"{kind}: {why}" for kind in nowhere for why in refused[kind]))
+    asked = about(rest)
+    asked = asked.in_guest if asked.lacking else asked
+    return asked, _planned(asked), {kind: refused[kind] for kind in nowhere}
+
+
+def _planned(question: Question) -> PlannedStudy:
+    return planned_text(question.text, source=f"the plan of {question.name}")
+
+
+def _refused(found: PlannedStudy) -> Mapping[str, tuple[str, ...]]:
+    """The file systems of which no cell can run, with the reasons."""
+    kept = {planned.cell.filesystem.type for planned in found.expansion.cells}
+    refused: dict[str, tuple[str, ...]] = {}
+    for pruned in found.expansion.pruned:
+        kind = pruned.cell.filesystem.type
+        if kind not in kept:
+            refused[kind] = tuple(dict.fromkeys((*refused.get(kind, ()), *map(str, pruned.reasons))))
+    return refused
+
+
+def _refuse_without_root(found: PlannedStudy) -> None:
+    from bedplate.campaign.preparation import is_root  # noqa: PLC0415
+
+    if found.executor.runs_here and not is_root():
+        raise RequirementMissing(
+            "to answer this, an image file is formatted and mounted: that needs root",
+            "give the same command with sudo",
+        )
+
+
+def _place(question: Question, directory: Path | None) -> Path:
+    """The directory of a question: the one that is named, else one of its name that no other question has."""
+    if directory is not None:
+        if not _is_free(directory, question):
+            raise StudyError(
+                f"{directory} has the plan of another question; name another --directory, or go on with that: "
+                f"bedplate run {directory / _PLAN_FILE} --study {directory / _STUDY}"
+            )
+        return directory
+    names = (f"{question.name}-{number}" if number > 1 else question.name for number in count(1))
+    return next(place for place in map(Path, names) if _is_free(place, question))
+
+
+def _is_free(place: Path, question: Question) -> bool:
+    """Whether nothing stands there, or the same question."""
+    try:
+        return (place / _PLAN_FILE).read_text(encoding="utf-8") == question.text
+    except FileNotFoundError:
+        return not (place / _STUDY).exists()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _offer(
+    found: PlannedStudy, plan: Path, place: Path, left_out: Mapping[str, tuple[str, ...]] | None = None
+) -> None:
+    """What would be done: the plan, time, space, what is erased, installed and left out."""
+    from bedplate.campaign.preparation import builds_to_make  # noqa: PLC0415
+    from bedplate.campaign.requirements import lacking_of  # noqa: PLC0415
+
+    costs, scratch = found.estimate, found.plan.scratch_device
+    build_s = BUILD_S * len(builds_to_make(found.cells))
+    visits = f"{len(found.schedule.visits)}" + (
+        f" ({costs.canary_visits} of them canaries)" if costs.canary_visits else ""
+    )
+    where = "on this machine" if found.executor.runs_here else "in guests of QEMU"
+    first = f", and {format_duration(build_s)} before that to build PostgreSQL" if build_s else ""
+    say(found.plan.title)
+    say(f"  plan      {plan}")
+    say(f"  visits    {visits}, {where}")
+    say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}{first}")
+    say(
+        f"  space     {format_size(scratch.image_bytes or 0)} for an image file, {format_size(costs.study_bytes)} for the study, "
+        f"in {place}"
+    )
+    say(f"  erased    {', '.join(found.plan.devices_erased) or 'nothing: no device of yours is written to'}")
+    packages = sorted({item.package for item in lacking_of(found)})
+    if packages:
+        say(f"  installs  {', '.join(packages)}")
+    unfetched = [
+        kernel for kernel in found.executor.kernels(found.plan) if kernel not in found.choice.platform.guests
+    ]
+    if unfetched:
+        names = " and ".join(name or "that guests usually have" for name in unfetched)
+        say(f"  fetches   kernel {names}, some 100 MB each, from the distribution's packages")
+    for kind, reasons in (left_out or {}).items():
+        say(f"  left out  {kind}: {'; '.join(reasons)}")
+
+
+def _run(plan: Path, place: Path, *, yes: bool, tables: bool = False) -> int:
+    """Run the plan, write the page, and say what the study answers; its `tables` before that."""
+    from bedplate.cli.running import consent, run  # noqa: PLC0415
+    from bedplate.page.build import build_report  # noqa: PLC0415
+
+    study, page = place / _STUDY, place / _PAGE
+    made = (study, page) if place.is_dir() else (first_made(place),)
+    try:
+        make_for_caller(place)
+        status = run(plan, study, consent=consent(yes=yes), answers=False)
+        if tables:
+            _show(study)
+        build_report([study], page)
+        print(f"report: {page}")
+        say_answer(study)
+    finally:
+        for path in made:
+            give_to_caller(path)
+    return status
+
+
+def _show(study: Path) -> None:
+    from bedplate.cli.printing import print_tables  # noqa: PLC0415
+    from bedplate.terminal.tables import show_tables  # noqa: PLC0415
+
+    print()
+    print_tables(show_tables([study]))
+    print()
