@@ -189,11 +189,11 @@ def test_names_of_ten_thousand_letters_stay_within_the_answer(
         page = found.page
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         within = page.evaluate(
-            "[...document.querySelectorAll('#answer, #answer .said, #answer .finding')]"
+            "[...document.querySelectorAll('#answer, #answer .headline, #answer .headline dd')]"
             ".every((one) => one.scrollWidth <= one.clientWidth + 1)"
         )
         assert within
-        assert page.locator("#answer .said li").count() > 0
+        assert page.locator("#answer .headline dd").count() > 0
         assert [] == found.complaints
 
 

@@ -1,12 +1,13 @@
-"""The answer of a page: what a study says in five sentences, what to choose, what is unsafe, unknown or to be measured.
+"""The answer of a page: the headline that commands end with, what matters beside it, and all that the advice rests on.
 
-Every sentence is one that a command says (`advise`, `effects`, `claims`); here is only chosen which of them come
-first. So the page never says more than the commands can bear out.
+Every sentence is one that a command says (`run`, `advise`, `effects`, `claims`); here is only chosen where it stands. So the
+page never says more than the commands can bear out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import VOLATILE, advised
@@ -20,6 +21,8 @@ from bedplate.analysis.advice.sentences import (
 from bedplate.analysis.claims.judged import Finding
 from bedplate.analysis.claims.sentences import findings_sentence
 from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.wording import number
 from bedplate.model.device_cache import PROTECTED
@@ -33,12 +36,24 @@ if TYPE_CHECKING:
     from bedplate.analysis.advice.sentences import Sentence
     from bedplate.analysis.claims.judged import ClaimsAnswer
     from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects
+    from bedplate.analysis.headline.answered import Headline
+    from bedplate.analysis.headline.lines import HeadlineLine
     from bedplate.analysis.overview import Overview
 
-SENTENCES = 5
 # More is in `bedplate advise --json`; nobody chooses among twenty.
 CHOICES = 6
+_KINDS = {"Take": "good", "Safe": "good", "Not": "bad", "Open": "warn", "But": "warn", "More": "more"}
 _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
+
+
+@dataclass(frozen=True)
+class HeadlinePoint:
+    """What the headline says of one thing (`Take`, `Not`, …), with the lines to copy; `kind` is how it is coloured."""
+
+    head: str
+    kind: str
+    texts: tuple[str, ...]
+    commands: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -113,10 +128,15 @@ class CacheAnswer:
 
 @dataclass(frozen=True)
 class StudyAnswer:
-    """The answer of one study. `protected` is None where a protected cache puts no cell into another class."""
+    """The answer of one study. `protected` is None where a protected cache puts no cell into another class.
+
+    `settings` are all that the cell to take was told, as lines of a configuration file.
+    """
 
     title: str
     directory: str
+    points: tuple[HeadlinePoint, ...]
+    settings: tuple[str, ...]
     said: tuple[Said, ...]
     volatile: CacheAnswer
     protected: CacheAnswer | None
@@ -141,34 +161,49 @@ def _advice(found: Advised) -> _Advice:
 def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> StudyAnswer:
     """The answer of a study, the one of this number among those that the claims were judged on."""
     volatile, protected = (_advice(advised(found, cache=cache)) for cache in (VOLATILE, PROTECTED))
+    told = headline(found, volatile.found)
     return StudyAnswer(
         title=found.study.facts.title,
         directory=found.study.directory.name,
-        said=tuple(_said(volatile, effects, claims, number))[:SENTENCES],
+        points=headline_points(headline_lines(told)),
+        settings=_settings(told),
+        said=tuple(_said(volatile, effects, claims, number)),
         volatile=_cache_answer(volatile),
         protected=_cache_answer(protected) if protected.found.classes != volatile.found.classes else None,
     )
 
 
+def headline_points(lines: Iterable[HeadlineLine]) -> tuple[HeadlinePoint, ...]:
+    """The lines by what they are about: one without a head, or with that of the one above, goes with it."""
+    points: list[HeadlinePoint] = []
+    for line in lines:
+        if not points or line.head not in ("", points[-1].head):
+            points.append(HeadlinePoint(line.head, _KINDS.get(line.head, ""), (), ()))
+        last = points[-1]
+        points[-1] = (
+            replace(last, commands=(*last.commands, line.text))
+            if line.copied
+            else replace(last, texts=(*last.texts, line.text))
+        )
+    return tuple(points)
+
+
+def _settings(told: Headline) -> tuple[str, ...]:
+    found = told.answers[0].set_up if told.answers else None
+    return () if found is None else tuple(f"{name} = {value}" for name, value in found.settings.items())
+
+
 def _said(advice: _Advice, effects: StudyEffects, claims: ClaimsAnswer, number: int) -> Iterable[Said]:
-    """The sentences, the weightiest first: what leads, what matters, what casts doubt, what was borne out."""
-    firsts = _first_contests(advice)
-    judged = [(contest, sentences) for contest, sentences in firsts if contest.can_judge][:2]
-    for contest, sentences in judged:
-        yield Said(f"{contest.run[1]}, {contest.durability}", sentences[0].text, "answer")
-    if not judged:
-        for about, text in _unjudged(advice):
-            yield Said(about, text, "answer")
-    runs = [contest.run for contest, _ in firsts] or advice.found.overview.runs
+    """What matters, and what was borne out."""
+    runs = [contest.run for contest, _ in _first_contests(advice)] or advice.found.overview.runs
     told = [each for run in runs for each in effects.found if each.asked.run == run]
     strongest = [(each, words) for each in told if (words := strongest_sentence(each)) is not None]
     if strongest:
         yield Said(f"What matters, {strongest[0][0].asked.run[1]}", strongest[0][1], "effects")
-    yield from _doubts(advice)
     own = [one for file in claims.judged for one in file if one.study in (number, None)]
     if any(one.finding is not Finding.NOT_MEASURED for one in own):
         yield Said("Claims", findings_sentence(own), "claims")
-    yield from _interplay(told)
+    yield from islice(_interplay(told), 1)
 
 
 def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
@@ -176,17 +211,6 @@ def _interplay(told: Sequence[FactorEffects]) -> Iterable[Said]:
         for part in each.parts[:1]:
             for words in interaction_sentences(part, METRICS[each.asked.metric])[:1]:
                 yield Said(f"Together, {each.asked.run[1]}", words, "effects")
-
-
-def _doubts(advice: _Advice) -> Iterable[Said]:
-    """The first of what the study says against itself; else how much could be told at all."""
-    health = advice.found.overview.health.sentences()
-    if health:
-        yield Said("Doubts", health[0], "order")
-        return
-    limits = [each for each in advice.closing if each.kind == "limits"]
-    if advice.found.judged and limits:
-        yield Said("How sure", limits[0].text, "answer")
 
 
 def _first_contests(advice: _Advice) -> list[tuple[Contest, tuple[Sentence, ...]]]:

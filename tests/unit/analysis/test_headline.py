@@ -149,7 +149,7 @@ def test_two_repetitions_give_what_was_seen_and_the_way_to_verdicts(tmp_path: Pa
     assert 2 * 3 * 95 == step.seconds
     lines = lines_of(found)
     assert lines[0].startswith("Take  no verdict yet with 2 repetitions of read-write. Seen so far, durable:")
-    assert re.search(r"xfs 1,\d\d\d tps \([\d,.]+ to [\d,.]+\)", " ".join(lines))
+    assert re.search(r"xfs +1,\d\d\d tps \([\d,.]+ to [\d,.]+\)", " ".join(lines))
     assert any("5 repetitions give verdicts, about 10 min:" in line for line in lines)
     assert step.command == f"sudo ./bedplate extend {found.study.directory} --repetitions 5"
 

@@ -16,9 +16,11 @@ from bedplate.analysis.advice.sentences import closing_sentences, contest_senten
 from bedplate.analysis.claims.file import ClaimFile, load_claims
 from bedplate.analysis.claims.judged import judge_claims
 from bedplate.analysis.claims.sentences import claim_sentences
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import write
-from bedplate.page.answer import CHOICES, SENTENCES, StudyAnswer, study_answer
+from bedplate.page.answer import CHOICES, StudyAnswer, study_answer
 from bedplate.page.build import build_report
 from bedplate.page.claims_view import claims_view
 from bedplate.page.effects_view import effects_view, page_effects
@@ -70,8 +72,22 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Overview:
     return overview(write_study(tmp_path_factory.mktemp("twice") / "study", replace(RECIPE, repetitions=2)))
 
 
-def test_five_sentences_are_those_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
-    assert 3 <= len(answer.said) <= SENTENCES
+def test_the_first_screen_is_the_headline_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
+    lines = headline_lines(headline(found))
+    assert [line.text for line in lines] == [
+        text
+        for line in lines
+        for text in [line.text]
+        if any(text in (*p.texts, *p.commands) for p in answer.points)
+    ]
+    assert sum(len(point.texts) + len(point.commands) for point in answer.points) == len(lines)
+    assert "Take" == answer.points[0].head
+    assert "xfs" in answer.points[0].texts[0]
+    assert "db 2k" in answer.points[0].texts[0]
+
+
+def test_sentences_beside_it_are_those_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
+    assert 2 <= len(answer.said) <= 3
     claims = judge_claims([found], files())
     advice = advised(found)
     commands = {
@@ -88,10 +104,7 @@ def test_five_sentences_are_those_of_the_commands(found: Overview, answer: Study
         assert said.text in commands
 
 
-def test_the_writing_run_comes_first_and_names_its_winner(answer: StudyAnswer) -> None:
-    assert "read-write, durable" == answer.said[0].about
-    assert "xfs" in answer.said[0].text
-    assert "db 2k" in answer.said[0].text
+def test_what_matters_is_that_of_the_writing_run(answer: StudyAnswer) -> None:
     matters = next(said for said in answer.said if said.section == "effects")
     assert matters.text.startswith("The factor file system has the largest share of the variation of tps")
 
@@ -133,7 +146,8 @@ def test_a_protected_cache_makes_another_answer(answer: StudyAnswer) -> None:
 def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
     found = answered(twice)
     assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
-    assert 1 == sum("no recommendation" in said.text for said in found.said)
+    assert 1 == sum("no recommendation" in text for _, text in found.volatile.unjudged)
+    assert found.points[0].texts[0].startswith("no verdict yet with 2 repetitions of read-write")
     assert not any("share" in said.text for said in found.said)
     assert "Which cell is the best in read-write" in found.volatile.unknown[0]
 
@@ -151,7 +165,8 @@ def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
         missing=((0, 1), (1, 1), (2, 1), (3, 1)),
     )
     found = answered(overview(write_study(tmp_path / "study", recipe)))
-    assert "Nothing is recommended" in found.said[0].text
+    assert "nothing yet" in found.points[0].texts[0]
+    assert any("Nothing is recommended" in text for _, text in found.volatile.unjudged)
     assert any("have not been run" in text for text in found.volatile.following)
 
 

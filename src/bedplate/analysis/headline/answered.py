@@ -254,8 +254,8 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         for standing in (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
         if (cells := [each for each in ranked if each.cell in standing_cells(contest, standing)])
     )
-    first = leading[0]
-    among = [each for each in leading if not contest.better[0, place(first.cell), place(each.cell)]]
+    unbeaten = [each for each in leading if not contest.better[0, :, place(each.cell)].any()]
+    among = unbeaten or leading[:1]
     taken = min(
         among,
         key=lambda each: (

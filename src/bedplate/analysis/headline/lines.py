@@ -155,7 +155,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
             return f"nothing by {run}: no cell is durable, or loses a bounded amount at most."
         return f"nothing yet by {run}: no cell that is {answer.durability} has a trusted {answer.objective.head}."
     if taken is None:
-        seen = [f"{names[each.cell]}{_NO_BREAK}{_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
+        seen = [f"{names[each.cell]} {_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
         n = max(each.summary.n for each in answer.seen)
         return (
             f"no verdict yet with {n} repetition{'s' * (n > 1)} of {run}. Seen so far, {answer.durability}: "
@@ -168,7 +168,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{own}; no other cell is {answer.durability}."
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {answer.durability} cells."
-    return f"{own}."
+    return f"{own}; none is shown better."
 
 
 def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -196,8 +196,7 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """What may be taken as well, and how far the first of them may be away."""
     first = answer.tied[0]
     others = ", ".join(
-        f"{names[each.other.cell]}{_NO_BREAK}({number(each.other.summary.centre)})"
-        for each in answer.tied[:_SHOWN]
+        f"{names[each.other.cell]} ({number(each.other.summary.centre)})" for each in answer.tied[:_SHOWN]
     )
     of = f"{comparison_figures(first)} of the first of these"
     if first.comparison.basis is None:
@@ -233,15 +232,14 @@ def comparison_figures(beside: BesideCell) -> str:
     sign = "×" if told.kind is EstimateKind.RATIO else ""
     bounds = [None if each is None else form.format(each) for each in (told.low, told.high)]
     interval = "" if bounds == [None, None] else f" ({bounds[0] or '…'} to {bounds[1] or '…'})"
-    return f"{sign}{form.format(told.estimate)}{interval}".replace(" ", _NO_BREAK)
+    return f"{sign}{form.format(told.estimate)}{interval}"
 
 
 def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
     figures = {each.cell: each for each in found.seen}
     order = [*figures, *(cell for cell in found.cells if cell not in figures)]
     listed = ", ".join(
-        names[cell]
-        + (f"{_NO_BREAK}({number(figures[cell].summary.centre)}{_unit(answer)})" if cell in figures else "")
+        names[cell] + (f" ({number(figures[cell].summary.centre)}{_unit(answer)})" if cell in figures else "")
         for cell in order[:_SHOWN]
     )
     what = {
@@ -296,7 +294,7 @@ def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     summary = seen.summary
     low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
     bounds = f" ({number(low)} to {number(high)})" if summary.n > 1 and low is not None else ""
-    return f"{number(summary.centre)}{_unit(answer)}{bounds}".replace(" ", _NO_BREAK)
+    return f"{number(summary.centre)}{_unit(answer)}{bounds}"
 
 
 def _unit(answer: RunAnswer) -> str:
@@ -333,9 +331,7 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
     ):
         having = [each for each in group.bad if counts[each.cell]]
         listed = [
-            f"{own[each.cell]} ({counts[each.cell]} of {each.cuts.all.cuts}{'' if place else ' cuts'})".replace(
-                " ", _NO_BREAK
-            )
+            f"{own[each.cell]} ({counts[each.cell]}{_NO_BREAK}of{_NO_BREAK}{each.cuts.all.cuts}{'' if place else ' cuts'})"
             for place, each in enumerate(having[:_SHOWN])
         ]
         if listed:
@@ -400,7 +396,7 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     if told.advice.judged:
         confidences = [each.confidence for each in told.answers if each.confidence is not None]
         words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {RATE:.0%} of verdicts are wrong on average"
-        intervals = f", ratios with intervals of {confidence_words(confidences)}" if confidences else ""
+        intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
         yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
     for doubt in told.doubts:
         yield HeadlineLine("But", f"{doubt[:1].upper()}{doubt[1:].rstrip('.')}.", 5)
