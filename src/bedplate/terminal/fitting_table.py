@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"[+\-<>]?\d[\d.,]*(?:e[+-]?\d+)?%?")
 # What a line may end behind: a word, with the sign before its number and the unit behind it.
 _WORD = re.compile(r"(?:[<>] )?\S+(?: %)?")
+# What a long word is folded behind: full_page_writes= and off.
+_SEAMS = "=_/"
 # A figure and its range, each on a line of its own.
 _FIGURE_BELOW = re.compile(r"[\d%]\n[\d<>]")
 # A name in fewer columns than that is not read.
@@ -190,11 +192,17 @@ def unbroken(text: Text, width: int) -> Text:
 
 
 def _break(plain: str, start: int, end: int) -> int:
-    """The last place at or before the end that is in no number; the end itself where a number is as wide as that."""
+    """The last place at or before the end that is in no number, behind a seam of the word where it has one.
+
+    The end itself where a number is as wide as that.
+    """
     inside = next(
         (found for found in _NUMBER.finditer(plain, start) if found.start() < end < found.end()), None
     )
-    return end if inside is None or inside.start() <= start else inside.start()
+    if inside is not None:
+        return end if inside.start() <= start else inside.start()
+    seam = max(plain.rfind(mark, start, end) for mark in _SEAMS) + 1
+    return seam if seam - start > (end - start) // 2 else end
 
 
 def _text(cell: Text | str) -> Text:

@@ -182,3 +182,15 @@ def test_hostile_names_are_shown_as_they_are() -> None:
     table.add_column("cell", max_width=20)
     table.add_row(Text(HOSTILE))
     assert HOSTILE.replace(" ", "") in rendered([table], 30).replace("\n", "").replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (19, ["full_page_writes=", "off"]),
+        (14, ["full_page_", "writes=off"]),
+        (9, ["full_", "page_", "writes=", "off"]),
+    ],
+)
+def test_a_setting_is_folded_behind_its_name(width: int, lines: list[str]) -> None:
+    assert lines == unbroken(Text("full_page_writes=off"), width).plain.split("\n")
