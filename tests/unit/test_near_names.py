@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from pathlib import Path
 
 import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
 
+from bedplate.campaign.planning import own_plans, plan_path
 from bedplate.model.metrics import METRICS
 from bedplate.near_names import near_names, near_paths, quoted, unknown_name, unknown_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALL = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=2, course_s=2)
 
@@ -83,3 +82,20 @@ def test_commands_say_what_was_meant(folder: Path, words: tuple[str, ...], said:
     done = call_here(command, folder / "bedplate-study" / "study", *rest)
     assert 2 == done.returncode
     assert said in done.stderr
+
+
+def test_a_ready_plan_is_known_by_its_name_and_a_file_of_that_name_comes_first(tmp_path: Path) -> None:
+    assert own_plans() / "quick.toml" == plan_path(Path("quick")) == plan_path(Path("quick.toml"))
+    by_name = call_here("plan", "quick", "--json", cwd=tmp_path)
+    assert (0, by_name.stdout) == (0, call_here("plan", own_plans() / "quick.toml", "--json").stdout)
+    # A path is a path.
+    assert Path("plans/quick") == plan_path(Path("plans/quick"))
+    assert Path("../quick") == plan_path(Path("../quick"))
+    with contextlib.chdir(tmp_path):
+        Path("quick").write_text("title = 5")
+        assert Path("quick") == plan_path(Path("quick"))
+    wrong = call_here("plan", "quik", cwd=tmp_path)
+    assert (2, True) == (wrong.returncode, "did you mean quick" in wrong.stderr)
+    assert "ready plans: aa, " in call_here("plan", "zzzzzz", cwd=tmp_path).stderr
+    long = call_here("plan", "x" * 10_000, cwd=tmp_path)
+    assert (2, True) == (long.returncode, len(long.stderr) < 1000)

@@ -13,7 +13,11 @@ from bedplate.analysis.cell_filter import select
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.labels import study_marks
 from bedplate.analysis.overview import overview
+from bedplate.analysis.run_heads import writes
 from bedplate.analysis.tpch_view import SCORES, score_summaries, tpch_views
+from bedplate.errors import PlanError
+from bedplate.model.figure import Better
+from bedplate.model.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +46,36 @@ def selected(overviews: Sequence[Overview], filters: Sequence[str]) -> tuple[Ove
         _narrowed(found, cells, words)
         for number, found in enumerate(overviews)
         if (cells := frozenset(cell for study, cell in chosen if study == number))
+    )
+
+
+def best_first(
+    found: Overview, runs: Sequence[tuple[str, str]], metric: str, top: int | None = None
+) -> Overview:
+    """The study with its cells in the order of a metric, the best first, of which the first `top` are kept.
+
+    By the medians of the first of `runs` that has the metric, of one that writes if there is one; cells without a value come
+    last. Nothing is made anew: scores stay those over all cells. PlanError where no run has the metric.
+    """
+    keys = {(key.dataset, key.run) for key in found.summaries if key.metric == metric}
+    having = [run for run in runs if run in keys]
+    if not having:
+        raise PlanError(f"no run shown has {metric} as a whole; `show --metric {metric}` says where it is")
+    run = next((each for each in having if writes(found, each)), having[0])
+    sign = 1 if METRICS[metric].better is Better.LOWER else -1
+
+    def place(cell: str) -> tuple[bool, float]:
+        median = found.summary(cell, run, metric).median
+        return median is None, 0.0 if median is None else sign * median
+
+    ordered = sorted(found.cells, key=place)[:top]
+    kept = (
+        "" if len(ordered) == len(found.cells) else f", the first {len(ordered)} of {len(found.cells)} cells"
+    )
+    return replace(
+        found,
+        cells={cell: found.cells[cell] for cell in ordered},
+        marks=(f"sorted by {metric} of {run[1]}{kept}", *found.marks),
     )
 
 

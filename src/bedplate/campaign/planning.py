@@ -17,6 +17,7 @@ from bedplate.errors import PlanError, StudyError
 from bedplate.executors.registry import executor_for
 from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
+from bedplate.near_names import near_names, near_paths, quoted
 from bedplate.study.layout import StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     # Done and total of the trials.
     Tell = Callable[[int, int], None]
+
+_TOML = ".toml"
 
 
 @dataclass(frozen=True)
@@ -141,16 +144,42 @@ def read_plan(path: Path, *, executor: str | None = None, begun: BegunStudy | No
     """
     from bedplate.plan.toml_text import MOST_CHARACTERS  # noqa: PLC0415 -- a plan that is not there loads nothing
 
+    path = plan_path(path)
     try:
         # No more than a plan may have: what the path names may have no end.
         with path.open(encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
-        shown = [f"plans/{plan.name}" for plan in sorted(own_plans().glob("*.toml"))]
-        raise PlanError(f"{path} cannot be read: {error}", f"ready plans: {', '.join(shown)}") from error
+        raise PlanError(
+            f"{quoted(str(path))} cannot be read: {_why(error)}", _what_may_be_meant(path)
+        ) from error
     return _read(
         text, source=str(path), directory=path.resolve().parent, executor=executor, defaults=_defaults(begun)
     )
+
+
+def plan_path(asked: Path) -> Path:
+    """The path itself where something is there, else the ready plan of that name: `quick`, `quick.toml`."""
+    try:
+        if asked.exists() or asked.name != str(asked):
+            return asked
+    except OSError:
+        return asked
+    ready = own_plans() / f"{asked.name.removesuffix(_TOML)}{_TOML}"
+    return ready if ready.is_file() else asked
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    """Without the path, which stands before it."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+
+
+def _what_may_be_meant(path: Path) -> str:
+    """Files beside it and ready plans whose names are near, else all ready plans."""
+    ready = [plan.stem for plan in sorted(own_plans().glob(f"*{_TOML}"))]
+    beside = [str(each) for each in near_paths(path) if each.suffix == _TOML]
+    near = [*beside, *near_names(path.name.removesuffix(_TOML), ready)]
+    return f"did you mean {' or '.join(near)}?" if near else f"ready plans: {', '.join(ready)}"
 
 
 def kept_plan(study: Path) -> ReadPlan:

@@ -29,7 +29,7 @@ from bedplate.cli.options import (
 )
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
-from bedplate.cli.taking_away import export, report
+from bedplate.cli.taking_away import export, report, summary
 from bedplate.errors import EXIT_DONE
 
 if TYPE_CHECKING:
@@ -207,6 +207,8 @@ program.add_command(cancel)
     "--metric", metavar="NAME", help="one metric (docs/METHOD.md), in place of what each workload is about"
 )
 @CELLS
+@click.option("--sort", metavar="METRIC", help="the cells in the order of this metric, the best first")
+@click.option("--top", metavar="N", type=click.IntRange(min=1), help="with --sort: only the first N cells")
 @AS_JSON
 def show(
     studies: tuple[Path, ...],
@@ -214,25 +216,30 @@ def show(
     workload: str | None,
     metric: str | None,
     cells: tuple[str, ...],
+    sort: str | None,
+    top: int | None,
     as_json: bool,
 ) -> None:
     """Tables of a study's results."""
+    if top is not None and sort is None:
+        raise click.UsageError("--top goes with --sort METRIC, which says what is best")
     studies = require_studies(studies)
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.terminal import tables  # noqa: PLC0415
 
+    order = None if sort is None else tables.Order(sort, top)
     if as_json:
-        print_json(tables.show_document(studies, workload=workload, metric=metric, cells=cells))
+        print_json(tables.show_document(studies, workload=workload, metric=metric, cells=cells, order=order))
         return
-    print_tables(tables.show_tables(studies, workload=workload, metric=metric, cells=cells))
+    print_tables(tables.show_tables(studies, workload=workload, metric=metric, cells=cells, order=order))
 
 
 for _command in (compare, effects, advise, claims):
     program.add_command(_command)
 
 
-program.add_command(report)
-program.add_command(export)
+for _command in (summary, report, export):
+    program.add_command(_command)
 program.add_command(power_cut)
 
 

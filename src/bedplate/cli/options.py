@@ -9,7 +9,9 @@ import click
 from bedplate.registry import WORKLOADS
 
 PATH = click.Path(path_type=Path)
-PLAN_FILE = click.argument("plan", metavar="PLAN", type=PATH, help="a plan, TOML (docs/PLANS.md)")
+PLAN_FILE = click.argument(
+    "plan", metavar="PLAN", type=PATH, help="a plan, TOML (docs/PLANS.md), or a ready one: quick"
+)
 STUDY_DIRECTORY = click.argument("study", metavar="STUDY", type=PATH, help="a study's directory")
 STUDY_DIRECTORIES = click.argument(
     "studies", metavar="STUDY...", type=PATH, nargs=-1, required=True, help="studies' directories"

@@ -91,3 +91,18 @@ def export(
     for path in write(study, output, formats, cells=cells, tables=tables, metrics=metrics):
         print(path)
     give_to_caller(made)
+
+
+@click.command()
+@STUDY_DIRECTORY
+@click.option("--markdown", is_flag=True, help="with a table in Markdown; it reads as plain text too")
+@CELLS
+def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
+    """Ten lines and a table for a mail or a ticket: plain text of 72 columns."""
+    (study,) = require_studies([study])
+    from bedplate.analysis.headline.answered import headline  # noqa: PLC0415
+    from bedplate.analysis.headline.mail import mail_text  # noqa: PLC0415
+    from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
+
+    (found,) = selected_overviews([study], cells)
+    print(mail_text(headline(found), markdown=markdown), end="")

@@ -32,6 +32,7 @@ from bedplate.plan.fields import (
     JournalDevice,
     JournalSize,
     Kernel,
+    ListFactor,
     Memory,
     MkfsOptions,
     MountOptions,
@@ -117,8 +118,8 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     type: Factor[FilesystemType] = Field(description="type of the file system")
     block_size: Factor[FilesystemBlock] = Field(default=(), description="block size (btrfs: sector size)")
     recordsize: Factor[FilesystemBlock] = Field(default=(), description="what ZFS calls its block size")
-    mount_options: Factor[MountOptions] = Field(default=(), description="list of mount options")
-    mkfs_options: Factor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
+    mount_options: ListFactor[MountOptions] = Field(default=(), description="list of mount options")
+    mkfs_options: ListFactor[MkfsOptions] = Field(default=(), description="list of argument words for mkfs")
     barrier: Factor[Flag] = Field(
         default=(), description="true or false: whether fsync flushes the device's cache"
     )

@@ -15,6 +15,13 @@ from bedplate.units import GIB, TIB
 
 def _levels(value: Any) -> tuple[Any, ...]:
     """A bare value is one level; `{ vary = [...] }` is several."""
+    if isinstance(value, list):
+        raise ValueError(f"one key has one level; several are written {{ vary = {shown(value)} }}")
+    return _levels_of_lists(value)
+
+
+def _levels_of_lists(value: Any) -> tuple[Any, ...]:
+    """The same of a factor whose level is a list."""
     if not (isinstance(value, dict) and "vary" in value):
         return (value,)
     if set(value) != {"vary"}:
@@ -35,6 +42,9 @@ def _distinct(levels: tuple[Any, ...]) -> tuple[Any, ...]:
 Level = TypeVar("Level")
 # Always the tuple of levels, one for a bare value; the empty tuple of a default is "not asked for".
 Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), AfterValidator(_distinct)]
+ListFactor: TypeAlias = Annotated[
+    tuple[Level, ...], BeforeValidator(_levels_of_lists), AfterValidator(_distinct)
+]
 
 
 def within(check: Any, *bounds: Any) -> PlainValidator:

@@ -8,7 +8,13 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.analysis.claims.judged import Finding
-from bedplate.analysis.claims.sentences import check_words, claim_figure, claim_sentences
+from bedplate.analysis.claims.sentences import (
+    check_words,
+    claim_figure,
+    claim_sentences,
+    is_measured,
+    unmeasured_sentence,
+)
 from bedplate.analysis.comparison.compared import study_names
 from bedplate.statistics.false_discovery import RATE
 from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
@@ -30,14 +36,21 @@ _STYLES = {
 
 
 def claim_tables(found: ClaimsAnswer) -> list[RenderableType]:
-    """A table for each file, then what holds for all of them."""
+    """A table for each file of which something was measured, then what holds for all of them; else one line."""
+    files = list(zip(found.files, found.judged, strict=True))
+    unmeasured = [(file.title, judged) for file, judged in files if not is_measured(judged)]
+    if len(unmeasured) == len(files):
+        every = [one for _, judged in unmeasured for one in judged]
+        return [Text(unmeasured_sentence(every))]
     marks = {line.plain: line for each in found.overviews for line in mark_lines(each)}
-    shown: list[RenderableType] = list(marks.values())
     names = study_names(found.overviews)
-    for file, judged in zip(found.files, found.judged, strict=True):
-        shown.append(_table(file.title, judged, names))
-    shown.append(Group(Text(), *(Text(line) for line in claim_sentences(found))))
-    return shown
+    return [
+        *marks.values(),
+        *(_table(file.title, judged, names) for file, judged in files if is_measured(judged)),
+        Text(),
+        *(Text(f"{title}: {unmeasured_sentence(judged)}") for title, judged in unmeasured),
+        *(Text(line) for line in claim_sentences(found)),
+    ]
 
 
 def claims_document(found: ClaimsAnswer) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Group
 from rich.text import Text
@@ -10,7 +10,7 @@ from rich.text import Text
 from bedplate import registry
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
-from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.selected import best_first, selected_overviews
 from bedplate.analysis.wording import mark, repetitions_sentence, told_of
 from bedplate.analysis.workload_view import view_of
 from bedplate.errors import PlanError
@@ -36,21 +36,29 @@ if TYPE_CHECKING:
 Run = tuple[str, str]
 
 
+class Order(NamedTuple):
+    """The metric that cells are sorted by, the best first, and how many of them are shown; all for None."""
+
+    metric: str
+    top: int | None = None
+
+
 def show_tables(
     study_paths: Sequence[Path],
     *,
     workload: str | None = None,
     metric: str | None = None,
     cells: Sequence[str] = (),
+    order: Order | None = None,
 ) -> list[RenderableType]:
     """Every study's tables, each with its footnotes.
 
     `workload` is the name of a run or a type of workload, `cells` are filters of cells. Without a `metric` each type shows what it is about:
     tps, or TPC-H's load, scores and queries; with one, a table of that metric for each pair of runs and for
     the parts of each run. The last of a study's tables is that of its durability; below it stands what time did
-    to the study. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
+    to the study. With an `order` the cells stand in it. PlanError where no study has the run, nothing knows the metric or a filter selects nothing.
     """
-    _require_metric(metric)
+    _require_metric(metric, order)
     shown: list[RenderableType] = []
     names: list[str] = []
     for found in selected_overviews(study_paths, cells):
@@ -58,6 +66,8 @@ def show_tables(
         runs = _chosen(found, workload)
         if not runs:
             continue
+        if order is not None:
+            found = best_first(found, runs, *order)  # noqa: PLW2901 -- the same study in another order
         title = Text(found.study.facts.title, style="bold")
         shown.append(Group(title, *mark_lines(found)))
         shown += _metric_tables(found, runs, metric) if metric else _default_tables(found, runs)
@@ -81,20 +91,23 @@ def show_document(
     workload: str | None = None,
     metric: str | None = None,
     cells: Sequence[str] = (),
+    order: Order | None = None,
 ) -> dict[str, Any]:
     """The same as JSON: one entry per study, cell and run. Absent figures are null."""
-    _require_metric(metric)
+    _require_metric(metric, order)
     return {
         "studies": [
-            _study_document(found, workload=workload, metric=metric)
+            _study_document(found, workload=workload, metric=metric, order=order)
             for found in selected_overviews(study_paths, cells)
         ]
     }
 
 
-def _require_metric(metric: str | None) -> None:
-    if metric is not None and metric not in METRICS:
-        raise PlanError(unknown_name("metric", metric, sorted(METRICS)))
+def _require_metric(metric: str | None, order: Order | None) -> None:
+    asked = (metric, None if order is None else order.metric)
+    unknown = [name for name in asked if name is not None and name not in METRICS]
+    if unknown:
+        raise PlanError(*(unknown_name("metric", name, sorted(METRICS)) for name in unknown))
 
 
 def _chosen(found: Overview, workload: str | None) -> list[Run]:
@@ -130,9 +143,13 @@ def _metric_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[Re
     return [*run_tables(found, whole if whole or parts else runs, metric), *parts]
 
 
-def _study_document(found: Overview, *, workload: str | None, metric: str | None) -> dict[str, Any]:
+def _study_document(
+    found: Overview, *, workload: str | None, metric: str | None, order: Order | None
+) -> dict[str, Any]:
     path = str(found.study.directory)
     runs = _chosen(found, workload)
+    if order is not None and runs:
+        found = best_first(found, runs, *order)
     return {
         "study": path,
         "title": found.study.facts.title,

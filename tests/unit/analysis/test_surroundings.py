@@ -42,10 +42,10 @@ EMULATED = replace(
 )
 
 
-def printed(study: Path, **choice: str) -> str:
+def printed(study: Path, workload: str | None = None, metric: str | None = None) -> str:
     text = StringIO()
     console = Console(file=text, width=80, color_system=None)
-    for table in show_tables([study], **choice):
+    for table in show_tables([study], workload=workload, metric=metric):
         console.print(table)
     return text.getvalue()
 

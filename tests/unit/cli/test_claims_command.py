@@ -97,3 +97,26 @@ def test_the_documented_claim_is_one() -> None:
     text = (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     assert "xfs-not-slower" == parse_claims(example).claim[0].id
+
+
+def test_a_study_that_measured_none_of_the_claims_is_one_line(study: Path, tmp_path: Path) -> None:
+    text = CLAIM.replace('metric = "tps"', 'metric = "lmdb_operations_per_s"')
+    (tmp_path / "other.toml").write_text(text)
+    done = call_here("claims", study, "--claims", tmp_path / "other.toml", COLUMNS="200")
+    assert (0, "none of 1 claims was measured here: no run has a value of lmdb_operations_per_s.\n") == (
+        done.returncode,
+        done.stdout,
+    )
+    # Beside a file of which something was measured, the other one is a line.
+    (tmp_path / "mine.toml").write_text(CLAIM)
+    both = call_here(
+        "claims",
+        study,
+        "--claims",
+        tmp_path / "mine.toml",
+        "--claims",
+        tmp_path / "other.toml",
+        COLUMNS="200",
+    )
+    assert "Mine: none of 1 claims was measured here" in both.stdout
+    assert "2 claims: 1 holds, 1 not measured." in both.stdout

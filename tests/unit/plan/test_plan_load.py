@@ -353,3 +353,29 @@ duration = 1
     assert seed == plan.seed
     assert plan.cell_count == len({cell.id for cell in plan.cells()})
     assert plan == loads(Plan, dumps(plan))
+
+
+def test_a_list_in_the_place_of_a_level_names_vary(reasons_of: ReasonsOf) -> None:
+    text = """
+title = "t"
+[scratch_device]
+image_size = "1 GB"
+[[filesystem]]
+type = ["ext4", "xfs"]
+mount_options = ["noatime"]
+[postgresql.settings]
+work_mem = ["1MB", "2MB"]
+[[workload]]
+type = "pgbench"
+scale = 5
+[[workload.run]]
+script = "read-only"
+clients = [1, 2]
+duration = "60 s"
+"""
+    several = "one key has one level; several are written { vary = "
+    assert [
+        f"p.toml: filesystem[0].type: found ['ext4', 'xfs']; {several}['ext4', 'xfs'] }}",
+        f"p.toml: postgresql.settings.work_mem: found ['1MB', '2MB']; {several}['1MB', '2MB'] }}",
+        f"p.toml: workload[0].run[0].clients: found [1, 2]; {several}[1, 2] }}",
+    ] == sorted(reasons_of(text))

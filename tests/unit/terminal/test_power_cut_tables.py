@@ -49,10 +49,10 @@ def cell_of(found: Overview, panel: str) -> CellFacts:
     return next(cell for cell in found.cells.values() if cell.label.panel.startswith(panel))
 
 
-def printed(study: Path, *, width: int = 80, **choice: str) -> str:
+def printed(study: Path, *, width: int = 80, workload: str | None = None, metric: str | None = None) -> str:
     text = StringIO()
     console = Console(file=text, width=width, color_system=None)
-    for table in show_tables([study], **choice):
+    for table in show_tables([study], workload=workload, metric=metric):
         console.print(table)
     return text.getvalue()
 

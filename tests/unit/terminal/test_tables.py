@@ -12,7 +12,7 @@ from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.errors import PlanError
 from bedplate.terminal.table_parts import Notes, bar
-from bedplate.terminal.tables import show_document, show_tables
+from bedplate.terminal.tables import Order, show_document, show_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,3 +119,24 @@ def test_a_bar_is_as_long_as_its_share() -> None:
     assert "▏" == bar(0.001, 10.0)
     assert "" == bar(None, 10.0)
     assert "" == bar(0.0, 10.0)
+
+
+def test_cells_are_sorted_by_a_metric_and_the_first_are_shown(study: Path) -> None:
+    def medians(order: Order) -> list[float | None]:
+        (found,) = show_document([study], order=order)["studies"]
+        return [cell["runs"][1][order.metric]["median"] for cell in found["cells"]]
+
+    speeds = medians(Order("tps"))
+    known = [speed for speed in speeds if speed is not None]
+    assert known == sorted(known, reverse=True)
+    # A cell without a value is last, whichever way is better.
+    assert speeds == [*known, *[None] * (len(speeds) - len(known))]
+    times = [time for time in medians(Order("latency_ms_p99")) if time is not None]
+    assert times == sorted(times)
+    assert speeds[:2] == medians(Order("tps", 2))
+    text = printed(show_tables([study], order=Order("tps", 2)))
+    assert "Sorted by tps of read-write, the first 2 of 4 cells." in text
+    with pytest.raises(PlanError, match=r"did you mean tps\?"):
+        show_tables([study], order=Order("tsp"))
+    with pytest.raises(PlanError, match="no run shown has lmdb_prepare_s"):
+        show_tables([study], order=Order("lmdb_prepare_s"))

@@ -40,6 +40,19 @@ def findings_sentence(judged: Sequence[JudgedClaim]) -> str:
     return f"{len(judged)} claims: {ends}."
 
 
+def is_measured(judged: Sequence[JudgedClaim]) -> bool:
+    """Whether a study measured any of these claims."""
+    return any(one.finding is not Finding.NOT_MEASURED for one in judged)
+
+
+def unmeasured_sentence(judged: Sequence[JudgedClaim]) -> str:
+    """Of claims that no study measured, with the reason that most of them have."""
+    reasons = Counter(one.reasons[0] for one in judged if one.reasons).most_common()
+    more = f", and {len(reasons) - 1} reasons more" if len(reasons) > 1 else ""
+    why = f": {reasons[0][0]}{more}" if reasons else ""
+    return f"none of {len(judged)} claims was measured here{why}."
+
+
 def check_words(check: Check) -> str:
     """A check in one line: `tps of read-only: type=btrfs beside type=ext4, ≥ 1.05`."""
     known = {

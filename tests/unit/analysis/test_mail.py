@@ -1,0 +1,103 @@
+"""A study in ten lines and a table: plain text of 72 columns, whatever a study is called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
+
+import pytest
+from tests.support.studies.former_studies import NAMES, unpacked
+from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.tools.command_line import call_here
+
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.mail import COLUMNS, ROWS_MAX, mail_text
+from bedplate.analysis.overview import Overview, overview
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=3, course_s=2)
+LONG = "\N{CJK UNIFIED IDEOGRAPH-6E2C}x" * 5_000
+TITLES = ("| # [bold]pipe[/] `x` |\x1b[31m\n\u202eabc", LONG, "   ")
+
+
+def width(line: str) -> int:
+    return sum(2 if east_asian_width(char) in "WF" else 1 for char in line)
+
+
+def texts(found: Overview) -> list[str]:
+    told = headline(found)
+    return [mail_text(told, markdown=markdown) for markdown in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(tmp_path_factory.mktemp("mail") / "study", SMALL)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_real_study_is_ten_lines_and_a_table(name: str, tmp_path: Path) -> None:
+    for text in texts(overview(unpacked(name, tmp_path))):
+        lines = text.splitlines()
+        assert max(map(width, lines)) <= COLUMNS
+        before, _, table = text.partition("\ncell " if "\n| cell" not in text else "\n| cell")
+        said = [line for line in before.splitlines()[3:] if line and not line.startswith("```")]
+        assert 3 <= len(said) <= 10
+        assert table
+        assert "" != lines[-1]
+
+
+def test_the_table_has_the_best_first_and_numbers_whole(study: Path) -> None:
+    found = overview(study)
+    plain, markdown = texts(found)
+    rows = [line.split("|")[1:-1] for line in markdown.splitlines() if line.startswith("|")]
+    assert ["cell", "power cut", "tps", "from", "to", "n"] == [cell.strip() for cell in rows[0]]
+    assert all(re.fullmatch(r" -+:? ", cell) and len(cell) >= 4 for cell in rows[1])
+    figures = {cell.strip() for row in rows[2:] for cell in row[2:]}
+    assert all(re.fullmatch(r"[\d.,]+|–", figure) for figure in figures)
+    assert all(figure in plain for figure in figures)
+    durable = [float(row[2].replace(",", "")) for row in rows[2:] if "durable" == row[1].strip()]
+    assert durable
+    assert durable == sorted(durable, reverse=True)
+    # What may not be taken stands below what may.
+    classes = [row[1].strip() for row in rows[2:]]
+    assert classes == sorted(classes, key=lambda name: name != "durable")
+
+
+@pytest.mark.parametrize("title", TITLES, ids=["markup", "long", "blank"])
+def test_a_hostile_study_is_as_wide_and_obeyed_by_nothing(title: str, tmp_path: Path) -> None:
+    found = overview(write_study(tmp_path / "study", replace(SMALL, title=title, hostile=True)))
+    named = replace(found, study=replace(found.study, facts=replace(found.study.facts, title=title)))
+    for text in texts(named):
+        assert max(map(width, text.splitlines())) <= COLUMNS
+        assert text.replace("\n", "").isprintable()
+        assert text.splitlines()[0].strip()
+
+
+def test_power_cuts_and_a_study_without_a_run_have_their_text(tmp_path: Path) -> None:
+    _, markdown = texts(overview(power_cut_study(tmp_path / "cuts")))
+    assert re.search(r"^\| cell +\| bad cuts +\| power cut +\|$", markdown, re.MULTILINE)
+    assert re.search(r"\| \d+ of \d+", markdown)
+    missing = tuple((cell, 1) for cell in range(4))
+    nothing = write_study(tmp_path / "nothing", replace(SMALL, repetitions=1, missing=missing))
+    assert "nothing" in texts(overview(nothing))[0]
+
+
+def test_of_many_cells_the_first_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", replace(SMALL, database_blocks=(2048, 4096, 8192, 16384)))
+    found = overview(study)
+    plain, _ = texts(found)
+    assert f"{len(found.cells) - ROWS_MAX} more cells are left out here.\n" in plain
+
+
+def test_summary_prints_it_and_takes_cells(study: Path) -> None:
+    done = call_here("summary", study, "--markdown", "--cells", "type=ext4")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "| ext4" in done.stdout
+    assert "| xfs" not in done.stdout
+    assert "```\n" in done.stdout
+    assert "```" not in call_here("summary", study).stdout
