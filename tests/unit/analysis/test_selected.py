@@ -120,7 +120,8 @@ def test_the_page_is_of_the_selection(study: Path) -> None:
 
 
 def test_exports_are_of_the_selection(study: Path, tmp_path: Path) -> None:
-    export(study, tmp_path / "some", ["parquet"], cells=["type=ext4"])
+    tables = ("runs", "figures", "courses", "scores", "dropped_queries", "plans")
+    export(study, tmp_path / "some", ["parquet"], cells=["type=ext4"], tables=tables)
     frames = {path.stem: pl.read_parquet(path) for path in (tmp_path / "some").iterdir()}
     for name in ("runs", "figures", "courses", "scores", "plans"):
         assert set(EXT4) == set(frames[name]["cell"]), name

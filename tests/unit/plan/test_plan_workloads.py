@@ -102,9 +102,10 @@ def test_drawn_parameters_follow_the_seed_of_the_plan_alone() -> None:
         ("scale_factor = 1\npasses = []", "there is nothing to run"),
         ("scale_factor = 1\nstreams = -1", "workload[0].streams: found -1"),
         ('scale_factor = 1\nparameters = "mine"', "workload[0].parameters: found 'mine'"),
+        ("scale_factor = 1\nscale = 3", "workload[0].scale: unknown key; did you mean scale_factor?"),
         (
-            "scale_factor = 1\nscale = 3",
-            "workload[0].scale: unknown key; allowed: type, scale_factor, query_timeout",
+            "scale_factor = 1\nhat = 3",
+            "workload[0].hat: unknown key; allowed: type, scale_factor, query_timeout",
         ),
         ('scale_factor = 1\nquery_timeout = "0 s"', "workload[0].query_timeout"),
     ],
