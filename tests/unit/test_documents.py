@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.cli.manual import NAME, manual_page
 from bedplate.cli.reference import MARKER, parts, renewed, rules_of_runs
 from bedplate.model.durability import CLASSES
 from bedplate.model.metrics import METRICS
@@ -34,6 +35,8 @@ def test_what_is_made_from_the_code_is_what_the_code_says(repository: Path) -> N
     for page in (repository / "docs").glob("*.md"):
         text = page.read_text(encoding="utf-8")
         assert renewed(text, made) == text, f"{page.name}: ./check --documents writes it anew"
+    manual = (repository / "docs" / NAME).read_text(encoding="utf-8")
+    assert manual_page() == manual, f"{NAME}: ./check --documents writes it anew"
 
 
 def test_every_part_that_is_made_stands_on_a_page_once(repository: Path) -> None:

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bedplate import __version__
 from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
+from bedplate.cli.completion import completed, completion, metric_names
+from bedplate.cli.examples import add_examples
 from bedplate.cli.judging import advise, claims, compare, effects
 from bedplate.cli.options import (
     AS_JSON,
@@ -36,9 +39,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+EXIT_CODES = (
+    (0, "done"),
+    (1, "some runs failed"),
+    (2, "the plan or the call is wrong"),
+    (3, "a requirement is missing"),
+    (130, "interrupted"),
+)
 _EPILOG = (
-    "Exit codes: 0 done; 1 some runs failed; 2 the plan or the call is wrong; 3 a requirement is missing; "
-    "130 interrupted; `compare --fail-if` has its own. A study that was interrupted goes on when the same command is given again."
+    f"Exit codes: {'; '.join(f'{code} {words}' for code, words in EXIT_CODES)}; `compare --fail-if` has its own. "
+    "A study that was interrupted goes on when the same command is given again. "
+    "Each command's --help has examples; docs/bedplate.1 is the manual page."
 )
 
 
@@ -55,6 +66,7 @@ class _Program(click.Group):
     no_args_is_help=True,
     context_settings={"show_default": True},
 )
+@click.version_option(__version__, prog_name="bedplate", message="%(prog)s %(version)s")
 def program() -> None:
     """Measures databases across Linux file systems. IT ERASES THE SCRATCH DEVICE THAT A PLAN NAMES."""
 
@@ -64,6 +76,9 @@ def call(words: Sequence[str]) -> int:
 
     Click's own `main` is not used: it has other exit codes for Ctrl-C and for a closed pipe.
     """
+    asked = completed(program)
+    if asked is not None:
+        return asked
     try:
         with program.make_context("bedplate", list(words)) as context:
             status: int | None = program.invoke(context)
@@ -204,10 +219,18 @@ program.add_command(cancel)
 @STUDY_DIRECTORIES
 @OF_WORKLOAD
 @click.option(
-    "--metric", metavar="NAME", help="one metric (docs/METHOD.md), in place of what each workload is about"
+    "--metric",
+    metavar="NAME",
+    shell_complete=metric_names,
+    help="one metric (docs/METHOD.md), in place of what each workload is about",
 )
 @CELLS
-@click.option("--sort", metavar="METRIC", help="the cells in the order of this metric, the best first")
+@click.option(
+    "--sort",
+    metavar="METRIC",
+    shell_complete=metric_names,
+    help="the cells in the order of this metric, the best first",
+)
 @click.option("--top", metavar="N", type=click.IntRange(min=1), help="with --sort: only the first N cells")
 @AS_JSON
 def show(
@@ -258,3 +281,7 @@ def release(*, cache: bool, yes: bool) -> int:
     if yes and not cache:
         raise click.UsageError("--yes goes with --cache; nothing else of this command asks")
     return release_cache(yes=yes) if cache else give_back()
+
+
+program.add_command(completion)
+add_examples(program)

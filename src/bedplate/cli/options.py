@@ -6,11 +6,16 @@ from pathlib import Path
 
 import click
 
+from bedplate.cli.completion import metric_names, plan_names
 from bedplate.registry import WORKLOADS
 
 PATH = click.Path(path_type=Path)
 PLAN_FILE = click.argument(
-    "plan", metavar="PLAN", type=PATH, help="a plan, TOML (docs/PLANS.md), or a ready one: quick"
+    "plan",
+    metavar="PLAN",
+    type=PATH,
+    shell_complete=plan_names,
+    help="a plan, TOML (docs/PLANS.md), or a ready one: quick",
 )
 STUDY_DIRECTORY = click.argument("study", metavar="STUDY", type=PATH, help="a study's directory")
 STUDY_DIRECTORIES = click.argument(
@@ -40,6 +45,7 @@ METRICS = click.option(
     "metrics",
     metavar="NAME",
     multiple=True,
+    shell_complete=metric_names,
     help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
 )
 CELLS = click.option(

@@ -23,6 +23,7 @@ import click
 
 from bedplate import registry
 from bedplate.cli.app import program
+from bedplate.cli.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.tables import workload_exports
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
@@ -89,13 +90,17 @@ def renewed(page: str, known: Mapping[str, str]) -> str:
 
 
 def write(folder: Path) -> None:
-    """Renew every page of a folder of documents."""
+    """Renew every page of a folder of documents, and the manual page."""
     known = parts()
     for page in sorted(folder.glob("*.md")):
         text = page.read_text(encoding="utf-8")
         if (now := renewed(text, known)) != text:
             page.write_text(now, encoding="utf-8")
             print(f"{page} was written anew")
+    manual = folder / NAME
+    if not manual.exists() or manual.read_text(encoding="utf-8") != manual_page():
+        manual.write_text(manual_page(), encoding="utf-8")
+        print(f"{manual} was written anew")
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

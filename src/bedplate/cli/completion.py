@@ -1,0 +1,64 @@
+"""Completion for bash, zsh and fish: what a shell is given, and what it is answered.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+_VARIABLE = "_BEDPLATE_COMPLETE"
+_PROGRAM = "bedplate"
+
+
+@click.command()
+@click.argument(
+    "shell",
+    metavar="SHELL",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    help="bash, zsh or fish",
+)
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what completes commands, options and metrics in a shell: `eval "$(bedplate completion bash)"`."""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415
+
+    of_shell = get_completion_class(shell)
+    if of_shell is not None:
+        print(of_shell(context.find_root().command, {}, _PROGRAM, _VARIABLE).source())
+
+
+def completed(program: click.Command) -> int | None:
+    """Answer a shell that asks how a line goes on; the exit code, or None where none asks."""
+    asked = os.environ.get(_VARIABLE)
+    if asked is None:
+        return None
+    from click.shell_completion import shell_complete  # noqa: PLC0415
+
+    return shell_complete(program, {}, _PROGRAM, _VARIABLE, asked)
+
+
+def metric_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Metrics that begin so."""
+    from bedplate.model.metrics import METRICS  # noqa: PLC0415
+
+    return [name for name in METRICS if name.startswith(begun)]
+
+
+def plan_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Ready plans, plans beside, and folders that begin so."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from bedplate.campaign.planning import own_plans  # noqa: PLC0415
+
+    # What stands before the last slash stays as it was typed.
+    folder = begun[: begun.rfind("/") + 1]
+    try:
+        entries = sorted(Path(folder or ".").iterdir())
+    except OSError:
+        entries = []
+    files = [f"{folder}{each.name}" for each in entries if each.suffix == ".toml" or each.is_dir()]
+    ready = sorted(plan.stem for plan in own_plans().glob("*.toml"))
+    return [name for name in (*ready, *files) if name.startswith(begun)]

@@ -1,0 +1,74 @@
+"""Examples at the end of each command's help; a test parses every one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import click
+
+# By the command's words.
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "quickstart": ("sudo bedplate quickstart", "sudo bedplate quickstart --directory /var/tmp/first --yes"),
+    "ask filesystem": ("sudo bedplate ask filesystem", "sudo bedplate ask filesystem --on ext4,xfs"),
+    "ask kernel": ("sudo bedplate ask kernel 6.1 6.12 --on ext4",),
+    "ask safe": ("sudo bedplate ask safe", "sudo bedplate ask safe full_page_writes=off --on ext4,xfs,btrfs"),
+    "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
+    "doctor": ("bedplate doctor", "bedplate doctor --json"),
+    "plan": ("bedplate plan quick", "bedplate plan mine.toml --executor qemu"),
+    "run": (
+        "sudo bedplate run quick --study first",
+        "sudo bedplate run mine.toml --study s --erase /dev/disk/by-id/nvme-eui.0025",
+        "sudo bedplate run mine.toml --study s --retry-failed",
+    ),
+    "extend": (
+        "sudo bedplate extend first --repetitions 5",
+        "sudo bedplate extend first --plan with-btrfs.toml",
+    ),
+    "status": ("bedplate status first", "bedplate status first --verify"),
+    "cancel": ("bedplate cancel first",),
+    "show": (
+        "bedplate show first",
+        "bedplate show first --sort tps --top 10 --cells type=ext4,xfs",
+        "bedplate show first --workload read-write --metric latency_ms_p99",
+    ),
+    "compare": (
+        "bedplate compare first --baseline type=ext4 --contender type=xfs",
+        "bedplate compare first --baseline barrier=yes --contender barrier=no --metric tps --fail-if 'slower 5%'",
+    ),
+    "effects": ("bedplate effects first", "bedplate effects first --workload read-write --metric tps"),
+    "advise": ("bedplate advise first", "bedplate advise first --durability durable --cache protected"),
+    "claims": ("bedplate claims first", "bedplate claims first --claims mine.toml"),
+    "summary": (
+        "bedplate summary first",
+        "bedplate summary first --markdown | mail -s first list@example.org",
+    ),
+    "report": ("bedplate report first", "bedplate report first second -o both.html"),
+    "export": (
+        "bedplate export first -o first.ods",
+        "bedplate export first -o tables --format csv --table figures --metric tps",
+        "bedplate export first -o plans.parquet --table plans --format parquet",
+    ),
+    "power-cut points": ("bedplate power-cut points cuts", "bedplate power-cut points cuts ext4 --all"),
+    "power-cut replay": ("sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",),
+    "release": ("sudo bedplate release", "bedplate release --cache"),
+    "completion": (
+        "bedplate completion bash > ~/.local/share/bash-completion/completions/bedplate",
+        "bedplate completion fish > ~/.config/fish/completions/bedplate.fish",
+    ),
+}
+
+
+def add_examples(group: click.Group, before: str = "") -> None:
+    """Put the examples at the end of the help of every command of a group, and of the groups within it."""
+    for name, command in group.commands.items():
+        words = f"{before} {name}".strip()
+        if words in EXAMPLES:
+            lines = "\n".join(f"  {line}" for line in EXAMPLES[words])
+            # Click breaks no line of a paragraph that begins so.
+            command.epilog = f"\b\nExamples:\n{lines}"
+        inner = getattr(command, "commands", None)
+        if inner is not None:
+            add_examples(command, words)  # type: ignore[arg-type]

@@ -1,0 +1,116 @@
+"""What helps at a command line: examples that parse, completion, the manual page, the version."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from tests.support.tools.command_line import call_here
+
+from bedplate import __version__
+from bedplate.cli.app import program
+from bedplate.cli.examples import EXAMPLES
+from bedplate.cli.manual import manual_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def commands(group: click.Group = program, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        words = f"{before} {name}".strip()
+        if isinstance(command, click.Group):
+            yield from commands(command, words)
+        else:
+            yield words, command
+
+
+def test_every_command_has_examples_at_the_end_of_its_help() -> None:
+    assert sorted(words for words, _ in commands()) == sorted(EXAMPLES)
+    for words, command in commands():
+        assert command.epilog is not None
+        assert all(
+            f"  {line}" in call_here(*words.split(), "--help", COLUMNS="200").stdout
+            for line in EXAMPLES[words]
+        )
+
+
+@pytest.mark.parametrize(("words", "line"), [(words, line) for words in EXAMPLES for line in EXAMPLES[words]])
+def test_an_example_is_a_right_call_of_its_command(words: str, line: str) -> None:
+    before_pipe = line.partition(" | ")[0].partition(" > ")[0]
+    said = shlex.split(before_pipe.removeprefix("sudo "))
+    assert ["bedplate", *words.split()] == said[: 1 + len(words.split())]
+    context = program.make_context("bedplate", said[1:])
+    # Parsed as it would be, and not run.
+    command: click.Command = program
+    arguments = [*context._protected_args, *context.args]
+    while isinstance(command, click.Group):
+        _, found, arguments = command.resolve_command(context, arguments)
+        assert found is not None
+        command = found
+        context = command.make_context(found.name or "", list(arguments), parent=context)
+        arguments = [*context._protected_args, *context.args]
+    assert [] == arguments
+
+
+def test_the_version_is_said() -> None:
+    assert (0, f"bedplate {__version__}\n") == (
+        call_here("--version").returncode,
+        call_here("--version").stdout,
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_gets_its_completion(shell: str) -> None:
+    done = call_here("completion", shell)
+    assert 0 == done.returncode
+    assert f"_BEDPLATE_COMPLETE={shell}_complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "not_found"),
+    [
+        ("su", "plain,summary", "plain,show"),
+        ("show study --s", "plain,--sort", "plain,--metric"),
+        ("show study --sort latency_ms_p9", "plain,latency_ms_p99", "plain,tps"),
+        ("effects study --metric tp", "plain,tps_cv", "plain,latency_ms_p99"),
+        ("plan qui", "plain,quick", "plain,aa"),
+        ("plan ./mi", "plain,./mine.toml", "plain,./other.txt"),
+        ("completion f", "plain,fish", "plain,bash"),
+    ],
+)
+def test_a_line_is_completed(tmp_path: Path, line: str, found: str, not_found: str) -> None:
+    (tmp_path / "mine.toml").touch()
+    (tmp_path / "other.txt").touch()
+    words = f"bedplate {line}"
+    done = call_here(
+        cwd=tmp_path,
+        _BEDPLATE_COMPLETE="bash_complete",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+    )
+    assert 0 == done.returncode
+    assert found in done.stdout.splitlines()
+    assert not_found not in done.stdout.splitlines()
+
+
+def test_the_manual_page_has_every_command_and_is_right_roff() -> None:
+    page = manual_page()
+    for words, _ in commands():
+        assert f".SS {words.replace('-', chr(92) + '-')}" in page
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    shown = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z"],
+        input=page,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "" == shown.stderr
