@@ -18,6 +18,8 @@ from tests.support.studies.synthetic_study import HOSTILE, MACHINE, Recipe, writ
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.sentences import standing_cells
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.comparison.pooled import pooled_pairs
+from bedplate.analysis.comparison.sentences import pooled_line
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
 from bedplate.analysis.headline.costs import StepKind
@@ -129,6 +131,27 @@ def test_of_cells_that_are_not_told_apart_the_default_is_taken(tmp_path: Path) -
     assert [XFS.id] == [each.other.cell for each in told.tied]
     assert told.tied[0].comparison.verdict in (Verdict.CANNOT_TELL, Verdict.SAME)
     assert "this system's default" in lines_of(found)[0]
+
+
+def test_what_pairs_do_not_tell_all_pairs_of_two_levels_do(tmp_path: Path) -> None:
+    """Six block sizes: no pair of XFS and ext4 is told apart, all six together are, and the default is not taken."""
+    sizes = (1024, 2048, 4096, 8192, 16384, 32768)
+    truth = {
+        replace(one, build=replace(one.build, block_size_bytes=size)): speed
+        for size in sizes
+        for one, speed in ((EXT4, 1000.0), (XFS, 1080.0))
+    }
+    found = study_of(tmp_path, truth, scatter=0.015, repetitions=3)
+    told = first_of(found)
+    assert told.taken is not None
+    assert "xfs" == found.study.schedule.cells[told.taken.cell].filesystem.type
+    assert {"xfs"} == {found.study.schedule.cells[each.other.cell].filesystem.type for each in told.tied}
+    (pooled,) = told.types
+    question = ComparisonQuestion("type=ext4", "type=xfs", workload=RUN, metrics=("tps",))
+    (line,) = pooled_pairs(answer([found], question))
+    assert pooled.comparison.estimate == pytest.approx(line.comparison.estimate, rel=1e-9)
+    assert 1.08 == pytest.approx(line.comparison.estimate, rel=0.03)
+    assert any(f"Types  {pooled_line(line)}." == text for text in lines_of(found))
 
 
 def test_what_is_the_same_within_the_margin_is_said_to_be(tmp_path: Path) -> None:
@@ -279,8 +302,8 @@ def test_power_cuts_name_what_separates_bad_cells_from_sound_ones(tmp_path: Path
     named = names_of(told)
     assert {named["ext4 barrier"], named["xfs"]} == sound
     groups = {group.name: group for group in told.cuts.groups}
-    assert {"btrfs", "nobarrier"} == set(groups)
-    assert groups["btrfs"].bad[0].corrupt
+    assert {"", "nobarrier"} == set(groups)
+    assert groups[""].bad[0].corrupt
     assert (0, True) == (groups["nobarrier"].bad[0].corrupt, groups["nobarrier"].bad[0].lost > 0)
     assert [named["ext4 barrier"]] == [each.cell for each in groups["nobarrier"].otherwise]
     told_cells = {each.cell for group in told.cuts.groups for each in group.bad}

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import VOLATILE, advised, objectives_of
 from bedplate.analysis.advice.sentences import standing_cells
+from bedplate.analysis.headline.beyond_pairs import beside_other_types, not_beaten
 from bedplate.analysis.headline.costs import next_steps
 from bedplate.analysis.headline.cuts import cuts_answer
 from bedplate.analysis.headline.defaults import defaults_of
 from bedplate.analysis.headline.set_up import set_up
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.run_heads import has_speed, writes
+from bedplate.analysis.workload_view import view_of
 from bedplate.model.durability import BOUNDED_LOSS, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.reason import sentences
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
+    from bedplate.analysis.comparison.pooled import PooledPairs
     from bedplate.analysis.headline.costs import NextStep
     from bedplate.analysis.headline.cuts import CutsAnswer
     from bedplate.analysis.headline.defaults import Defaults
@@ -47,8 +50,10 @@ ELSEWHERE = "measured in other surroundings"
 class Answered(StrEnum):
     """How far a question is answered."""
 
-    # One cell is ahead of all others in the run's first figure, or the same as those that it is not ahead of.
+    # One cell is ahead of all others that nothing rules out, in the run's first figure.
     LEADS = "leads"
+    # One is at no worse level than any that it is not told from cell by cell (`beyond_pairs.py`).
+    BY_LEVELS = "by levels"
     # Several may be the best: nothing tells them apart, or they are shown to be the same.
     TIED = "tied"
     # One cell alone is of the class.
@@ -126,7 +131,8 @@ class RunAnswer:
     be taken. `taken` is None without a verdict. `tied` are the others that may be taken as well, the best first, each beside it.
     `following` is the next of the rest by the mean. `default` is the set-up that this system makes by itself, None where the
     study has none or it is taken; `is_default` says whether it is. `seen` are all cells of the class that have a trusted
-    figure, the best first. `confidence` is that of the comparisons.
+    figure, the best first. `confidence` is that of the comparisons. `types` are the type of the taken cell beside each other one,
+    over all matched pairs of the class, as `compare` pools them, the most pairs first; of the first answer alone.
     """
 
     run: Run
@@ -142,6 +148,7 @@ class RunAnswer:
     is_default: bool = False
     confidence: float | None = None
     set_up: SetUp | None = None
+    types: tuple[PooledPairs, ...] = ()
     not_taken: tuple[NotTaken, ...] = ()
 
     @property
@@ -182,22 +189,39 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
     """The answer of a study; `advice` is its advice with a volatile cache, where a caller has it already."""
     told = advised(found, cache=VOLATILE) if advice is None else advice
     defaults = defaults_of(found)
-    runs = sorted(
-        (run for run in found.runs if has_speed(found, run)), key=lambda run: not writes(found, run)
-    )
+    asked = [
+        (run, objectives[0])
+        for run in found.runs
+        if has_speed(found, run) and (objectives := objectives_of(found, run))
+    ]
     answers = tuple(
-        _answer(told, defaults, run, objectives[0])
-        for run in runs
-        if (objectives := objectives_of(found, run))
+        _answer(told, defaults, run, objective)
+        for run, objective in sorted(asked, key=lambda each: _order(found, *each))
     )
+    answers = (*(_with_types(found, each) for each in answers[:1]), *answers[1:])
     cuts = cuts_answer(found, told.cache)
     return Headline(
         advice=told,
         answers=answers,
         cuts=cuts,
-        following=next_steps(found, answers, cuts),
+        following=next_steps(found, answers, cuts, told.classes),
         doubts=(*found.marks, *found.health.sentences()),
     )
+
+
+def _with_types(found: Overview, own: RunAnswer) -> RunAnswer:
+    if own.taken is None:
+        return own
+    types = beside_other_types(found, own.run, own.metric, own.durability, own.taken.cell)
+    return replace(own, types=types)
+
+
+def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
+    """Runs that write first; of one type those that its folder puts first, as TPC-H's queries before its load."""
+    spec = found.spec(run)
+    headlines = () if spec is None else view_of(spec.workload).headlines
+    name = objective.metric.name
+    return not writes(found, run), headlines.index(name) if name in headlines else len(headlines)
 
 
 def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective) -> RunAnswer:
@@ -246,7 +270,10 @@ def _ranked(
 
 
 def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAnswer) -> RunAnswer:
-    """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default."""
+    """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default.
+
+    What pairs of cells do not tell, all pairs of two levels together may: at a level that is shown worse none is taken.
+    """
     ranked = [each for each in plain.seen if each.cell in contest.cells]
     place = contest.cells.index
     leading = next(
@@ -255,7 +282,10 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         if (cells := [each for each in ranked if each.cell in standing_cells(contest, standing)])
     )
     unbeaten = [each for each in leading if not contest.better[0, :, place(each.cell)].any()]
-    among = unbeaten or leading[:1]
+    kept = not_beaten(
+        advice.overview, plain.run, plain.metric, plain.durability, [each.cell for each in unbeaten]
+    )
+    among = [each for each in unbeaten if each.cell in kept] or leading[:1]
     taken = min(
         among,
         key=lambda each: (
@@ -267,7 +297,11 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     rest = [each for each in ranked if each not in among]
     answered = replace(
         plain,
-        answered=Answered.TIED if len(among) > 1 else Answered.LEADS,
+        answered=Answered.TIED
+        if len(among) > 1
+        else Answered.LEADS
+        if len(unbeaten) == 1
+        else Answered.BY_LEVELS,
         tied=tuple(_beside(advice, contest, taken, each) for each in among if each is not taken),
         following=_beside(advice, contest, taken, rest[0]) if rest else None,
         default=next(
@@ -349,7 +383,12 @@ def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenF
 def _reasons(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) -> tuple[str, ...]:
     found = advice.overview
     if why in _OF_CLASS.values():
-        promises = [promise for cell in cells if (promise := found.cells[cell].durability) is not None]
+        # What is measured is counted by cell, and told with the power cuts.
+        promises = [
+            promise
+            for cell in cells
+            if (promise := found.cells[cell].durability) is not None and promise.basis == "declared"
+        ]
         return tuple(dict.fromkeys(each for promise in promises for each in sentences(promise.reasons)))
     return tuple(
         dict.fromkeys(words for cell in cells for m in found.of(cell, run) for words in sentences(m.reasons))

@@ -11,12 +11,13 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
+from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.proportions import proportion, trials_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from bedplate.analysis.headline.answered import RunAnswer
     from bedplate.analysis.headline.cuts import CutsAnswer
@@ -36,6 +37,7 @@ class StepKind(StrEnum):
     REPETITIONS = "repetitions"
     CUTS = "cuts"
     LONGER = "longer"
+    ALL_THE_SAME = "all the same"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,16 @@ class NextStep:
 
 
 def next_steps(
-    found: Overview, answers: Sequence[RunAnswer], cuts: CutsAnswer | None
+    found: Overview, answers: Sequence[RunAnswer], cuts: CutsAnswer | None, classes: Mapping[str, str]
 ) -> tuple[NextStep, ...]:
-    """What would help, the most useful first; empty where every question is answered and nothing failed."""
-    steps = [*_missing(found), *(step for answer in answers[:1] for step in _verdicts(found, answer))]
+    """What would help, the most useful first; empty where every question is answered and nothing failed.
+
+    `classes` are the durability classes of the cells.
+    """
+    steps = [
+        *_missing(found),
+        *(step for answer in answers[:1] for step in _verdicts(found, answer, classes)),
+    ]
     if cuts is not None and not answers:
         steps += _sharper(found, cuts)
     return tuple(steps)
@@ -81,10 +89,15 @@ def _missing(found: Overview) -> Iterable[NextStep]:
             yield NextStep(step, len(runs), command, _seconds_of(found, runs))
 
 
-def _verdicts(found: Overview, answer: RunAnswer) -> Iterable[NextStep]:
+def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) -> Iterable[NextStep]:
     """Repetitions that would tell the best from the others, or give verdicts at all."""
     there = found.study.schedule.repetitions
-    if answer.taken is None and (answer.cells or answer.not_taken):
+    if not answer.durability:
+        worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
+        if worst is not None:
+            command = f"./bedplate advise {_directory(found)} --durability {worst}"
+            yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
+    elif answer.taken is None:
         more = max(_REPETITIONS_FOR_VERDICTS - there, 1)
         yield _repetitions(found, more)
     waiting = [
@@ -137,9 +150,12 @@ def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
 
 def _extend(found: Overview, repetitions: int) -> str:
     """Only the local executor needs root here."""
-    facts, directory = found.study.facts, shlex.quote(str(found.study.directory))
-    sudo = "sudo " if facts.executor == "local" else ""
-    return f"{sudo}./bedplate extend {directory} --repetitions {repetitions}"
+    sudo = "sudo " if found.study.facts.executor == "local" else ""
+    return f"{sudo}./bedplate extend {_directory(found)} --repetitions {repetitions}"
+
+
+def _directory(found: Overview) -> str:
+    return shlex.quote(str(found.study.directory))
 
 
 def _seconds_of_a_repetition(found: Overview) -> float | None:

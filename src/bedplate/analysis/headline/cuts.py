@@ -73,7 +73,8 @@ class CutCell:
 class CutGroup:
     """Cells that share a level by which they are separated from sound ones.
 
-    `separating` is None for cells that nothing separates from a sound one; `name` has it in words (`full_page_writes=off`).
+    `separating` is None for cells that nothing separates from a sound one; `name` has it in words (`full_page_writes=off`), empty
+    where it is the type, which each name has.
     `bad` lost something, the worst first; `good` share the level and lost nothing. `otherwise` are the sound cells that differ
     from a bad one in this level alone, and `otherwise_name` their level.
     """
@@ -192,13 +193,15 @@ class _Separation:
         only = next(iter(others.values())) if len(others) == 1 else None
         return CutGroup(
             separating=separating,
-            name=_separating_words(name, level),
+            name="" if name == TYPE else _separating_words(name, level),
             bad=_worst_first(self._within(each, separating) for each in bad),
             good=tuple(
                 self._within(each, separating) for each in self.sound if self._level(each, name) == level
             ),
             otherwise=tuple(otherwise),
-            otherwise_name=only if isinstance(only, str) and only != DEFAULT else "otherwise",
+            otherwise_name=only
+            if isinstance(only, str) and name != TYPE and only != DEFAULT
+            else "otherwise",
         )
 
     def _within(self, one: CutCell, separating: Separating) -> CutCell:

@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.comparison.sentences import pooled_line
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
@@ -40,6 +41,7 @@ _TIMES = ("s", "ms")
 _DEFAULT = "this system's default"
 # Lines of this rank and beyond go before any other is shortened.
 _DISPENSABLE = 4
+_TYPES_SHOWN = 2
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     if told.answers:
         first, *others = told.answers
         lines += _taking(first, names)
-        lines += _others(others, names)
+        lines += _others([each for each in others if each.durability], names)
     elif told.cuts is None:
         lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
@@ -133,6 +135,8 @@ def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLin
         yield from _copied(answer.set_up)
     if answer.tied:
         yield HeadlineLine("Or", _or_words(answer, names), 1)
+    for pooled in answer.types[:_TYPES_SHOWN]:
+        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 1)
     if words := _ahead_words(answer, names):
         yield HeadlineLine("Ahead", words, 1)
     for each in answer.not_taken:
@@ -168,6 +172,8 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         return f"{own}; no other cell is {answer.durability}."
     if answer.answered is Answered.LEADS:
         return f"{own}; the best of {answer.cells} {answer.durability} cells."
+    if answer.answered is Answered.BY_LEVELS:
+        return f"{own}; its levels are the best over all pairs of {answer.cells} {answer.durability} cells."
     return f"{own}; none is shown better."
 
 
@@ -176,7 +182,7 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.taken is None:
         return ""
     words = []
-    following = answer.following if answer.answered is Answered.LEADS else None
+    following = answer.following if not answer.tied else None
     default = answer.default
     if following is not None and default is not None and following.other.cell == default.other.cell:
         words.append(
@@ -195,17 +201,17 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """What may be taken as well, and how far the first of them may be away."""
     first = answer.tied[0]
-    others = ", ".join(
+    named = [
         f"{names[each.other.cell]} ({number(each.other.summary.centre)})" for each in answer.tied[:_SHOWN]
-    )
-    of = f"{comparison_figures(first)} of the first of these"
+    ]
     if first.comparison.basis is None:
-        told = "not compared"
+        told = f"not compared with {named[0]}"
     elif first.comparison.verdict is Verdict.SAME:
-        told = f"the same within {margin_words(first.comparison)}, {of}"
+        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {comparison_figures(first)} of it"
     else:
-        told = f"not told apart, {of}"
-    return f"{told}: {others}{_rest(answer.tied)}."
+        told = f"not told apart from {named[0]}, {comparison_figures(first)} of it"
+    others = f"; nor from {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
+    return f"{told}{others}."
 
 
 def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
@@ -216,9 +222,9 @@ def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
         return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
     also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
     if told.verdict is Verdict.SAME:
-        return f"the same within {margin_words(told)} as {other} ({figures}){also}"
+        return f"the same within {margin_words(told)} as {other}: {figures}{also}"
     if told.verdict is Verdict.CANNOT_TELL:
-        return f"not told from {other} ({figures}){also}"
+        return f"cell by cell not told from {other}: {figures}{also}"
     of = " the time of" if answer.metric.unit in _TIMES else " of"
     return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
 
@@ -372,6 +378,8 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if step.kind is StepKind.CUTS:
         bound = percent_from_above(step.bound or 1.0)
         return f"{step.count} cuts of each, none bad, would bound it by {bound}{_NO_BREAK}%{takes}"
+    if step.kind is StepKind.ALL_THE_SAME:
+        return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
         return (
             f"no number of repetitions up to {REPETITIONS_MAX} promises to tell these apart; longer runs, or a quieter machine, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 # A name may be of any length: a plan's own mount options stand in it.
 NAME_CHARACTERS = 48
+# A level is one word, or two: `sync=full`, `no writemap`, `default commit`.
+_WORDS = re.compile(r"(?:no |default )?\S+")
 
 
 def cell_names(found: Overview) -> dict[str, str]:
@@ -19,7 +22,7 @@ def cell_names(found: Overview) -> dict[str, str]:
 
     `xfs`, `ext4 nobarrier`, `ext4 barrier fs 4k db 8k`; of cells whose names would be the same without, those words too.
     """
-    words = {cell: facts.label.panel.split() for cell, facts in found.cells.items()}
+    words = {cell: _WORDS.findall(facts.label.panel) for cell, facts in found.cells.items()}
     shared = set.intersection(*map(set, words.values())) if len(words) > 1 else set()
     brief = {
         cell: " ".join([own[0], *(word for word in own[1:] if word not in shared)])
