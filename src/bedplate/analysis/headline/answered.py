@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import VOLATILE, advised, objectives_of
 from bedplate.analysis.advice.sentences import standing_cells
-from bedplate.analysis.headline.beyond_pairs import beside_other_types, not_beaten
+from bedplate.analysis.headline.beyond_pairs import AllPairs
 from bedplate.analysis.headline.costs import next_steps
 from bedplate.analysis.headline.cuts import cuts_answer
 from bedplate.analysis.headline.defaults import defaults_of
@@ -212,8 +212,8 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
 def _with_types(found: Overview, own: RunAnswer) -> RunAnswer:
     if own.taken is None:
         return own
-    types = beside_other_types(found, own.run, own.metric, own.durability, own.taken.cell)
-    return replace(own, types=types)
+    pairs = AllPairs(found, own.run, own.metric, own.durability)
+    return replace(own, types=pairs.beside_other_types(own.taken.cell))
 
 
 def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
@@ -282,9 +282,8 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
         if (cells := [each for each in ranked if each.cell in standing_cells(contest, standing)])
     )
     unbeaten = [each for each in leading if not contest.better[0, :, place(each.cell)].any()]
-    kept = not_beaten(
-        advice.overview, plain.run, plain.metric, plain.durability, [each.cell for each in unbeaten]
-    )
+    pairs = AllPairs(advice.overview, plain.run, plain.metric, plain.durability)
+    kept = pairs.not_beaten([each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or leading[:1]
     taken = min(
         among,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
@@ -10,9 +11,10 @@ from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.factors import TYPE
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Metric, Scale
+from bedplate.statistics.comparison import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from bedplate.analysis.advice.advised import Run
     from bedplate.analysis.comparison.pooled import PooledPairs
@@ -21,34 +23,87 @@ if TYPE_CHECKING:
     from bedplate.statistics.effects import Effects
 
 
-def not_beaten(
-    found: Overview, run: Run, metric: Metric, durability: str, cells: Sequence[str]
-) -> tuple[str, ...]:
-    """Of some cells of one class those at no level that `effects` shows worse than a level of another of them.
+@dataclass(frozen=True)
+class AllPairs:
+    """The cells of one durability class in one figure of one run."""
 
-    Not by a factor whose effect depends on another one beyond chance: then a ratio over all pairs is not that of each. All of
-    them where none would be left, or the figure has no logarithm.
-    """
-    if len(cells) < 2 or metric.scale is not Scale.RATIO:
-        return tuple(cells)
-    levels = {one.cell: one.levels for one in candidates_of([found]) if one.cell in cells}
-    worse = [
-        pair
-        for each in study_effects(found, workload=run[1], metrics=(metric.name,)).found
-        if each.asked.run == run
-        for part in each.parts
-        if part.durability == durability
-        for pair in _worse_levels(part, metric)
-    ]
-    left = tuple(
-        cell
-        for cell in cells
-        if not any(
-            levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
-            for factor, low, high in worse
+    found: Overview
+    run: Run
+    metric: Metric
+    durability: str
+
+    def not_beaten(self, cells: Sequence[str]) -> tuple[str, ...]:
+        """Of some cells those at no level that is shown worse than a level of another of them; all where none would be left.
+
+        By `effects`, and of the type also by what `compare` pools, which asks one question and so tells more. Not where the ratio
+        depends on another factor beyond chance: then a ratio over all pairs is not that of each.
+        """
+        if len(cells) < 2 or self.metric.scale is not Scale.RATIO:
+            return tuple(cells)
+        left = self._at_levels_not_worse(cells)
+        kinds = {self._type_of(cell) for cell in left}
+        worse = {kind for kind in kinds if any(map(_is_worse, self._types(kind, kinds - {kind})))}
+        return tuple(cell for cell in left if self._type_of(cell) not in worse) or left
+
+    def beside_other_types(self, cell: str) -> tuple[PooledPairs, ...]:
+        """The type of a cell beside each other one, over all pairs of cells that differ in the type alone.
+
+        As `compare` pools them, the most pairs first; none where no two pairs do.
+        """
+        kinds = {self._type_of(each) for each in self.found.cells if self.found.of(each, self.run)}
+        return self._types(self._type_of(cell), kinds - {self._type_of(cell)})
+
+    def _type_of(self, cell: str) -> str:
+        return self.found.study.schedule.cells[cell].filesystem.type
+
+    def _at_levels_not_worse(self, cells: Sequence[str]) -> tuple[str, ...]:
+        levels = {one.cell: one.levels for one in candidates_of([self.found]) if one.cell in cells}
+        told = study_effects(self.found, workload=self.run[1], metrics=(self.metric.name,)).found
+        worse = [
+            pair
+            for each in told
+            if each.asked.run == self.run
+            for part in each.parts
+            if part.durability == self.durability
+            for pair in _worse_levels(part, self.metric)
+        ]
+        left = tuple(
+            cell
+            for cell in cells
+            if not any(
+                levels[cell].get(factor) == low and any(own.get(factor) == high for own in levels.values())
+                for factor, low, high in worse
+            )
         )
-    )
-    return left or tuple(cells)
+        return left or tuple(cells)
+
+    def _types(self, kind: str, others: Collection[str]) -> tuple[PooledPairs, ...]:
+        if not others:
+            return ()
+        question = ComparisonQuestion(
+            f"{TYPE}={','.join(sorted(others))}",
+            f"{TYPE}={kind}",
+            workload=self.run[1],
+            metrics=(self.metric.name,),
+        )
+        try:
+            lines = pooled_pairs(answer([self.found], question))
+        except PlanError:
+            return ()
+        own = [
+            each
+            for each in lines
+            if each.asked.run == self.run and not each.beside and each.classes[0][0] == (self.durability,)
+        ]
+        return tuple(sorted(own, key=lambda each: -len(each.pairs)))
+
+
+def _is_worse(line: PooledPairs) -> bool:
+    """Whether the contender is; not where the pairs disagree."""
+    told = line.comparison
+    if line.disagree or told.estimate is None or told.verdict in (Verdict.SAME, Verdict.CANNOT_TELL):
+        return False
+    return (told.estimate < 1) == (told.metric.better is Better.HIGHER)
 
 
 def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:
@@ -59,31 +114,3 @@ def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, 
             is_better = (each.judged.ratio > 1) == (metric.better is Better.HIGHER)
             levels = (each.baseline, each.level) if is_better else (each.level, each.baseline)
             yield (each.factor, *levels)
-
-
-def beside_other_types(
-    found: Overview, run: Run, metric: Metric, durability: str, cell: str
-) -> tuple[PooledPairs, ...]:
-    """The type of a cell beside each other one, over all pairs of cells of its class that differ in the type alone.
-
-    As `compare` pools them, the most pairs first; none where no two pairs do.
-    """
-    kinds: Mapping[str, str] = {
-        each: found.study.schedule.cells[each].filesystem.type for each in found.cells if found.of(each, run)
-    }
-    others = sorted(set(kinds.values()) - {kinds[cell]})
-    if not others:
-        return ()
-    question = ComparisonQuestion(
-        f"{TYPE}={','.join(others)}", f"{TYPE}={kinds[cell]}", workload=run[1], metrics=(metric.name,)
-    )
-    try:
-        lines = pooled_pairs(answer([found], question))
-    except PlanError:
-        return ()
-    own = [
-        each
-        for each in lines
-        if each.asked.run == run and not each.beside and each.classes[0][0] == (durability,)
-    ]
-    return tuple(sorted(own, key=lambda each: -len(each.pairs)))
