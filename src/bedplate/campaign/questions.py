@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError
@@ -20,6 +21,9 @@ from bedplate.plan.platforms import LOCAL, QEMU
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from bedplate.campaign.inspection import Inspected
+    from bedplate.filesystem.standing import MountedPlace
+    from bedplate.model.data_directory import DataDirectory
     from bedplate.model.machine import Machine
 
 # Where no file system is named: those that a server is usually put on.
@@ -31,6 +35,22 @@ _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 _POINTS_OF_MANY = 40
 _RECORDED = "15 s"
+# Options of a mount that change what is measured, and that a plan takes as they are.
+_KEPT_OPTIONS = frozenset(
+    {
+        "noatime",
+        "nodiratime",
+        "lazytime",
+        "commit",
+        "compress",
+        "compress-force",
+        "nodelalloc",
+        "logbufs",
+        "logbsize",
+        "allocsize",
+    }
+)
+_USUAL_BLOCK = 4096
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _UNFIT = re.compile(r"[^A-Za-z0-9._]+")
 _OPPOSITE = {"on": "off", "off": "on"}
@@ -158,6 +178,69 @@ def safe_question(
     )
 
 
+def own_question(
+    machine: Machine, found: Inspected, *, beside: bool = False, points: int | None = None
+) -> Question | None:
+    """What a server has now: is it safe, or `beside` the usual file systems, how fast. None where no plan can make that."""
+    standing = found.standing
+    if standing.type not in TRAITS or not standing.layers:
+        return None
+    own = _own_filesystem(standing)
+    kinds = (standing.type, *(each for each in USUAL if beside and not _lacking((each,), machine)))
+    types = tuple(dict.fromkeys(kinds))
+    directory = found.directory
+    changed = {name: directory.settings[name] for name in directory.said_by} if directory else {}
+    engine = (
+        f'\n[postgresql]\nversion = "{directory.version}"\n' if directory and _is_buildable(directory) else ""
+    )
+    tables = f"{own}{_settings({name: (value,) for name, value in changed.items()}, above=engine)}"
+    if beside:
+        others = types[1:]
+        # Its type is asked about as it comes, too, where it is mounted in another way than that.
+        others = types if own != _filesystems(types[:1]) else others
+        body = (
+            f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{tables[len(own) :]}"
+        )
+    else:
+        body = f"repetitions = 1\n{tables}{cuts(points or POINTS_DEFAULT)}"
+    return Question(
+        _name("own", (standing.type, Path(found.path).name)),
+        f"{'As fast as its neighbours' if beside else 'Safe after a power cut'}: the {standing.type} that is in use"[
+            :200
+        ],
+        types,
+        _lacking(types, machine),
+        body,
+    )
+
+
+def _own_filesystem(standing: MountedPlace) -> str:
+    """The table of the file system as it is mounted, as far as a plan has words for it."""
+    traits = TRAITS[standing.type]
+    lines = [f"type = {_quoted(standing.type)}"]
+    options = [word for word in standing.shown if word.partition("=")[0] in _KEPT_OPTIONS]
+    if options:
+        lines.append(f"mount_options = [{', '.join(map(_quoted, options))}]")
+    size = standing.block_bytes
+    if size in traits.block_sizes and size != _USUAL_BLOCK and standing.type != "zfs":
+        lines.append(f'block_size = "{size} B"')
+    if standing.flushes is False and traits.barrier_by is not None:
+        lines.append("barrier = false")
+    if standing.data in traits.features.get("data", ()) and standing.data != traits.usual.get("data"):
+        lines.append(f"data = {_quoted(str(standing.data))}")
+    if "nodatacow" in traits.features and "nodatacow" in standing.options:
+        lines.append("nodatacow = true")
+    if standing.journal == "none" and "none" in traits.journals:
+        lines.append('journal = "none"')
+    return "\n".join(("\n[[filesystem]]", *lines, ""))
+
+
+def _is_buildable(directory: DataDirectory) -> bool:
+    from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
+
+    return directory.version in VERSIONS
+
+
 def asked_settings(words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """`full_page_writes=off`, `synchronous_commit=on,local` as names with values; PlanError for what is none."""
     found: dict[str, tuple[str, ...]] = {}
@@ -212,11 +295,12 @@ def _levels(values: Sequence[str]) -> tuple[str, ...]:
     return values if opposite is None else (opposite, values[0].lower())
 
 
-def _settings(levels: Mapping[str, Sequence[str]]) -> str:
+def _settings(levels: Mapping[str, Sequence[str]], *, above: str = "") -> str:
+    """The table of settings below that of their engine."""
     if not levels:
-        return ""
+        return above
     lines = (f"{_key(name)} = {_varied(values)}" for name, values in levels.items())
-    return "\n".join(("\n[postgresql.settings]", *lines, ""))
+    return above + "\n".join(("\n[postgresql.settings]", *lines, ""))
 
 
 def _cells(levels: Mapping[str, Sequence[str]], types: Sequence[str]) -> str:

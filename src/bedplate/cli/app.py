@@ -15,6 +15,7 @@ from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
 from bedplate.cli.completion import completed, completion, metric_names
 from bedplate.cli.examples import add_examples
+from bedplate.cli.inspecting import inspect
 from bedplate.cli.judging import advise, claims, compare, effects
 from bedplate.cli.options import (
     AS_JSON,
@@ -92,6 +93,7 @@ def call(words: Sequence[str]) -> int:
 
 program.add_command(quickstart)
 program.add_command(ask)
+program.add_command(inspect)
 
 
 @program.command()

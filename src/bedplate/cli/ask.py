@@ -90,7 +90,10 @@ def _kernel(
 
 @ask.command(name="safe")
 @click.argument(
-    "settings", metavar="[SETTING=VALUE]...", nargs=-1, help="settings of PostgreSQL: full_page_writes=off"
+    "words",
+    metavar="[DATADIR|SETTING=VALUE]...",
+    nargs=-1,
+    help="a server's data directory, or settings of PostgreSQL: full_page_writes=off",
 )
 @_on
 @click.option(
@@ -99,17 +102,20 @@ def _kernel(
 @_directory
 @_yes
 def _safe(
-    settings: tuple[str, ...], types: str, *, points: int | None, directory: Path | None, yes: bool
+    words: tuple[str, ...], types: str, *, points: int | None, directory: Path | None, yes: bool
 ) -> int:
     """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
 
-    A setting that is on or off is asked about beside its opposite. Several change together.
+    A setting that is on or off is asked about beside its opposite. Several change together. With a data directory, or nothing
+    where one server runs: is what it stands on now safe, with its settings.
     """
     from bedplate.campaign.questions import asked_settings, safe_question  # noqa: PLC0415
-    from bedplate.cli.questioning import answer  # noqa: PLC0415
+    from bedplate.cli.questioning import answer, own_server  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
-    about = partial(safe_question, read_machine(), asked_settings(settings), points=points)
+    if not types and all("=" not in word for word in words):
+        return answer(own_server(words, points=points), (), directory, yes=yes)
+    about = partial(safe_question, read_machine(), asked_settings(words), points=points)
     return answer(about, _words(types), directory, yes=yes)
 
 

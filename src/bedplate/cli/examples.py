@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "quickstart": ("sudo bedplate quickstart", "sudo bedplate quickstart --directory /var/tmp/first --yes"),
     "ask filesystem": ("sudo bedplate ask filesystem", "sudo bedplate ask filesystem --on ext4,xfs"),
-    "ask kernel": ("sudo bedplate ask kernel 6.1 6.12 --on ext4",),
-    "ask safe": ("sudo bedplate ask safe", "sudo bedplate ask safe full_page_writes=off --on ext4,xfs,btrfs"),
+    "ask kernel": ("bedplate ask kernel 6.1 6.12 --on ext4",),
+    "ask safe": (
+        "sudo bedplate ask safe",
+        "sudo bedplate ask safe /var/lib/postgresql/18/main",
+        "sudo bedplate ask safe full_page_writes=off --on ext4,xfs,btrfs",
+    ),
+    "inspect": (
+        "bedplate inspect /var/lib/postgresql/18/main",
+        "bedplate inspect /dev/sda1 --plan mine.toml",
+    ),
     "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
     "doctor": ("bedplate doctor", "bedplate doctor --json"),
     "plan": ("bedplate plan quick", "bedplate plan mine.toml --executor qemu"),

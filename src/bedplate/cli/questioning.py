@@ -70,6 +70,41 @@ def answer(about: About, types: Sequence[str], directory: Path | None, *, yes: b
     return _run(plan, place, yes=True)
 
 
+def own_server(named: Sequence[str], *, points: int | None) -> About:
+    """The question whether a server is safe as it is: the one that is named, or the only one that runs. Says what it stands on.
+
+    PlanError where there is none, or more than one.
+    """
+    from bedplate.campaign.inspection import inspect, servers  # noqa: PLC0415
+    from bedplate.campaign.questions import own_question  # noqa: PLC0415
+    from bedplate.cli.inspecting import say_inspected  # noqa: PLC0415
+    from bedplate.host.facts import read_machine  # noqa: PLC0415
+
+    running, hidden = ((), ()) if named else servers()
+    paths = [Path(name) for name in named] or list(running)
+    if len(paths) != 1:
+        found = (
+            f"{len(paths)} data directories: {', '.join(map(str, paths))}"
+            if paths
+            else "no server runs here that can be seen"
+        )
+        raise PlanError(
+            f"{found}; name one data directory, a setting (full_page_writes=off), or file systems (--on ext4,xfs)",
+            *hidden,
+        )
+    machine = read_machine()
+    inspected = inspect(paths[0], virtualisation=machine.virtualisation)
+    say_inspected(inspected)
+    say()
+    question = own_question(machine, inspected, points=points)
+    if question is None:
+        kind = inspected.standing.type or "a device that nothing is mounted of"
+        raise PlanError(
+            f"the power of {kind} cannot be cut here; ask about others: bedplate ask safe --on ext4,xfs,btrfs"
+        )
+    return lambda _types: question
+
+
 def _fitting(
     about: About, types: Sequence[str]
 ) -> tuple[Question, PlannedStudy, Mapping[str, tuple[str, ...]]]:

@@ -42,6 +42,7 @@ duration = "60 s"
 COMMANDS = (
     "quickstart",
     "ask",
+    "inspect",
     "setup",
     "doctor",
     "plan",

@@ -159,7 +159,7 @@ def compare_settings(
 def same_value(asked: str, setting: str, unit: str | None, vartype: str) -> bool:
     """Whether an asked text means what the server has in force, in the server's own unit."""
     if vartype == "bool":
-        return _truth(asked) == _truth(setting)
+        return truth(asked) == truth(setting)
     if vartype in ("integer", "real"):
         number = _in_unit(asked, unit)
         if number is None:
@@ -170,12 +170,13 @@ def same_value(asked: str, setting: str, unit: str | None, vartype: str) -> bool
     if vartype == "enum":
         # Enums have spellings that mean the same: on/true/yes, off/false/no.
         return asked.strip().lower() == setting.lower() or (
-            _truth(asked) is not None and _truth(asked) == _truth(setting)
+            truth(asked) is not None and truth(asked) == truth(setting)
         )
     return asked == setting
 
 
-def _truth(text: str) -> bool | None:
+def truth(text: str) -> bool | None:
+    """What a text means where a switch is asked for; None where it means neither."""
     lowered = text.strip().lower()
     if lowered in ("on", "true", "yes", "1", "t", "y"):
         return True

@@ -49,15 +49,15 @@ class BlockTree:
 
     def number(self, name: str) -> str:
         """`major:minor`, as control groups and mountinfo write it."""
-        return self._text(name, "dev")
+        return self.text(name, "dev")
 
     def size_bytes(self, name: str) -> int:
         """The size; 0 for a loop device without a file."""
-        return int(self._text(name, "size") or 0) * KERNEL_SECTOR_BYTES
+        return int(self.text(name, "size") or 0) * KERNEL_SECTOR_BYTES
 
     def is_read_only(self, name: str) -> bool:
         """The kernel's own write protection of the device."""
-        return self._text(name, "ro") == "1"
+        return self.text(name, "ro") == "1"
 
     def whole(self, name: str) -> str:
         """The disk of a partition; the device itself if it is none."""
@@ -66,7 +66,7 @@ class BlockTree:
 
     def node(self, name: str) -> str:
         """The node that mount(8) and the tools show: `/dev/mapper/x` for a mapped device."""
-        mapped = self._text(name, "dm/name")
+        mapped = self.text(name, "dm/name")
         return f"/dev/mapper/{mapped}" if mapped else f"/dev/{name}"
 
     def partitions(self, name: str) -> tuple[str, ...]:
@@ -76,11 +76,11 @@ class BlockTree:
 
     def holders(self, name: str) -> tuple[str, ...]:
         """Devices made on top of it: mapped devices, arrays, bcache."""
-        return self._children(name, "holders")
+        return self.listed(name, "holders")
 
     def slaves(self, name: str) -> tuple[str, ...]:
         """The devices that it is made of."""
-        return self._children(name, "slaves")
+        return self.listed(name, "slaves")
 
     def under_root(self) -> frozenset[str]:
         """Every device that the running root stands on, down to the disks."""
@@ -109,7 +109,7 @@ class BlockTree:
         """How many reads and writes each whole device has done so far (Documentation/block/stat.rst)."""
         counts = {}
         for folder in (self.sys / "block").iterdir():
-            fields = self._text(folder.name, "stat").split()
+            fields = self.text(folder.name, "stat").split()
             if len(fields) > _WRITES:
                 counts[folder.name] = int(fields[_READS]) + int(fields[_WRITES])
         return counts
@@ -129,7 +129,7 @@ class BlockTree:
 
     def sectors_at(self, path: Path) -> int | None:
         """The same of what a path leads to: a device's node, or a file on some disk."""
-        name = self.name_at(path) or self._under_file(path)
+        name = self.name_at(path) or self.device_of_file(path)
         return None if name is None else self.sectors_under(name)
 
     def sectors_under(self, name: str) -> int | None:
@@ -139,12 +139,12 @@ class BlockTree:
         """
         # A file on a loop device lies on a disk in the end, if on any.
         for _ in range(_STACKED_LOOPS_MOST):
-            backing = self._text(name, "loop/backing_file")
+            backing = self.text(name, "loop/backing_file")
             if not backing:
-                found = self._text(self.whole(name), "queue/physical_block_size")
+                found = self.text(self.whole(name), "queue/physical_block_size")
                 is_disk = found.isdigit() and not name.startswith(("loop", "ram", "zram"))
                 return int(found) if is_disk else None
-            under = self._under_file(Path(backing))
+            under = self.device_of_file(Path(backing))
             if under is None:
                 return None
             name = under
@@ -202,7 +202,7 @@ class BlockTree:
         others = [other for other in (whole, *self.partitions(whole)) if other != name]
         return tuple(sentence for other in others for sentence in self.users(other))
 
-    def _under_file(self, path: Path) -> str | None:
+    def device_of_file(self, path: Path) -> str | None:
         """The device of the file system that holds a file, where the kernel names one."""
         try:
             number = path.stat().st_dev
@@ -226,13 +226,15 @@ class BlockTree:
     def _folder(self, name: str) -> Path:
         return self.sys / "class/block" / name
 
-    def _text(self, name: str, file: str) -> str:
+    def text(self, name: str, file: str) -> str:
+        """What stands in a file of the device's folder; empty where there is none, or it may not be read."""
         try:
             return (self._folder(name) / file).read_text().strip()
         except OSError:
             return ""
 
-    def _children(self, name: str, folder: str) -> tuple[str, ...]:
+    def listed(self, name: str, folder: str) -> tuple[str, ...]:
+        """The names in a folder of the device's; none where there is no such folder."""
         try:
             return tuple(sorted(path.name for path in (self._folder(name) / folder).iterdir()))
         except OSError:

@@ -1,0 +1,24 @@
+"""What a directory with an engine's data says of itself, without the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class DataDirectory:
+    """An engine's files.
+
+    `settings` are those that decide what a commit survives, as its files say or its defaults are; `said_by` has the file of each
+    that is not a default. `places` are the directories whose file systems a commit depends on, by what stands there.
+    `unread` are sentences: what could not be read, and why. `knows_settings`: whether all of them could.
+    """
+
+    engine: str
+    version: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    said_by: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    knows_settings: bool = True

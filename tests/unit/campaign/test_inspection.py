@@ -1,0 +1,284 @@
+"""What a server stands on: engines by their files, settings by the server's own order, classes by the rules of a visit."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.tools.command_line import call_here
+from tests.unit.plan.conftest import MACHINE
+
+from bedplate.campaign import inspection
+from bedplate.campaign.inspection import Inspected, inspect, servers
+from bedplate.campaign.questions import own_question
+from bedplate.errors import PlanError
+from bedplate.filesystem.standing import MountedPlace
+from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.devices.stack import (
+    CacheKind,
+    DeclaredCache,
+    StackedDevice,
+    device_stack,
+    gets_flushes,
+    worst_cache,
+)
+from bedplate.plan.load import load_plan
+
+Place = Callable[..., Path]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Place:
+    """A directory as initdb leaves it, as far as it is looked at; files by name."""
+
+    def make(name: str = "main", **files: str) -> Path:
+        place = tmp_path / name
+        (place / "pg_tblspc").mkdir(parents=True)
+        (place / "pg_wal").mkdir()
+        texts = {"PG_VERSION": "17\n", "postgresql.conf": "", **files}
+        for each, text in texts.items():
+            (place / each).parent.mkdir(exist_ok=True)
+            (place / each).write_text(text)
+        return place
+
+    return make
+
+
+def disk(kind: CacheKind, write_cache: str = "write back") -> StackedDevice:
+    return StackedDevice("sda", 0, "disk", write_cache, 2**40, cache=DeclaredCache(kind, "it says so"))
+
+
+def stands(monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
+    """Everything stands on ext4 on a disk with a volatile cache, or what is changed of that."""
+    plain = MountedPlace(
+        "x", "/srv", "ext4", ("rw",), ("rw",), 4096, True, "internal", "ordered", (disk(CacheKind.VOLATILE),)
+    )
+    monkeypatch.setattr(inspection, "standing_of", lambda *_, **__: replace(plain, **changes))  # type: ignore[arg-type]
+
+
+def settings_of(place: Path) -> dict[str, str]:
+    found = inspect(place).directory
+    assert found is not None
+    return dict(found.settings)
+
+
+def test_settings_come_in_the_servers_order_through_includes_and_the_last_start(cluster: Place) -> None:
+    place = cluster(
+        **{
+            "postgresql.conf": "fsync = no\nsynchronous_commit = 0\ninclude_dir 'conf.d'\ninclude_if_exists 'absent'\n",
+            "conf.d/a.conf": "fsync = off\nfull_page_writes=off # torn\n",
+            "conf.d/b.conf": "FSYNC true\n",
+            "conf.d/.c.conf": "fsync = off\n",
+            "postgresql.auto.conf": "synchronous_commit = 'local'\n",
+            "postmaster.opts": '/usr/lib/postgres "-D" "/srv/main" "-c" "wal_sync_method=open_sync" "--full-page-writes=on"\n',
+        }
+    )
+    expected = {
+        "fsync": "on",
+        "full_page_writes": "on",
+        "synchronous_commit": "local",
+        "wal_sync_method": "open_sync",
+    }
+    assert expected == settings_of(place)
+    found = inspect(place).directory
+    assert found is not None
+    assert ("postgresql", "17", True) == (found.engine, found.version, found.knows_settings)
+    assert str(place / "conf.d/b.conf") == found.said_by["fsync"]
+
+
+@pytest.mark.parametrize("words", ["-F", "-c fsync=off", "-cfsync=off", "--fsync=off"])
+def test_what_the_last_start_was_given_wins(cluster: Place, words: str) -> None:
+    place = cluster(**{"postgresql.auto.conf": "fsync = on\n", "postmaster.opts": f"postgres {words}\n"})
+    assert "off" == settings_of(place)["fsync"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "include 'postgresql.conf'\n",
+        "include '/nowhere.conf'\n",
+        "include_dir '/nowhere'\n",
+        "include '/dev/zero'\n",
+    ],
+)
+def test_what_cannot_be_followed_is_said_and_leaves_the_class_unknown(cluster: Place, text: str) -> None:
+    found = inspect(cluster(**{"postgresql.conf": text}))
+    assert found.unknown
+    assert "unknown" == found.durability.volatile_cache
+    assert found.directory is not None
+    assert not found.directory.knows_settings
+
+
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(cluster: Place) -> None:
+    place = cluster()
+    (place / "postgresql.conf").unlink()
+    os.mkfifo(place / "postgresql.conf")
+    assert any("it is no file" in sentence for sentence in inspect(place).unknown)
+
+
+def test_another_engine_is_recognised_and_how_it_is_opened_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(bytes(16) + struct.pack("=II", 0xBEEFC0DE, 1) + bytes(4096))
+    for place in (tmp_path, tmp_path / "data.mdb"):
+        found = inspect(place)
+        assert found.directory is not None
+        assert ("lmdb", "unknown") == (found.directory.engine, found.durability.volatile_cache)
+    (tmp_path / "data.mdb").write_bytes(b"no environment")
+    assert inspect(tmp_path).directory is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "conf", "classes"),
+    [
+        ({}, "", ("durable", "durable", "durable")),
+        ({}, "full_page_writes = off\n", ("unsafe", "unknown", "unsafe")),
+        ({}, "synchronous_commit = off\n", ("bounded loss", "bounded loss", "bounded loss")),
+        ({"flushes": False}, "", ("unsafe", "durable", "unsafe")),
+        ({"layers": (disk(CacheKind.PROTECTED, "write through"),)}, "", ("unsafe", "durable", "durable")),
+        ({"layers": (disk(CacheKind.UNKNOWN),), "flushes": False}, "", ("unsafe", "durable", None)),
+        ({"type": "overlay"}, "", ("unknown", "unknown", "unknown")),
+        ({"type": "tmpfs"}, "", ("unknown", "unknown", "unsafe")),
+        ({"journal": "external"}, "", ("unknown", "unknown", "unknown")),
+        ({"type": "jfs", "flushes": False}, "fsync = off\n", ("unsafe", "unsafe", "unsafe")),
+    ],
+)
+def test_the_class_is_that_of_a_visit_with_such_flushes(
+    cluster: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, object],
+    conf: str,
+    classes: tuple[object, ...],
+) -> None:
+    stands(monkeypatch, **changes)
+    found = inspect(cluster(**{"postgresql.conf": conf}))
+    assert classes == (found.durability.volatile_cache, found.durability.protected_cache, found.fitting)
+
+
+def plan_text(found: Inspected, **how: bool) -> str:
+    question = own_question(replace(MACHINE, filesystems=("ext4", "xfs", "btrfs", "jfs")), found, **how)
+    assert question is not None
+    plan = load_plan(question.text, source="own", directory=Path("/nowhere"))
+    assert () == plan.devices_erased
+    return question.text
+
+
+def test_its_plan_has_what_is_mounted_and_set_beside_what_is_usual(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(
+        monkeypatch,
+        shown=("rw", "noatime", "commit=30", "errors=remount-ro"),
+        data="writeback",
+        flushes=False,
+    )
+    found = inspect(cluster(**{"postgresql.conf": "full_page_writes = off\n"}))
+    for beside in (True, False):
+        text = plan_text(found, beside=beside)
+        for line in (
+            'mount_options = ["noatime", "commit=30"]',
+            "barrier = false",
+            'data = "writeback"',
+            'version = "17"',
+            'full_page_writes = "off"',
+        ):
+            assert f"\n{line}\n" in text
+        assert beside == ('vary = ["ext4", "xfs", "btrfs"]' in text)
+        assert beside != ('type = "power_cut"' in text)
+
+
+def test_what_is_as_usual_stands_in_its_plan_once(cluster: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    stands(monkeypatch)
+    assert 2 == plan_text(inspect(cluster()), beside=True).count("[[filesystem]]")
+    stands(monkeypatch, type="overlay")
+    assert own_question(MACHINE, inspect(cluster("other"))) is None
+
+
+def test_servers_are_found_by_their_processes(tmp_path: Path) -> None:
+    for number, comm, namespace in (
+        (7, "postgres", 1),
+        (8, "postgres", 1),
+        (9, "bash", 1),
+        (30, "postgres", 2),
+    ):
+        folder = tmp_path / str(number)
+        (folder / "ns").mkdir(parents=True)
+        (folder / "comm").write_text(f"{comm}\n")
+        (folder / "cwd").symlink_to(f"/srv/{number // 10}")
+        (folder / "ns/mnt").symlink_to(f"mnt:[{namespace}]")
+    (tmp_path / "self").symlink_to("9")
+    found, hidden = servers(tmp_path)
+    assert (Path("/srv/0"),) == found
+    assert (
+        "process 30 is a server in another mount namespace (a container): inspect /srv/3 there",
+    ) == hidden
+
+
+def sysfs(tmp_path: Path, **devices: dict[str, str]) -> BlockTree:
+    for name, files in devices.items():
+        for file, text in files.items():
+            path = tmp_path / "class/block" / name.replace("_", "-") / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return BlockTree(tmp_path, tmp_path, tmp_path)
+
+
+def test_a_stack_is_followed_down_to_its_disks_and_the_least_promise_counts(tmp_path: Path) -> None:
+    queue = "queue/write_cache"
+    tree = sysfs(
+        tmp_path,
+        dm_0={queue: "write back\n", "dm/uuid": "LVM-abc", "dm/name": "data", "size": "8", "slaves/md0": ""},
+        md0={
+            queue: "write back\n",
+            "md/level": "raid1\n",
+            "size": "8",
+            "slaves/sda": "",
+            "slaves/nvme0n1": "",
+        },
+        sda={
+            queue: "write through\n",
+            "device/scsi_disk/0/cache_type": "write back\n",
+            "device/model": "OLD\n",
+            "size": "8",
+        },
+        nvme0n1={queue: "write back\n", "size": "8"},
+    )
+    layers = device_stack("dm-0", tree)
+    assert [(0, "LVM volume data"), (1, "array raid1"), (2, "NVMe disk"), (2, "disk")] == [
+        (layer.depth, layer.kind) for layer in layers
+    ]
+    assert [None, None, CacheKind.VOLATILE, CacheKind.UNKNOWN] == [
+        layer.cache and layer.cache.kind for layer in layers
+    ]
+    assert CacheKind.UNKNOWN is worst_cache(layers).kind
+    assert gets_flushes(layers)
+    assert [CacheKind.UNKNOWN] == [
+        layer.cache.kind for layer in device_stack("nvme0n1", tree, virtualisation="KVM") if layer.cache
+    ]
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "<b>", "x" * 10_000, "\u202eevil"])
+def test_hostile_names_are_refused_or_shown_and_never_obeyed(tmp_path: Path, name: str) -> None:
+    try:
+        (tmp_path / name).mkdir()
+    except (OSError, ValueError):
+        with pytest.raises(PlanError, match="cannot be looked at"):
+            inspect(tmp_path / name)
+    done = call_here("inspect", tmp_path / name)
+    assert done.returncode in (0, 2)
+    assert not {"\x1b", "\u202e"} & {*done.stdout, *done.stderr}
+
+
+def test_inspect_writes_its_plan_once_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch)
+    plan = tmp_path / "own.toml"
+    for status in (0, 2):
+        done = call_here("inspect", tmp_path, "--plan", plan)
+        assert status == done.returncode, done.stderr
+    assert "cannot be written: File exists" in done.stderr
+    assert ["own.toml"] == [path.name for path in tmp_path.iterdir()]
+    load_plan(plan.read_text(), source="own", directory=tmp_path)
