@@ -126,7 +126,7 @@ def test_every_step_runs_and_the_table_says_so(bench: Bench) -> None:
         "types of the script": "passed",
         "unit, golden and meta tests": "passed",
         "host tests": "skipped",
-        "guests, fleet, power cuts": "skipped",
+        "guests, fleet, cuts, studies": "skipped",
         "browser tests": "passed",
         "office tests": "passed",
     }
@@ -172,7 +172,7 @@ def test_host_tests_without_root_are_skipped_visibly(bench: Bench) -> None:
         "skipped: they make loop devices, mount and start servers, which needs root: sudo ./check"
         in ended.stdout
     )
-    for step in ("host tests", "guests, fleet, power cuts"):
+    for step in ("host tests", "guests, fleet, cuts, studies"):
         assert _table(ended.stdout)[step] == ("skipped", "needs root: sudo ./check")
     assert "-m host" not in ended.stdout
 
