@@ -84,7 +84,8 @@ def inspect(path: Path, *, virtualisation: str | None = None) -> Inspected:
         directory = _recognised(path)
     except (OSError, ValueError) as error:
         raise PlanError(f"{path} cannot be looked at: {getattr(error, 'strerror', None) or error}") from None
-    if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+    is_closed = path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+    if is_closed:
         unknown.append(f"{path}: this user may not look into it, so what it holds is not known; sudo may")
     places = {"data": own}
     for what, place in (directory.places if directory else {}).items():
@@ -95,7 +96,8 @@ def inspect(path: Path, *, virtualisation: str | None = None) -> Inspected:
                 unknown.append(f"{what} in {place}: {error.strerror or error}")
     if directory is not None:
         unknown += directory.unread
-    found = [_declared(place, directory) for place in places.values()]
+    knows_settings = directory.knows_settings if directory else not is_closed
+    found = [_declared(place, directory, knows_settings=knows_settings) for place in places.values()]
     durability = found[0]
     for other in found[1:]:
         durability = worse(durability, other)
@@ -145,9 +147,9 @@ def _recognised(path: Path) -> DataDirectory | None:
     return next((found for recognise in roles if (found := recognise(path)) is not None), None)
 
 
-def _declared(standing: MountedPlace, directory: DataDirectory | None) -> Durability:
+def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_settings: bool) -> Durability:
     """The class of an engine with these settings there; of no engine, that of a file that is synced."""
-    unknown = list(_not_known(standing, directory))
+    unknown = list(_not_known(standing, knows_settings=knows_settings))
     if unknown:
         return Durability(UNKNOWN, UNKNOWN, "declared", tuple(unknown))
     engine = directory.engine if directory else next(iter(registry.ENGINES))
@@ -175,7 +177,7 @@ def _declared(standing: MountedPlace, directory: DataDirectory | None) -> Durabi
     return replace(found, reasons=(*reasons, *([] if flushes else [_no_flush(standing)])))
 
 
-def _not_known(standing: MountedPlace, directory: DataDirectory | None) -> Iterator[Reason]:
+def _not_known(standing: MountedPlace, *, knows_settings: bool) -> Iterator[Reason]:
     if standing.in_memory:
         yield because(
             "file-system-in-memory", "the file system is memory itself: a power cut takes all of it"
@@ -194,7 +196,7 @@ def _not_known(standing: MountedPlace, directory: DataDirectory | None) -> Itera
             "journal-elsewhere",
             "the journal is on another device: a visit counts which of the two is flushed",
         )
-    if directory is not None and not directory.knows_settings:
+    if not knows_settings:
         yield because("settings-not-known", "settings that decide are not known")
 
 

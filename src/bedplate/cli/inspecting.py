@@ -5,6 +5,7 @@ As in `app.py`, only click and the standard library are imported before the comm
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,14 +14,16 @@ from bedplate.cli.options import AS_JSON, PATH
 from bedplate.errors import EXIT_DONE, PlanError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bedplate.campaign.inspection import Inspected
     from bedplate.filesystem.standing import MountedPlace
 
 
+# A server's directory is closed to others, and what lies below it can be told all the same.
+_ANY_PATH = click.Path(path_type=Path, readable=False)
+
+
 @click.command()
-@click.argument("target", metavar="DATADIR|DEVICE|MOUNTPOINT", type=PATH, help="what is looked at")
+@click.argument("target", metavar="DATADIR|DEVICE|MOUNTPOINT", type=_ANY_PATH, help="what is looked at")
 @click.option("--plan", metavar="FILE", type=PATH, help="write the plan that measures it to this file")
 @AS_JSON
 def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:

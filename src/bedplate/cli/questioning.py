@@ -13,6 +13,7 @@ from bedplate.cli.printing import say
 from bedplate.errors import EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.plan.estimate import BUILD_S
+from bedplate.study.layout import is_study
 from bedplate.units import format_duration, format_size
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ def _offer(
     say(found.plan.title)
     say(f"  plan      {plan}")
     say(f"  visits    {visits}, {where}")
+    if is_study(place / _STUDY):
+        say("  begun     already: it goes on, or answers at once if it is complete")
     say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}{first}")
     say(
         f"  space     {format_size(scratch.image_bytes or 0)} for an image file, {format_size(costs.study_bytes)} for the study, "

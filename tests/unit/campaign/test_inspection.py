@@ -271,6 +271,18 @@ def test_hostile_names_are_refused_or_shown_and_never_obeyed(tmp_path: Path, nam
     assert not {"\x1b", "\u202e"} & {*done.stdout, *done.stderr}
 
 
+def test_a_directory_that_is_closed_to_this_user_is_told_from_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Root may read everything, so it is the kernel's answer that is another here.
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    done = call_here("inspect", tmp_path)
+    assert 0 == done.returncode, done.stderr
+    assert "this user may not look into it" in done.stdout
+    assert "  file system  " in done.stdout
+    assert "  power cut    unknown" in done.stdout
+
+
 def test_inspect_writes_its_plan_once_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

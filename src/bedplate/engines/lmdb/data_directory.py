@@ -23,7 +23,8 @@ def recognise(directory: Path) -> DataDirectory | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except PermissionError:
-        if path.name != _FILE:
+        # In a directory that is closed nothing says whether there is such a file.
+        if path.name != _FILE or not os.path.isfile(path):  # noqa: PTH113 -- Path.is_file raises there
             return None
         return _found(path, "", (f"{path}: no right to read it",))
     except OSError:
