@@ -80,6 +80,14 @@ def rows_of(download: Download) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
+def number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False), (390, True)])
 def test_opens_without_a_complaint_in_every_look(
     browser: Browser, two: Path, width: int, *, dark: bool
@@ -160,7 +168,22 @@ def test_pictures_are_saved_as_svg_and_csv(browser: Browser, report: Path) -> No
             assert "n = " in " ".join(root.itertext())
             assert "color-mix" not in text
             assert "oklab" not in text
-            assert len(rows_of(saved(found.page, picture, "CSV"))) > 2
+            rows = rows_of(saved(found.page, picture, "CSV"))
+            assert len(rows) > 2
+            # What is a figure is one, alone in its field.
+            assert [] == [
+                field
+                for row in rows
+                for field in row
+                if re.fullmatch(r"(n = )?[\d.,]+( ?%| ?–.*)?", field) and not number(field)
+            ]
+            picture_bytes = Path(saved(found.page, picture, "PNG").path()).read_bytes()
+            assert picture_bytes.startswith(b"\x89PNG\r\n")
+            wide, high = (int.from_bytes(picture_bytes[at : at + 4], "big") for at in (16, 20))
+            assert (wide, high) == (
+                2 * round(float(root.get("width") or 0)),
+                2 * round(float(root.get("height") or 0)),
+            )
         assert [] == found.complaints
         assert [found.uri] == [url for url in found.requests if not url.startswith(("data:", "blob:"))]
 
@@ -199,6 +222,64 @@ def test_a_hostile_study_saves_text_and_runs_nothing(browser: Browser, hostile: 
             )
             rows_of(saved(page, picture, "CSV"))
         assert page.evaluate("window.__pwned") is None
+        assert [] == found.complaints
+
+
+def test_a_field_of_a_saved_table_holds_one_figure(browser: Browser, report: Path) -> None:
+    rows = [
+        ["Cell", "cuts", "ratio", "version", "when", "share", "tps"],
+        [
+            "5",
+            "5 of 24, < 43 %",
+            "×1.08 (1.05 to 1.11)",
+            "1.2.3",
+            "2026-11-23",
+            "97.0 %",
+            "1,320 1,229–1,417",
+        ],
+        ["6", "24 of 24", "+0.03 (-0.01 to +0.05)", "4 KiB", "", "none: nothing was read", "–"],
+        ["7", "–", "no ratio", "", "", "12 %", "941.0"],
+    ]
+    with opened(browser, report) as found:
+        head, *body = found.page.evaluate("rows => bedplate.save.oneByField(rows)", rows)
+    assert [
+        *("Cell", "cuts", "cuts, of", "cuts, below, %", "ratio", "ratio, from", "ratio, to", "ratio, note"),
+        *("version", "when", "share, %", "share, note", "tps", "tps, from", "tps, to"),
+    ] == head
+    nothing = "none: nothing was read"
+    assert [
+        [
+            "5",
+            "5",
+            "24",
+            "43",
+            "1.08",
+            "1.05",
+            "1.11",
+            "",
+            "1.2.3",
+            "2026-11-23",
+            "97.0",
+            "",
+            "1320",
+            "1229",
+            "1417",
+        ],
+        ["6", "24", "24", "", "0.03", "-0.01", "0.05", "", "4 KiB", "", "", nothing, "", "", ""],
+        ["7", "", "", "", "", "", "", "no ratio", "", "", "12", "", "941.0", "", ""],
+    ] == body
+
+
+def test_the_answer_is_copied_as_a_text_for_a_mail(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy summary").first.click()
+        expect(page.locator(".save.copy .note").first).to_have_text("Copied.")
+        text = page.evaluate("navigator.clipboard.readText()")
+        assert text == page.evaluate("bedplate.document.mails[0]")
+        assert "| cell" in text
+        assert max(map(len, text.splitlines())) <= 72
         assert [] == found.complaints
 
 

@@ -23,6 +23,7 @@ from bedplate.analysis.claims.sentences import findings_sentence
 from bedplate.analysis.effects.sentences import interaction_sentences, strongest_sentence
 from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.run_heads import writes
 from bedplate.analysis.wording import number
 from bedplate.model.device_cache import PROTECTED
@@ -130,12 +131,13 @@ class CacheAnswer:
 class StudyAnswer:
     """The answer of one study. `protected` is None where a protected cache puts no cell into another class.
 
-    `settings` are all that the cell to take was told, as lines of a configuration file.
+    `mail` is the study in ten lines and a table. `settings` are all that the cell to take was told, as lines of a configuration file.
     """
 
     title: str
     directory: str
     points: tuple[HeadlinePoint, ...]
+    mail: str
     settings: tuple[str, ...]
     said: tuple[Said, ...]
     volatile: CacheAnswer
@@ -166,6 +168,7 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
         title=found.study.facts.title,
         directory=found.study.directory.name,
         points=headline_points(headline_lines(told)),
+        mail=mail_text(told, markdown=True),
         settings=_settings(told),
         said=tuple(_said(volatile, effects, claims, number)),
         volatile=_cache_answer(volatile),

@@ -85,6 +85,11 @@ def build_report(
     packed_data = PackedData()
     document = page_document(found, packed_data)
     document["effects"] = effects_view(effects, [(run["dataset"], run["run"]) for run in document["runs"]])
+    answers = [
+        study_answer(each, told, judged, number)
+        for number, (each, told) in enumerate(zip(found, effects, strict=True))
+    ]
+    document["mails"] = [each.mail for each in answers]
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
     environment = jinja2.Environment(
@@ -98,10 +103,7 @@ def build_report(
     environment.filters["code"] = _code
     text = environment.get_template("report.html.j2").render(
         **page_shell(found),
-        answers=[
-            study_answer(each, told, judged, number)
-            for number, (each, told) in enumerate(zip(found, effects, strict=True))
-        ],
+        answers=answers,
         claims=claims_view(judged),
         machines=machines_view(found),
         **{

@@ -38,4 +38,8 @@
       if (!place.closest("details") && !place.querySelector(".plot"))
         bedplate.save.attach(place, { name: place.closest("section").id });
     });
+  // Each study's answer as a text for a mail.
+  document
+    .querySelectorAll("#answer .headline")
+    .forEach((place, study) => bedplate.save.attachCopy(place, bedplate.document.mails[study]));
 })();

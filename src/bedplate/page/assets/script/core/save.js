@@ -1,7 +1,7 @@
 "use strict";
-// Every picture can be taken along: as SVG, and the table behind it as CSV. Nothing leaves the page by itself.
+// Every picture can be taken along: as SVG and PNG, and the table behind it as CSV. Nothing leaves the page by itself.
 //
-// `bedplate.save.attach(figure, {name, svg, rows, legend})` puts the two buttons behind a figure. `svg` makes the text of
+// `bedplate.save.attach(figure, {name, svg, rows, legend})` puts the buttons behind a figure. `svg` makes the text of
 // the drawing and `rows` the rows of the table, both only when they are asked for; both may be asynchronous. Without
 // `svg` the figure is drawn as it stands, under its title and the element `legend`, above the notes of its section, which
 // say what it is and how many values stand behind it. Without `rows` the tables within the figure are read.
@@ -54,18 +54,63 @@ bedplate.save = (() => {
     return found.join("").replace(/\s+/g, " ").trim();
   };
 
+  // A figure as the page writes it, and what may stand between the figures of one cell: a range, an interval, `3 of 12`.
+  const FIGURE = "[+−-]?(?:\\d{1,3}(?:,\\d{3})+|\\d+)(?:\\.\\d+)?(?:e[+-]?\\d+)?";
+  const BETWEEN_FIGURES = "\\s*[–(]\\s*|\\s+to\\s+|\\s+of\\s+|,\\s*<\\s*|\\s+";
+  const WHOLE = new RegExp(`^(?:n = )?×?${FIGURE}(?:\\s?%)?(?:(?:${BETWEEN_FIGURES})×?${FIGURE}(?:\\s?%)?\\)?)*$`);
+  const PIECES = new RegExp(`(${BETWEEN_FIGURES}|^(?:n = )?)×?(${FIGURE})(\\s?%)?`, "g");
+  const NOTHING = /^[–—-]?$/;
+
+  // The figures of a cell of a table, each with what stands before it; null where the cell is not figures alone.
+  const figuresOf = (text) =>
+    WHOLE.test(text)
+      ? [...text.matchAll(PIECES)].map(([, before, figure, percent]) => ({
+          before: before.trim(),
+          figure: figure.replace(/[,+]/g, "").replace("−", "-"),
+          percent: Boolean(percent),
+        }))
+      : null;
+
+  const isRange = (before) => ["–", "to"].includes(before);
+  const nameOf = (found, place) => {
+    const { before } = found[place];
+    if (isRange(before)) return ", to";
+    if (isRange(found[place + 1]?.before)) return ", from";
+    if (before === "of") return ", of";
+    if (before.includes("<")) return ", below";
+    return place ? `, ${place + 1}` : "";
+  };
+
+  // A table whose fields hold one figure each: a column of figures with their ranges is several, and what is no figure in
+  // it stands in one of its own. The first column has names.
+  const oneByField = (rows) => {
+    const [head, ...body] = rows;
+    const columns = head.map((title, at) => {
+      const texts = body.map((row) => row[at] ?? "");
+      const parsed = texts.map((text) => (NOTHING.test(text) ? [] : figuresOf(text)));
+      const figures = parsed.filter((one) => one?.length);
+      const words = parsed.filter((one) => one === null);
+      if (!at || !figures.length || words.length > figures.length) return [[title, ...texts]];
+      const fullest = figures.reduce((one, other) => (other.length > one.length ? other : one));
+      const made = fullest.map(({ percent }, place) => [
+        `${title}${nameOf(fullest, place)}${percent ? ", %" : ""}`,
+        ...parsed.map((one) => one?.[place]?.figure ?? ""),
+      ]);
+      if (words.length) made.push([`${title}, note`, ...parsed.map((one, row) => (one === null ? texts[row] : ""))]);
+      return made;
+    });
+    return rows.map((_, row) => columns.flat().map((column) => column[row]));
+  };
+
   // The tables within an element, one below the other; a heading over one becomes a row.
   const rowsOf = (root) => {
     const tables = root.matches("table") ? [root] : [...root.querySelectorAll("table")];
     return tables.flatMap((table, place) => {
       const caption = table.closest("figure")?.querySelector("figcaption");
-      return [
-        ...(place ? [[]] : []),
-        ...(caption ? [[words(caption)]] : []),
-        ...[...table.rows]
-          .filter((row) => !row.hidden)
-          .map((row) => [...row.cells].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")])),
-      ];
+      const rows = [...table.rows]
+        .filter((row) => !row.hidden)
+        .map((row) => [...row.cells].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")]));
+      return [...(place ? [[]] : []), ...(caption ? [[words(caption)]] : []), ...(rows.length ? oneByField(rows) : [])];
     });
   };
 
@@ -241,6 +286,26 @@ bedplate.save = (() => {
     return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(svg)}\n`;
   };
 
+  // As sharp as a screen with two dots for each, and no larger than browsers draw.
+  const DOTS = 2;
+  const MOST_DOTS = 16_000;
+  const asPng = async (text) => {
+    const picture = new Image();
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    await picture.decode();
+    const { naturalWidth: width, naturalHeight: height } = picture;
+    const scale = Math.min(DOTS, MOST_DOTS / width, MOST_DOTS / height);
+    const canvas = h("canvas", {});
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const made = await new Promise((done) => {
+      canvas.toBlob(done, "image/png");
+    });
+    if (!made) throw new Error("the browser has no room for the picture");
+    return made;
+  };
+
   const isPlot = (figure) => figure.classList.contains("js-plotly-plot");
 
   const plotted = async (figure) => {
@@ -329,6 +394,50 @@ bedplate.save = (() => {
           },
           "Save CSV",
         ),
+        h(
+          "button",
+          {
+            type: "button",
+            onclick: saving(async () => download(`${named(name)}.png`, "image/png", await asPng(await drawing()))),
+          },
+          "Save PNG",
+        ),
+        said,
+      ),
+    );
+  };
+
+  // Where a page may not write to the clipboard, a text that is chosen is copied.
+  const copy = async (text) => {
+    if (navigator.clipboard && window.isSecureContext) {
+      await navigator.clipboard.writeText(text);
+      return;
+    }
+    const chosen = h("textarea", { "aria-hidden": "true" });
+    chosen.value = text;
+    document.body.append(chosen);
+    chosen.select();
+    const done = document.execCommand("copy");
+    chosen.remove();
+    if (!done) throw new Error("the browser does not allow it");
+  };
+
+  // A button behind an element that copies a text, such as a study in ten lines and a table.
+  const attachCopy = (place, text) => {
+    const said = h("span", { class: "note", role: "status" });
+    const act = async () => {
+      try {
+        await copy(text);
+        said.textContent = "Copied.";
+      } catch (error) {
+        said.textContent = `This could not be copied: ${error.message}.`;
+      }
+    };
+    place.after(
+      h(
+        "p",
+        { class: "save copy", role: "group", "aria-label": "Copy the summary" },
+        h("button", { type: "button", onclick: act }, "Copy summary"),
         said,
       ),
     );
@@ -347,5 +456,5 @@ bedplate.save = (() => {
     return rowsOf(h("div", {}, found));
   };
 
-  return { attach, csv, download, offer, rowsBehind, rowsOf, slug };
+  return { attach, attachCopy, csv, download, offer, oneByField, rowsBehind, rowsOf, slug };
 })();
