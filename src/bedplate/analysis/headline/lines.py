@@ -311,9 +311,7 @@ def _unit(answer: RunAnswer) -> str:
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
     rank = 0 if first else 1
     if found.sound:
-        listed = ", ".join(names[each.cell] for each in found.sound[: 2 * _SHOWN])
-        rest = f" and {len(found.sound) - 2 * _SHOWN} more" if len(found.sound) > 2 * _SHOWN else ""
-        words = f"{none_bad_words(found.sound)}: {listed}{rest}; {CACHE_WORDS[found.cache]}."
+        words = f"{_sound_words(found.sound, names)}; {CACHE_WORDS[found.cache]}."
         yield HeadlineLine("Safe", words, rank)
     else:
         yield HeadlineLine("Safe", f"no cell that was cut; {CACHE_WORDS[found.cache]}.", rank)
@@ -324,6 +322,18 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
         yield HeadlineLine(
             "Open", f"{listed}{_rest(found.refused)}: cut, but the verdict was refused.", rank + 2
         )
+
+
+def _sound_words(sound: Sequence[CutCell], names: Mapping[str, str]) -> str:
+    """Those that were cut most first, as their bound is the lowest."""
+    counts = sorted({each.tally.cuts for each in sound}, reverse=True)
+    words = []
+    for count in counts:
+        own = [each for each in sound if each.tally.cuts == count]
+        listed = ", ".join(names[each.cell] for each in own[: 2 * _SHOWN])
+        rest = f" and {len(own) - 2 * _SHOWN} more" if len(own) > 2 * _SHOWN else ""
+        words.append(f"{none_bad_words(own)}: {listed}{rest}")
+    return "; ".join(words)
 
 
 def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
