@@ -49,11 +49,14 @@ _STANDINGS = {Standing.LEADING: "leads", Standing.OPEN: "behind?"}
 
 @dataclass(frozen=True)
 class HeadlinePoint:
-    """What the headline says of one thing (`Take`, `Not`, …), with the lines to copy; `kind` is how it is coloured."""
+    """What the headline says of one thing (`Take`, `Not`, …), with the lines to copy; `kind` is how it is coloured.
+
+    `texts` are each in two parts: what a reader looks for, which may be empty, and the rest.
+    """
 
     head: str
     kind: str
-    texts: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...]
     commands: tuple[str, ...]
 
 
@@ -186,7 +189,7 @@ def headline_points(lines: Iterable[HeadlineLine]) -> tuple[HeadlinePoint, ...]:
         points[-1] = (
             replace(last, commands=(*last.commands, line.text))
             if line.copied
-            else replace(last, texts=(*last.texts, line.text))
+            else replace(last, texts=(*last.texts, (line.lead, line.text.removeprefix(line.lead))))
         )
     return tuple(points)
 

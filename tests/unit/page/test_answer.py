@@ -73,17 +73,17 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 
 
 def test_the_first_screen_is_the_headline_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
-    lines = headline_lines(headline(found))
-    assert [line.text for line in lines] == [
+    lines = [line.text for line in headline_lines(headline(found))]
+    shown = [
         text
-        for line in lines
-        for text in [line.text]
-        if any(text in (*p.texts, *p.commands) for p in answer.points)
+        for point in answer.points
+        for text in (*("".join(parts) for parts in point.texts), *point.commands)
     ]
-    assert sum(len(point.texts) + len(point.commands) for point in answer.points) == len(lines)
+    assert sorted(lines) == sorted(shown)
     assert "Take" == answer.points[0].head
-    assert "xfs" in answer.points[0].texts[0]
-    assert "db 2k" in answer.points[0].texts[0]
+    ((cell, figures), *_) = answer.points[0].texts
+    assert ("xfs", True) == (cell.split()[0], "db 2k" in cell)
+    assert "tps" in figures
 
 
 def test_sentences_beside_it_are_those_of_the_commands(found: Overview, answer: StudyAnswer) -> None:
@@ -147,7 +147,7 @@ def test_two_repetitions_recommend_nothing(twice: Overview) -> None:
     found = answered(twice)
     assert [] == [choice for contest in found.volatile.contests for choice in contest.choices]
     assert 1 == sum("no recommendation" in text for _, text in found.volatile.unjudged)
-    assert found.points[0].texts[0].startswith("no verdict yet with 2 repetitions of read-write")
+    assert found.points[0].texts[0][1].startswith("no verdict yet with 2 repetitions of read-write")
     assert not any("share" in said.text for said in found.said)
     assert "Which cell is the best in read-write" in found.volatile.unknown[0]
 
@@ -165,7 +165,7 @@ def test_a_study_without_a_run_has_an_answer_too(tmp_path: Path) -> None:
         missing=((0, 1), (1, 1), (2, 1), (3, 1)),
     )
     found = answered(overview(write_study(tmp_path / "study", recipe)))
-    assert "nothing yet" in found.points[0].texts[0]
+    assert "nothing yet" in found.points[0].texts[0][1]
     assert any("Nothing is recommended" in text for _, text in found.volatile.unjudged)
     assert any("have not been run" in text for text in found.volatile.following)
 

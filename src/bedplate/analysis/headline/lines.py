@@ -49,13 +49,14 @@ class HeadlineLine:
     """One line: what it is about (`Take`, `Ahead`, `Not`, `More`, …; empty where it belongs to the one above), and its text.
 
     `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
-    the largest.
+    the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant.
     """
 
     head: str
     text: str
     rank: int
     copied: bool = False
+    lead: str = ""
 
 
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
@@ -130,7 +131,8 @@ def _shorter(texts: Sequence[str], columns: int) -> list[str]:
 
 
 def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
-    yield HeadlineLine("Take", _take_words(answer, names), 0)
+    lead = names[answer.taken.cell] if answer.taken else ""
+    yield HeadlineLine("Take", _take_words(answer, names), 0, lead=lead)
     if answer.set_up is not None:
         yield from _copied(answer.set_up)
     if answer.tied:
@@ -311,12 +313,13 @@ def _unit(answer: RunAnswer) -> str:
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
     rank = 0 if first else 1
     if found.sound:
-        words = f"{_sound_words(found.sound, names)}; {CACHE_WORDS[found.cache]}."
-        yield HeadlineLine("Safe", words, rank)
+        for words, bound in _sound_words(found, names):
+            yield HeadlineLine("Safe", words, rank, lead=bound)
+            rank = 3
     else:
         yield HeadlineLine("Safe", f"no cell that was cut; {CACHE_WORDS[found.cache]}.", rank)
     for group in found.groups:
-        yield HeadlineLine("Not", f"{group_words(group, names)}.", 2)
+        yield HeadlineLine("Not", f"{group_words(group, names)}.", 2, lead=group.name)
     if found.refused:
         listed = ", ".join(names[cell] for cell in found.refused[:_SHOWN])
         yield HeadlineLine(
@@ -324,16 +327,16 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
         )
 
 
-def _sound_words(sound: Sequence[CutCell], names: Mapping[str, str]) -> str:
-    """Those that were cut most first, as their bound is the lowest."""
-    counts = sorted({each.tally.cuts for each in sound}, reverse=True)
-    words = []
-    for count in counts:
-        own = [each for each in sound if each.tally.cuts == count]
+def _sound_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """A text for each number of cuts, and how it begins; what was cut most first, as its bound is the lowest."""
+    cache = f" (with a {CACHE_WORDS[found.cache]})"
+    for count in sorted({each.tally.cuts for each in found.sound}, reverse=True):
+        own = [each for each in found.sound if each.tally.cuts == count]
         listed = ", ".join(names[each.cell] for each in own[: 2 * _SHOWN])
         rest = f" and {len(own) - 2 * _SHOWN} more" if len(own) > 2 * _SHOWN else ""
-        words.append(f"{none_bad_words(own)}: {listed}{rest}")
-    return "; ".join(words)
+        bound = none_bad_words(own)
+        yield f"{bound}: {listed}{rest}{cache}.", bound
+        cache = ""
 
 
 def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
