@@ -182,36 +182,40 @@ def own_question(
     machine: Machine, found: Inspected, *, beside: bool = False, points: int | None = None
 ) -> Question | None:
     """What a server has now: is it safe, or `beside` the usual file systems, how fast. None where no plan can make that."""
-    standing = found.standing
-    if standing.type not in TRAITS or not standing.layers:
+    standing, directory = found.standing, found.directory
+    if standing.type not in TRAITS or not standing.layers or (directory and not directory.settings):
         return None
     own = _own_filesystem(standing)
-    kinds = (standing.type, *(each for each in USUAL if beside and not _lacking((each,), machine)))
-    types = tuple(dict.fromkeys(kinds))
-    directory = found.directory
-    changed = {name: directory.settings[name] for name in directory.said_by} if directory else {}
-    engine = (
-        f'\n[postgresql]\nversion = "{directory.version}"\n' if directory and _is_buildable(directory) else ""
-    )
-    tables = f"{own}{_settings({name: (value,) for name, value in changed.items()}, above=engine)}"
+    usual = tuple(kind for kind in USUAL if beside and not _lacking((kind,), machine))
+    types = tuple(dict.fromkeys((standing.type, *usual)))
+    server = "" if directory is None else _server(directory)
     if beside:
-        others = types[1:]
         # Its type is asked about as it comes, too, where it is mounted in another way than that.
-        others = types if own != _filesystems(types[:1]) else others
-        body = (
-            f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{tables[len(own) :]}"
-        )
+        others = types[1:] if own == _filesystems(types[:1]) else types
+        body = f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{server}"
+        title = "As fast as its neighbours"
     else:
-        body = f"repetitions = 1\n{tables}{cuts(points or POINTS_DEFAULT)}"
+        body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT)}"
+        title = "Safe after a power cut"
     return Question(
         _name("own", (standing.type, Path(found.path).name)),
-        f"{'As fast as its neighbours' if beside else 'Safe after a power cut'}: the {standing.type} that is in use"[
-            :200
-        ],
+        f"{title}: the {standing.type} that is in use",
         types,
         _lacking(types, machine),
         body,
     )
+
+
+def _server(directory: DataDirectory) -> str:
+    """Its version, if that can be built here, and the settings that it does not leave as they come."""
+    from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
+
+    changed = {name: (directory.settings[name],) for name in directory.said_by}
+    settings = _settings({name: values for name, values in changed.items() if values[0].isprintable()})
+    if directory.version in VERSIONS:
+        return f'\n[postgresql]\nversion = "{directory.version}"\n{settings}'
+    found = directory.version if directory.version.isprintable() else "of the server"
+    return f"\n# Version {found} cannot be built here: the newest that can stands in for it.\n{settings}"
 
 
 def _own_filesystem(standing: MountedPlace) -> str:
@@ -233,12 +237,6 @@ def _own_filesystem(standing: MountedPlace) -> str:
     if standing.journal == "none" and "none" in traits.journals:
         lines.append('journal = "none"')
     return "\n".join(("\n[[filesystem]]", *lines, ""))
-
-
-def _is_buildable(directory: DataDirectory) -> bool:
-    from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
-
-    return directory.version in VERSIONS
 
 
 def asked_settings(words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
@@ -295,12 +293,11 @@ def _levels(values: Sequence[str]) -> tuple[str, ...]:
     return values if opposite is None else (opposite, values[0].lower())
 
 
-def _settings(levels: Mapping[str, Sequence[str]], *, above: str = "") -> str:
-    """The table of settings below that of their engine."""
+def _settings(levels: Mapping[str, Sequence[str]]) -> str:
     if not levels:
-        return above
+        return ""
     lines = (f"{_key(name)} = {_varied(values)}" for name, values in levels.items())
-    return above + "\n".join(("\n[postgresql.settings]", *lines, ""))
+    return "\n".join(("\n[postgresql.settings]", *lines, ""))
 
 
 def _cells(levels: Mapping[str, Sequence[str]], types: Sequence[str]) -> str:

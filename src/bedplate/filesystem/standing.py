@@ -131,4 +131,7 @@ def _journal(kind: str, options: Sequence[str], name: str | None, tree: BlockTre
         if (tree.sys / "fs/ext4" / name / "journal_task").read_text().strip() == "<none>":
             return "none"
     # jbd2 calls its statistics `sda1-8` after a file system with its journal inside, and else after the journal's device.
-    return "internal" if any((tree.proc / "fs/jbd2").glob(f"{name}-*")) else "external"
+    statistics = tree.proc / "fs/jbd2"
+    if not statistics.is_dir():
+        return None
+    return "internal" if any(statistics.glob(f"{name}-*")) else "external"

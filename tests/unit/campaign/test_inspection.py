@@ -192,6 +192,10 @@ def test_its_plan_has_what_is_mounted_and_set_beside_what_is_usual(
 def test_what_is_as_usual_stands_in_its_plan_once(cluster: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     stands(monkeypatch)
     assert 2 == plan_text(inspect(cluster()), beside=True).count("[[filesystem]]")
+    old = plan_text(inspect(cluster("old", PG_VERSION="13\n")), beside=True)
+    assert "# Version 13 cannot be built here" in old
+    odd = {"PG_VERSION": "\x1b[31m", "postgresql.conf": "wal_sync_method = 'x\x1b]'\n"}
+    assert "\x1b" not in plan_text(inspect(cluster("odd", **odd)), beside=True)
     stands(monkeypatch, type="overlay")
     assert own_question(MACHINE, inspect(cluster("other"))) is None
 
