@@ -133,7 +133,8 @@ def test_help_is_what_a_bare_call_prints() -> None:
 def test_every_command_explains_itself_and_every_option_of_it(command: str) -> None:
     done = call_here(command, "--help", COLUMNS="200")
     assert 0 == done.returncode
-    _, *sections = re.split(r"^(?:Positional arguments|Options):$", done.stdout, flags=re.MULTILINE)
+    explained = done.stdout.partition("\n  Examples:\n")[0]
+    _, *sections = re.split(r"^(?:Positional arguments|Options):$", explained, flags=re.MULTILINE)
     # A long option has its explanation on the line below.
     text = re.sub(r"\n {10,}", "  ", "".join(sections))
     lines = re.findall(r"^ {2}(\S.*)$", text, re.MULTILINE)
