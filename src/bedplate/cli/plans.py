@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.campaign.planning import PlannedStudy, planned_study
 from bedplate.cli.printing import say
+from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import KIB, format_duration, format_size
 
@@ -24,6 +25,7 @@ _SHOWN_VISITS = 12
 def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None:
     """Print who would run it, the cells, the pruned ones with reasons, the order, disk space and time."""
     found = planned_study(path, executor=executor)
+    needs = plan_needs(found)
     if as_json:
         from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.plan.present import plan_document  # noqa: PLC0415
@@ -37,18 +39,19 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
                 "kernels": {
                     asked or "": guest.kernel_release for asked, guest in found.choice.platform.guests.items()
                 },
+                **needs.document(),
             }
         )
         return
-    _print_summary(found)
+    _print_summary(found, needs)
     _print_cells(found)
     _print_pruned(found)
     _print_schedule(found)
-    for warning in found.expansion.warnings:
+    for warning in (*found.expansion.warnings, *needs.doubts):
         say(f"warning: {warning}")
 
 
-def _print_summary(found: PlannedStudy) -> None:
+def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
     plan = found.plan
     say(plan.title)
     scratch = plan.scratch_device
@@ -73,6 +76,7 @@ def _print_summary(found: PlannedStudy) -> None:
             say(f"                   {node}: journals on {device}, WHICH WILL BE ERASED")
     if plan.journal_device is not None:
         say(f"  journal device   {_journal_device(plan.journal_device)}")
+    _print_devices(needs)
     say(
         f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
         f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
@@ -87,7 +91,20 @@ def _print_summary(found: PlannedStudy) -> None:
             else ""
         )
     )
+    for number, words in enumerate(needs.missing):
+        say(f"  {'' if number else 'missing':<16} {words}")
     say()
+
+
+def _print_devices(needs: PlanNeeds) -> None:
+    """What is there now, and why a start would refuse it."""
+    for device in needs.devices:
+        for number, words in enumerate(device.contents):
+            say(
+                f"  {'' if number else 'holds now':<16} {words}{f' ({device.model})' if device.model and not number else ''}"
+            )
+        for reason in device.refused:
+            say(f"  {'refused':<16} {reason}")
 
 
 def _counted(count: int, what: str) -> str:

@@ -1,0 +1,96 @@
+"""What a plan would meet on this machine: the devices that it erases, and the programs and rights that are missing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from bedplate import registry
+from bedplate.errors import BedplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bedplate.campaign.planning import PlannedStudy
+
+
+@dataclass(frozen=True)
+class ErasedDevice:
+    """A device that the plan erases: what it is and holds, and why it would be refused as things are."""
+
+    name: str
+    model: str
+    contents: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlanNeeds:
+    """The devices, what is missing, each with the way to it, and doubts about settings."""
+
+    devices: tuple[ErasedDevice, ...]
+    missing: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return {
+            "erased_devices": [
+                {"device": each.name, "model": each.model, "holds": each.contents, "refused": each.refused}
+                for each in self.devices
+            ],
+            "missing": list(self.missing),
+            "setting_doubts": list(self.doubts),
+        }
+
+
+def plan_needs(found: PlannedStudy) -> PlanNeeds:
+    """Looked at, and nothing touched. Devices of a fleet's nodes stand elsewhere."""
+    here = found.executor.fleet is None
+    return PlanNeeds(
+        tuple(_devices(found)) if here else (),
+        tuple(_missing(found)),
+        tuple(
+            dict.fromkeys(
+                words
+                for check in registry.engine_parts("settings_check").values()
+                for words in check(found.cells)
+            )
+        ),
+    )
+
+
+def _devices(found: PlannedStudy) -> Iterator[ErasedDevice]:
+    from bedplate.host.command import Commands  # noqa: PLC0415
+    from bedplate.host.devices.contents import device_contents  # noqa: PLC0415
+    from bedplate.host.devices.scratch_device import refusal_reasons  # noqa: PLC0415
+
+    commands = Commands()
+    for scratch in (found.plan.scratch_device, found.plan.journal_device):
+        if scratch is None or scratch.device is None:
+            continue
+        seen = device_contents(scratch.device, commands)
+        try:
+            refused = refusal_reasons(replace(scratch, erase=(scratch.device,)), commands)
+        except BedplateError as error:
+            refused = error.reasons
+        if seen is None:
+            yield ErasedDevice(scratch.device, "", (), refused)
+            continue
+        # What cannot be read is said by the reasons for which the device would be refused.
+        contents = tuple(each.words for each in seen.found)
+        yield ErasedDevice(scratch.device, seen.model, contents, refused)
+
+
+def _missing(found: PlannedStudy) -> Iterator[str]:
+    from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
+    from bedplate.host.requirement import install_command, missing, read_os_release  # noqa: PLC0415
+
+    lacking = missing(requirements_of(found.cells, found.workloads, executor=found.executor))
+    yield from (each.sentence for each in lacking)
+    command = install_command(lacking, os_release=read_os_release()) if lacking else None
+    if command is not None:
+        yield f"install them: {'' if os.geteuid() == 0 else 'sudo '}{' '.join(command)}"
+    if found.executor.runs_here and os.geteuid() != 0:
+        yield "root: measuring here formats and mounts; start it with sudo, or in a guest with --executor qemu"
