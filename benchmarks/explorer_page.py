@@ -45,7 +45,7 @@ new MutationObserver(() => {
 """
 _CHOOSE = """
 async ([partial, section]) => {
-  document.getElementById(section).scrollIntoView({ behavior: "instant" });
+  bedplate.place.jump(section);
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   await frame();
   await frame();

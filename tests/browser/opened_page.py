@@ -3,7 +3,7 @@
 To open a page takes longer than most of what is tested on it, and most of that is to compile its script. Chromium keeps
 what it compiled for one address, in one tab. So one tab shows all pages, each under the same address. It stays as it is
 for the next test that asks for the same page, which then gives back everything that was chosen on it; `fresh=True`
-loads it again.
+loads it again. All parts of a page are unfolded, unless a test wants it `folded`, as a reader gets it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,26 @@ expect.set_options(timeout=_TIME_LIMIT_MS)
 _GIVE_BACK = """async () => {
   const { choice, onScreen } = bedplate;
   document.activeElement?.blur();
-  document.querySelectorAll("details[open]").forEach((one) => { one.open = false; });
+  document.querySelectorAll("details[open]:not(.part)").forEach((one) => { one.open = false; });
   choice.change(Object.fromEntries(Object.keys(choice.state).map((key) => [key, null])));
   history.replaceState(null, "", location.pathname);
-  window.scrollTo({ top: 0, behavior: "instant" });
+  window.scrollTo(0, 0);
   await onScreen.drawn();
 }"""
+
+_UNFOLD = """async () => {
+  document.querySelectorAll("details.part").forEach((one) => { one.open = true; });
+  // The browser tells of it a moment later.
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  await frame();
+  await frame();
+  await bedplate.onScreen.drawn();
+}"""
+
+
+def unfold(page: Page) -> None:
+    """Every part of a page that was opened, or was loaded anew."""
+    page.evaluate(_UNFOLD)
 
 
 @dataclass
@@ -62,7 +76,7 @@ class _Tab:
     def __init__(self, browser: Browser) -> None:
         self._folder = TemporaryDirectory(prefix="bedplate-page-")
         self._file = Path(self._folder.name, "report.html")
-        self._shown: tuple[Path, int, bool] | None = None
+        self._shown: tuple[Path, int, bool, bool] | None = None
         self._page = browser.new_context(offline=True).new_page()
         self._opened = Opened(self._page, self._file.as_uri())
         self._page.set_default_timeout(_TIME_LIMIT_MS)
@@ -73,8 +87,8 @@ class _Tab:
         self._page.on("request", lambda request: self._opened.requests.append(request.url))
         self._page.on("dialog", lambda dialog: self._hear(f"dialog: {dialog.message}"))
 
-    def show(self, path: Path, *, width: int, dark: bool, fresh: bool) -> Opened:
-        asked = (path, width, dark)
+    def show(self, path: Path, *, width: int, dark: bool, fresh: bool, folded: bool) -> Opened:
+        asked = (path, width, dark, folded)
         if asked == self._shown and not fresh:
             self._page.mouse.move(0, 0)
             self._page.evaluate(_GIVE_BACK)
@@ -86,6 +100,8 @@ class _Tab:
         self._opened = Opened(self._page, self._file.as_uri())
         self._page.goto(self._opened.uri)
         expect(self._page.locator("html")).to_have_attribute("data-ready", "yes")
+        if not folded:
+            unfold(self._page)
         self._shown = asked
         return self._opened
 
@@ -107,13 +123,19 @@ _IDLE: WeakKeyDictionary[Browser, list[_Tab]] = WeakKeyDictionary()
 
 @contextmanager
 def opened(
-    browser: Browser, path: Path, *, width: int = 1280, dark: bool = False, fresh: bool = False
+    browser: Browser,
+    path: Path,
+    *,
+    width: int = 1280,
+    dark: bool = False,
+    fresh: bool = False,
+    folded: bool = False,
 ) -> Iterator[Opened]:
     """The page of a file, as it is when it is opened."""
     idle = _IDLE.setdefault(browser, [])
     tab = idle.pop() if idle else _Tab(browser)
     try:
-        found = tab.show(path, width=width, dark=dark, fresh=fresh)
+        found = tab.show(path, width=width, dark=dark, fresh=fresh, folded=folded)
         loads = len(found.requests)
         yield found
     except BaseException:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from playwright.sync_api import expect
-from tests.browser.opened_page import opened
+from tests.browser.opened_page import opened, unfold
 from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.page import courses, document
@@ -107,6 +107,7 @@ def test_zooming_in_one_picture_zooms_all_and_the_link_keeps_it(browser: Browser
         page.goto("about:blank")
         page.goto(link)
         expect(page.locator("html")).to_have_attribute("data-ready", "yes")
+        unfold(page)
         for picture in pictures:
             assert ends == pytest.approx(time_axis(page, picture), abs=0.1)
         page.locator("#courses-plot .nsewdrag").first.dblclick()
@@ -144,11 +145,11 @@ def test_all_repetitions_of_a_few_cells_are_lines(browser: Browser, report: Path
     with opened(browser, report) as found:
         page = found.page
         page.select_option("#choose-repetition", label="all")
-        expect(page.locator("#courses-note")).to_contain_text("n = 12 runs; ")
+        expect(page.locator("#courses-note")).to_contain_text("n = 6 runs; ")
         names = page.evaluate(
             "[...new Set(document.getElementById('courses-plot').data.map((trace) => trace.name))]"
         )
-        assert 12 == len(names)
+        assert 6 == len(names)
         page.select_option("#choose-repetition", label="2")
-        expect(page.locator("#courses-note")).to_contain_text("n = 4 runs; ")
+        expect(page.locator("#courses-note")).to_contain_text("n = 2 runs; ")
         assert [] == found.complaints

@@ -138,7 +138,7 @@ def test_sequential_runs_beside_a_database_show_cells_of_their_own(browser: Brow
     with opened(browser, tmp_path / "report.html") as found:
         page = found.page
         page.locator("#raw").scroll_into_view_if_needed()
-        expect(page.locator("#raw-note")).to_contain_text("one of each variant is shown")
+        expect(page.locator("#raw-note")).to_contain_text("its leader and its runner-up are shown")
         expect(page.locator("#raw-note")).to_contain_text("n = ")
         heights = page.evaluate("document.getElementById('raw-throughput').data.flatMap((one) => one.y)")
         assert any(height is not None for height in heights)

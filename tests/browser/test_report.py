@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.opened_page import opened
+from tests.browser.opened_page import ARGUMENTS, opened
 from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
 
 from bedplate.page.build import build_report
-from bedplate.page.static import SECTIONS
+from bedplate.page.chapters import CHAPTERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-# Sections that only a study with another workload has.
-OF_OTHERS = ("items", "raw")
+# Parts that only a study with another workload, or a page with claims has.
+OF_OTHERS = ("items", "raw", "claims")
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +70,17 @@ def test_opens_offline_without_a_complaint_or_a_request(
 def test_every_section_is_there_and_drawn(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        sections = [(name, title) for name, title in SECTIONS if name not in OF_OTHERS]
+        sections = [
+            section
+            for *chapter, parts in CHAPTERS
+            for section in (chapter, *parts)
+            if section[0] not in OF_OTHERS
+        ]
         assert [name for name, _ in sections] == [
             section.get_attribute("id") for section in page.locator("section").all()
         ]
         for section, title in sections:
-            assert title == page.locator(f"#{section} h2").inner_text()
+            assert page.locator(f"#{section}-head").inner_text().startswith(title)
         for plot in (
             "courses-plot",
             "latency-linear",
@@ -83,6 +91,62 @@ def test_every_section_is_there_and_drawn(browser: Browser, report: Path) -> Non
             expect(page.locator(f"#{plot} svg.main-svg")).not_to_have_count(0)
         assert 5 == page.locator("#heat-list figure").count()
         assert "tps" in page.locator("#heat-definition").inner_text()
+
+
+# Of every picture the axes that have fewer than two numbers, and the widths over which names stand in their place.
+BARE = """() => [...document.querySelectorAll(".js-plotly-plot")].flatMap((plot) => {
+  const { _fullLayout: made } = plot;
+  return Object.keys(made).filter((name) => /^[xy]axis\\d*$/.test(name) && made[name].visible !== false).flatMap((name) => {
+    const axis = made[name];
+    const texts = (axis._vals ?? []).filter((one) => one.text && one.text.trim());
+    return texts.length < 2 && axis._mainAxis === undefined ? [`${plot.id} ${name} ${texts.length}`] : [];
+  });
+})"""
+
+
+def test_no_axis_is_without_numbers(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        found.page.evaluate("bedplate.onScreen.all()")
+        assert [] == found.page.evaluate(BARE)
+        assert 6 < found.page.locator(".js-plotly-plot").count()
+
+
+def strokes(path: Path) -> int:
+    """How many lines a PDF draws."""
+    data = path.read_bytes()
+    found = 0
+    for start in re.finditer(rb"stream\r?\n", data):
+        packed = data[start.end() : data.find(b"endstream", start.end())]
+        try:
+            drawn = zlib.decompress(packed.rstrip(b"\r\n"))
+        except zlib.error:
+            continue
+        found += len(re.findall(rb"(?m)^[\d.\- ]+ l$", drawn))
+    return found
+
+
+def test_a_pdf_of_headless_chromium_has_every_chart(chromium: Path, report: Path, tmp_path: Path) -> None:
+    """Printed as soon as it is read, before anything was drawn; without a script there are no charts to count."""
+    pages = {"whole": report, "bare": tmp_path / "bare.html"}
+    bare = re.sub(r"<script>.*?</script>", "", report.read_text(encoding="utf-8"), flags=re.DOTALL)
+    pages["bare"].write_text(bare, encoding="utf-8")
+    drawn = {}
+    for name, page in pages.items():
+        made = tmp_path / f"{name}.pdf"
+        own = [f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={made}", page.as_uri()]
+        subprocess.run([str(chromium), "--headless", *ARGUMENTS, *own], check=True, capture_output=True)
+        drawn[name] = strokes(made)
+    # Two courses of 30 seconds in seven lanes are 400 lines; latencies, their distribution and the order of runs come on top.
+    assert drawn["whole"] > drawn["bare"] + 600
+
+
+def test_without_a_script_a_sentence_says_what_is_missing(browser: Browser, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert "Without JavaScript" in (page.locator("noscript").text_content() or "")
+    assert page.locator("#summary tbody tr[data-cell]").first.is_visible()
+    context.close()
 
 
 def test_an_empty_square_says_why(browser: Browser, report: Path) -> None:
@@ -165,8 +229,7 @@ def test_a_study_of_failures_alone_still_explains_itself(browser: Browser, tmp_p
     )
     build_report([write_study(tmp_path / "study", recipe)], tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as found:
-        squares = found.page.locator("#heat-list td.empty").all_inner_texts()
-        assert {"failed", "not run", "pruned"} == set(squares)
+        assert "no space" in found.page.locator("#failures").inner_text()
         assert "Nothing has been measured yet." in found.page.locator("#summary").inner_text()
         assert [] == found.complaints
 
@@ -174,13 +237,13 @@ def test_a_study_of_failures_alone_still_explains_itself(browser: Browser, tmp_p
 def test_a_hostile_study_executes_nothing(browser: Browser, hostile: Path) -> None:
     with opened(browser, hostile) as found:
         page = found.page
-        for details in page.locator("details").all():
-            details.locator("summary").click()
+        for summary in page.locator("details:not(.part, #menu) > summary").all():
+            summary.click()
         for run in page.locator("#choose-run option").all():
             page.select_option("#choose-run", value=run.get_attribute("value"))
         for cell in page.locator("#choose-effective option").all():
             page.select_option("#choose-effective", value=cell.get_attribute("value"))
-        page.locator("#heat-list td").first.hover()
+        page.locator("#ranking-plot").hover()
         page.locator("#courses-plot").hover(position={"x": 400, "y": 80})
         page.locator("#order-plot").hover(position={"x": 400, "y": 80})
         assert page.evaluate("window.__pwned") is None

@@ -13,6 +13,7 @@ NAMED: dict[str, str] = {
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
+    ".page.ranking": "which cells lead in a run, for the courses that a page opens with",
     ".page.runs[].writes": "a fact of the workload in place of the run's name",
     ".show.studies[].cells[].device_": "the sectors of the study's own device, and the class that holds on it",
     ".advise.device_sector_bytes": "the same",

@@ -78,8 +78,12 @@ _SHORT = Context(prec=4, rounding=ROUND_HALF_UP)
 _SHORTER = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
-def number(value: float | None) -> str:
-    """Four significant digits, thousands apart: `24,310`, `12.41`; a whole one is a count, `2`; `–` where nothing was measured."""
+def number(value: float | None, scatter: float | None = None) -> str:
+    """Four significant digits, thousands apart: `24,310`, `12.41`; a whole one is a count, `2`; `–` where nothing was measured.
+
+    With a `scatter` above zero, the half width of an interval, no digit that it leaves open: as many as give the scatter itself two, `1,320` of
+    `1,316` within 188.
+    """
     if value is None:
         return "–"
     if value == 0:
@@ -87,8 +91,11 @@ def number(value: float | None) -> str:
     short = _SHORT.create_decimal_from_float(value)
     if not -4 <= short.adjusted() < 9:
         return f"{_SHORTER.create_decimal_from_float(value):.{_SHORTER.prec - 1}e}"
-    decimals = 0 if value == math.floor(value) else max(0, _SHORT.prec - 1 - short.adjusted())
-    return f"{short:,.{decimals}f}"
+    digits = _SHORT.prec
+    if scatter:
+        digits = min(digits, max(1, short.adjusted() - math.floor(math.log10(scatter)) + 2))
+    decimals = 0 if value == math.floor(value) else max(0, digits - 1 - short.adjusted())
+    return f"{Context(digits, ROUND_HALF_UP).create_decimal_from_float(value):,.{decimals}f}"
 
 
 def confidence_words(confidences: Iterable[float]) -> str:
@@ -114,7 +121,16 @@ def span(summary: Summary) -> str:
     """The smallest and the largest value, `23,900–24,700`; nothing below two values, or where they are not kept."""
     if summary.n < 2 or summary.minimum is None:
         return ""
-    return f"{number(summary.minimum)}–{number(summary.maximum)}"
+    scatter = scatter_of(summary)
+    return f"{number(summary.minimum, scatter)}–{number(summary.maximum, scatter)}"
+
+
+def scatter_of(summary: Summary) -> float | None:
+    """Half the width of the interval, or of the range where there is none; None where runs do not scatter, or nothing tells how."""
+    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
+    if summary.n < 2 or low is None or high is None:
+        return None
+    return (high - low) / 2 or None
 
 
 def durability_words(durability: Durability | None) -> str:

@@ -33,7 +33,9 @@ _PAGE = Path(__file__).parent / "assets"
 # The parts of the page's script, without those of workloads, in the order in which they run; each uses what stands above it.
 SCRIPT = (
     "core/data",
+    "core/inflate",
     "core/words",
+    "core/place",
     "core/on_screen",
     "core/choice",
     "core/views",
@@ -47,12 +49,15 @@ SCRIPT = (
     "statistics/shares",
     "statistics/verdicts",
     "views/heat_maps",
+    "core/alike",
+    "core/long_tables",
     "core/pairs",
     "views/comparison",
     "statistics/tpch_scores",
     "core/charts",
     "core/span",
     "core/mark_keys",
+    "views/ranking",
     "views/courses",
     "views/latency",
     "views/items",
@@ -92,17 +97,9 @@ def build_report(
     document["mails"] = [each.mail for each in answers]
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([_PAGE, *(own.folder for own in workload_pages())]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
-    environment.filters["code"] = _code
+    environment = _environment()
     text = environment.get_template("report.html.j2").render(
-        **page_shell(found),
+        **page_shell(found, claims=bool(files)),
         answers=answers,
         claims=claims_view(judged),
         machines=machines_view(found),
@@ -124,6 +121,19 @@ def build_report(
     # A directory may have a name that is no text.
     temporary.write_text(text, encoding="utf-8", errors="replace")
     temporary.replace(output)
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([_PAGE, *(own.folder for own in workload_pages())]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
+    environment.filters["code"] = _code
+    return environment
 
 
 def _code(text: str) -> Markup:

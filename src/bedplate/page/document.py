@@ -18,12 +18,15 @@ from bedplate.analysis.rounding import rounded
 from bedplate.analysis.run_heads import run_head, run_kind, writes
 from bedplate.analysis.wording import (
     counted,
+    durability_class,
     durability_told,
     durability_words,
     repetitions_sentence,
     words_on_device,
 )
 from bedplate.model.codec import to_json
+from bedplate.model.durability import CLASSES
+from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.page.choice import choice_document, foreign_levels, surroundings_document
@@ -94,6 +97,7 @@ def page_document(overviews: Sequence[Overview], packed_data: PackedData | None 
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),
         "within": packed(within) if len(indices.parts) > 1 else None,
+        "ranking": [_ranking(overviews, run) for run in indices.runs],
         "measurements": _measurements(overviews, indices, packed_data or PackedData()),
         "effective": [effective_document(found) for found in overviews],
         **{
@@ -169,6 +173,7 @@ def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:
         "throttle": label.throttle,
         "emulated": cell.emulated,
         "durability": durability_told(cell),
+        "durability_class": durability_class(cell.durability, cell.cache),
         "promise": durability_words(cell.durability),
         "promise_here": words_on_device(cell),
         "cache": cell.cache,
@@ -227,6 +232,22 @@ def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool)
             if not whole:
                 columns["part"].append(part)
     return columns
+
+
+def _ranking(overviews: Sequence[Overview], run: tuple[str, str]) -> list[int]:
+    """The cells with a value in the first figure of a run, those of the strictest class of durability first, then the best."""
+    ranked: list[tuple[int, float, int]] = []
+    first = 0
+    for found in overviews:
+        metric = run_head(found, run).first
+        sign = 1 if METRICS[metric].better is Better.LOWER else -1
+        for index, cell in enumerate(found.cells.values(), start=first):
+            centre = found.summary(cell.id, run, metric).centre
+            if centre is not None:
+                strictness = CLASSES.index(durability_class(cell.durability, cell.cache))
+                ranked.append((strictness, sign * centre, index))
+        first += len(found.cells)
+    return [index for _, _, index in sorted(ranked)]
 
 
 def _measurements(

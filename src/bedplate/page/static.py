@@ -10,7 +10,7 @@ from bedplate.analysis.failures import failures
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import has_raw, has_transactions, run_head
+from bedplate.analysis.run_heads import run_head
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -26,6 +26,7 @@ from bedplate.analysis.wording import (
     mark,
     number,
     repetitions_sentence,
+    scatter_of,
     span,
 )
 from bedplate.model.device_cache import sectors_told
@@ -33,42 +34,18 @@ from bedplate.model.figure import Scale
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
-from bedplate.page.workload_page import PLACES, workload_pages
+from bedplate.page.chapters import chapters_of, own_sections
 from bedplate.statistics.summary import SummaryKey
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.model.figure import Metric
     from bedplate.model.machine import Machine
     from bedplate.statistics.summary import Summary
 
-# In the order of the page, without those of workloads. Those of transactions stand only where a run made some.
-SECTIONS = (
-    ("answer", "Answer"),
-    ("summary", "Summary"),
-    ("heat-maps", "Block sizes"),
-    ("compare", "Compare"),
-    ("effects", "Effects"),
-    ("courses", "Courses"),
-    ("raw", "Sequential I/O"),
-    ("items", "Queries and phases"),
-    ("latency", "Latency over time"),
-    ("distribution", "Latency distribution"),
-    ("caches", "Cache ratios"),
-    ("checkpoints", "Checkpoints"),
-    ("claims", "Claims"),
-    ("durability", "Durability"),
-    ("order", "Order and drift"),
-    ("failures", "Failures and doubts"),
-    ("effective", "Asked and effective"),
-    ("machine", "Machine"),
-    ("plan", "Plan"),
-)
-_OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
-_CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
 _MARK_WORDS = {
     VALID_MARK: "valid",
     SUSPECT_MARK: "suspect",
@@ -111,10 +88,9 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class Row:
-    """A cell in the summary, by its index among all of the page. `group` heads the rows of a variant that has several."""
+    """A cell in the summary, by its index among all of the page."""
 
     index: int
-    group: str
     name: str
     blocks: str
     notes: tuple[str, ...]
@@ -166,47 +142,34 @@ class StudyShell:
     has_counts: bool
 
 
-def sections_of(overviews: Sequence[Overview]) -> tuple[tuple[str, str], ...]:
-    """The sections that a page of these studies has, each with its heading."""
-    transactions, own = has_transactions(overviews), own_sections(overviews)
-    ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
-    has = {
-        **dict.fromkeys(_OF_TRANSACTIONS, transactions),
-        "caches": ratios or transactions,
-        "raw": has_raw(overviews),
-        "items": any(m.parts for found in overviews for m in found.measurements),
-    }
-    sections = (section for known in SECTIONS for section in (known, *own.get(known[0], ())))
-    return tuple((name, head) for name, head in sections if has.get(name, bool(head)))
-
-
-def own_sections(overviews: Sequence[Overview]) -> dict[str, list[tuple[str, str]]]:
-    """The sections of these studies' workloads, by the one that they stand behind."""
-    pages = [page for page in workload_pages() if page.is_in(overviews)]
-    return {place: [page.sections[place] for page in pages if place in page.sections] for place in PLACES}
-
-
-def page_shell(overviews: Sequence[Overview]) -> dict[str, Any]:
-    """The variables of the page's template."""
-    sections = sections_of(overviews)
+def page_shell(overviews: Sequence[Overview], *, claims: bool = False) -> dict[str, Any]:
+    """The variables of the page's template, `claims` where some are judged."""
     names = study_names(overviews)
     studies = [
         _study(found, names[number], _cells_before(overviews, number))
         for number, found in enumerate(overviews)
     ]
     titles = list(dict.fromkeys(study.title for study in studies))
+    failed = [
+        failure for name, found in zip(names, overviews, strict=True) for failure in failures(found, name)
+    ]
+    asides = {
+        "summary": str(sum(len(found.cells) for found in overviews)),
+        "failures": str(len(failed)) if failed else "",
+    }
+    chapters = chapters_of(overviews, claims=claims, asides=asides)
+    parts = {part.id: part for chapter in chapters for part in chapter.parts}
     return {
         "title": titles[0] if len(titles) == 1 else f"{len(studies)} studies",
-        "sections": sections,
-        "shown": {name for name, _ in sections},
+        "chapters": chapters,
+        "parts": parts,
+        "shown": {*parts, *(chapter.id for chapter in chapters)},
         "own": {place: [name for name, _ in own] for place, own in own_sections(overviews).items()},
         "studies": studies,
         "places": _places(studies),
         "defined": _defined(overviews),
         "counted": COUNTED,
-        "failures": [
-            failure for name, found in zip(names, overviews, strict=True) for failure in failures(found, name)
-        ],
+        "failures": failed,
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
 
@@ -357,43 +320,28 @@ def _legend(found: Overview) -> str:
 
 
 def _rows(found: Overview, first: int, shared: Sequence[str]) -> list[Row]:
-    sizes: dict[str, int] = {}
-    for cell in found.cells.values():
-        sizes[cell.label.panel] = sizes.get(cell.label.panel, 0) + 1
     largest = {run: _largest(found, run) for run in found.runs}
-    rows: list[Row] = []
-    group = ""
-    for index, cell in enumerate(found.cells.values(), start=first):
-        grouped = sizes[cell.label.panel] > 1
-        heads = cell.label.panel if grouped and cell.label.panel != group else ""
-        group = cell.label.panel
-        notes = tuple(note for note in _notes(found, cell) if note not in shared)
-        rows.append(
-            _row(found, cell, index=index, group=heads, grouped=grouped, notes=notes, largest=largest)
-        )
-    return rows
+    return [
+        _row(found, cell, index, [note for note in _notes(found, cell) if note not in shared], largest)
+        for index, cell in enumerate(found.cells.values(), start=first)
+    ]
 
 
 def _row(
     found: Overview,
     cell: CellFacts,
-    *,
     index: int,
-    group: str,
-    grouped: bool,
-    notes: tuple[str, ...],
-    largest: dict[tuple[str, str], float],
+    notes: Sequence[str],
+    largest: Mapping[tuple[str, str], float],
 ) -> Row:
-    blocks = cell.label.blocks
     due = [m for run in found.runs for m in found.of(cell.id, run)]
     sign = mark(due)
     words = durability_told(cell)
     return Row(
         index=index,
-        group=group,
-        name=blocks if grouped else cell.label.panel,
-        blocks="" if grouped else blocks,
-        notes=notes,
+        name=cell.label.panel,
+        blocks=cell.label.blocks,
+        notes=tuple(notes),
         durability=words,
         durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
         durability_reasons="; ".join(_reasons(cell)),
@@ -418,17 +366,18 @@ def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> Ru
     seen = ranked(found, SummaryKey(cell, *run, shown.first), found.summary(cell, run, shown.first))
     summary = seen.summary
     stopped = summary.median is None and seen.limit is not None
-    second = found.summary(cell, run, shown.second).median
+    other = found.summary(cell, run, shown.second)
+    second = other.median
     beneath: tuple[str, ...] = ()
     if shown.beneath and second is not None:
         words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number(second)
         beneath = (f"{words} {shown.second_words}",)
     return RunEntry(
         head=_head(found, run),
-        median=f"> {number(seen.limit)}" if stopped else number(summary.median),
+        median=f"> {number(seen.limit)}" if stopped else number(summary.median, scatter_of(summary)),
         range=(*_range(summary), *beneath),
         counted=counted(summary),
-        second=number(second),
+        second=number(second, scatter_of(other)),
         strip=_strip(summary, found.of(cell, run), shown.first, largest),
     )
 
@@ -439,7 +388,8 @@ def _range(summary: Summary) -> tuple[str, ...]:
         return ()
     if summary.low is None:
         return (span(summary),)
-    return (span(summary), f"95 %: {number(summary.low)}–{number(summary.high)}")
+    scatter = scatter_of(summary)
+    return (span(summary), f"95 %: {number(summary.low, scatter)}–{number(summary.high, scatter)}")
 
 
 def _strip(

@@ -19,6 +19,7 @@ Run = tuple[str, str]
 # end of “durability” what has no heading stands within.
 PLACES = {
     "compare": "statistics/tpch_scores",
+    "raw": "views/raw",
     "courses": "views/raw",
     "items": "views/items",
     "durability": "core/rows",

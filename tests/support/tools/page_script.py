@@ -18,7 +18,8 @@ ASSETS = Path(__file__).parents[3] / "src/bedplate/page/assets/script"
 PURE = tuple(
     part
     for part in SCRIPT
-    if part.startswith("statistics/") or part in {"core/data", "core/words", "core/choice", "core/pairs"}
+    if part.startswith("statistics/")
+    or part in {"core/data", "core/inflate", "core/words", "core/choice", "core/pairs"}
 )
 in_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js is missing (package node-typescript)"

@@ -8,8 +8,8 @@ const { document: page, parts, ask, given } = JSON.parse(readFileSync(0, "utf8")
 const nothing = () => undefined;
 const element = { textContent: JSON.stringify(page), replaceChildren: nothing, append: nothing };
 const context = vm.createContext({
-  ...{ atob, Blob, DecompressionStream, Response, URL, URLSearchParams },
-  document: { getElementById: () => ({ ...element }), addEventListener: nothing },
+  ...{ atob, TextDecoder, URL, URLSearchParams },
+  document: { readyState: "complete", getElementById: () => ({ ...element }), addEventListener: nothing },
   location: { hash: "" },
   history: { replaceState: nothing },
   addEventListener: nothing,

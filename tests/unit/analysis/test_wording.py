@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.analysis.wording import counted, durability_words, number, repetitions_sentence
+from bedplate.analysis.wording import counted, durability_words, number, repetitions_sentence, scatter_of
 from bedplate.model.visit import Durability
 from bedplate.statistics.summary import Summary
 
@@ -26,6 +26,29 @@ from bedplate.statistics.summary import Summary
 )
 def test_four_digits_and_never_a_zero_for_nothing(value: float | None, expected: str) -> None:
     assert expected == number(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "scatter", "expected"),
+    [
+        (24_312.7, 145.0, "24,310"),
+        (1316.0, 188.0, "1,320"),
+        (0.7864, 0.117, "0.79"),
+        (13.42, 3.0, "13.4"),
+        (13.42, 0.000_1, "13.42"),
+        (13.42, None, "13.42"),
+        (12.0, 40.0, "12"),
+    ],
+)
+def test_no_digit_that_the_scatter_denies(value: float, scatter: float | None, expected: str) -> None:
+    assert expected == number(value, scatter)
+
+
+def test_scatter_is_that_of_the_interval_else_of_the_range() -> None:
+    assert 5.0 == scatter_of(Summary(3, minimum=1.0, maximum=2.0, low=0.0, high=10.0))
+    assert 0.5 == scatter_of(Summary(2, minimum=1.0, maximum=2.0))
+    assert None is scatter_of(Summary(1, minimum=1.0, maximum=1.0))
+    assert None is scatter_of(Summary(2, minimum=1.0, maximum=1.0))
 
 
 def test_both_caches_are_named_where_they_differ() -> None:

@@ -13,7 +13,7 @@ from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_stud
 from bedplate.errors import PlanError
 from bedplate.page import build
 from bedplate.page.build import build_report
-from bedplate.page.static import SECTIONS
+from bedplate.page.chapters import CHAPTERS
 from bedplate.page.workload_page import WorkloadPage
 
 
@@ -82,11 +82,15 @@ def test_nothing_is_fetched(hostile: str) -> None:
     assert not re.search(r"@import|url\(", "".join(re.findall(r"<style>(.*?)</style>", hostile, re.DOTALL)))
 
 
+def _sections() -> set[str]:
+    return {name for chapter, _, parts in CHAPTERS for name in (chapter, *(part for part, _ in parts))}
+
+
 def test_every_section_is_in_the_contents(hostile: str) -> None:
     found = elements(hostile)
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
-    assert {name for name, _ in SECTIONS} - {"items", "raw"} == ids
+    assert _sections() - {"items", "raw", "claims", "heat-maps"} == ids
     assert {f"#{name}" for name in ids} <= links
 
 
@@ -95,8 +99,8 @@ def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) ->
     build_report([study], tmp_path / "report.html")
     found = elements((tmp_path / "report.html").read_text(encoding="utf-8"))
     ids = {attributes.get("id") for tag, attributes in found.tags if tag == "section"}
-    of_others = {"latency", "distribution", "checkpoints", "raw"}
-    assert {name for name, _ in SECTIONS} - of_others | {"scores", "plans"} == ids
+    of_others = {"latency", "distribution", "checkpoints", "raw", "claims", "failures"}
+    assert _sections() - of_others | {"scores", "plans"} == ids
     data = json.loads(found.scripts[0])
     assert "tps" not in [metric["name"] for metric in data["metrics"]]
     firsts = [data["metrics"][run["first"]]["name"] for run in data["runs"]]
@@ -155,5 +159,5 @@ def test_the_order_of_the_script_names_each_of_its_parts_once() -> None:
 
 def test_a_section_at_a_place_that_the_page_has_not_is_refused(tmp_path: Path) -> None:
     sections = {"footer": ("walls", "Walls")}
-    with pytest.raises(ValueError, match="behind footer; there are compare, courses, items, durability"):
+    with pytest.raises(ValueError, match="behind footer; there are compare, raw, courses, items, durability"):
         WorkloadPage(tmp_path, sections, is_in=bool, document=lambda *_: {})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import random
 import shlex
+import zlib
 from dataclasses import replace
 from itertools import permutations, product
 from string import Formatter
@@ -90,7 +93,7 @@ SAID = """({ filled, left_out, margins, confidences, told, pairs, counts, number
     told: told.map(([n, found, own]) => words.canTell(n, new Map(found), own)),
     pairs: pairs.map(([one, other]) => words.promisesDiffer(bedplate.document.cells[one], bedplate.document.cells[other])),
     counts: counts.map(one => words.aboutCounts(...one)),
-    numbers: numbers.map(bedplate.number),
+    numbers: numbers.map(([value, scatter]) => bedplate.number(value, scatter)),
   };
 }"""
 
@@ -102,6 +105,8 @@ NUMBERS = [
     for value in (1.0, 1.0005, 2.5, 9.9994, 9.9996, 1.2345, 1.2335, 7 / 3)
     for power in range(-7, 14)
 ] + [0.0, 1000.5, 1001.5, 0.125, 8.0, 24_310.0, 0.000_1, 0.000_099_999, 999_999_999.0, 1e9, 999_949_999.5]
+SCATTERS = (None, 0.013, 0.7, 188.0)
+INFLATED = "packed => packed.map(one => Array.from(bedplate.unpacked(one)))"
 
 
 def one_study(place: Path) -> Sequence[Path]:
@@ -188,6 +193,22 @@ def hold_together(expected: dict[str, Any], found: dict[str, Any], *, but: tuple
 
 
 @in_node
+def test_what_is_packed_is_unpacked(rules: dict[str, Any]) -> None:
+    chance = random.Random(7)
+    texts = [
+        b"",
+        b"a",
+        b"x" * 70_000,
+        bytes(chance.randrange(256) for _ in range(70_000)),
+        bytes(chance.choice(b"abcdefgh") for _ in range(20_000)),
+        json.dumps([chance.random() for _ in range(3_000)]).encode(),
+    ]
+    cases = [(text, zlib.compress(text, level)) for text in texts for level in (0, 1, 9)]
+    packed = [base64.b64encode(made).decode() for _, made in cases]
+    assert [list(text) for text, _ in cases] == said_by_script(rules, INFLATED, packed)
+
+
+@in_node
 def test_the_script_judges_as_python_does(rules: dict[str, Any]) -> None:
     vectors = json.loads((GOLDEN / "comparisons.json").read_text(encoding="utf-8"))
     found = said_by_script(rules, COMPARED, vectors)
@@ -254,6 +275,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
     told = [(0, {}), (1, {"faster": 1}), (7, {"slower": 2, "same": 1})]
     counts = list(product((1, 2, 5), (False, True)))
     filled_in = fillings()
+    numbers = list(product(NUMBERS, SCATTERS))
     expected: dict[str, list[str]] = {
         "filled": [filled(TEMPLATES[name], **values) for name, values in filled_in],
         "left_out": [left_out_words(*one) for one in runs],
@@ -266,7 +288,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         ],
         "pairs": [promises_differ(cells[one], cells[other]) for one, other in pairs],
         "counts": [about_counts(n, has_interval=within) for n, within in counts],
-        "numbers": [number(value) for value in NUMBERS],
+        "numbers": [number(*one) for one in numbers],
     }
     given = {
         "filled": filled_in,
@@ -276,7 +298,7 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
         "told": [(n, list(counted.items()), [0.99, 0.95]) for n, counted in told],
         "pairs": pairs,
         "counts": counts,
-        "numbers": NUMBERS,
+        "numbers": numbers,
     }
     starts = {template.partition("{")[0] for template in (PROMISES_DIFFER, PROMISES_DIFFER_ELSEWHERE)}
     assert all(any(words.startswith(start) for words in expected["pairs"]) for start in starts)

@@ -3,7 +3,6 @@
 declare const Plotly: any;
 
 interface Window {
-  DecompressionStream: any;
   Plotly: any;
 }
 
@@ -11,6 +10,10 @@ interface Window {
 interface EventTarget {
   value?: any;
   checked?: any;
+  closest?: any;
+  contains?: any;
+  matches?: any;
+  open?: any;
 }
 
 interface Element extends HTMLOrSVGElement {

@@ -39,7 +39,7 @@ def _document(overviews: Sequence[Overview], runs: Sequence[Run]) -> Mapping[str
 
 PAGE = WorkloadPage(
     Path(__file__).parent,
-    {"courses": ("lmdb", "LMDB")},
+    {"raw": ("lmdb", "LMDB")},
     lambda overviews: any(runs_of(found, WORKLOAD) for found in overviews),
     _document,
 )

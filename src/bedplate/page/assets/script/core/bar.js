@@ -1,5 +1,5 @@
 "use strict";
-// The bar that stays in sight: run, metric and part.
+// The bar that stays in sight: contents, run, metric and part.
 
 (() => {
   const { element: h, choice } = bedplate;
@@ -48,5 +48,9 @@
   for (const key of ["run", "metric", "part"]) {
     byId(`choose-${key}`).addEventListener("change", (event) => choice.change({ [key]: Number(event.target.value) }));
   }
+  // The contents of a narrow window.
+  byId("menu").addEventListener("click", ({ target }) => {
+    if (target.closest("a")) byId("menu").open = false;
+  });
   bedplate.view({ name: "bar", keys: ["run", "metric", "part"], draw });
 })();

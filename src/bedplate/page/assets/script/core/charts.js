@@ -52,8 +52,81 @@ bedplate.charts = (() => {
     }
   });
 
-  const draw = (id, traces, made) => {
+  // A logarithmic axis has numbers at powers of ten alone where it reaches over some of them, else at round steps between.
+  const logTicks = (values) => {
+    const known = values.filter((value) => value > 0);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    if (!(high > low)) return {};
+    const decades = Math.log10(high / low);
+    if (decades >= 2) return { dtick: Math.ceil(decades / 6) };
+    if (decades >= 0.9) return { dtick: "D2" };
+    const rough = (high - low) / 4;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
+    const first = Math.ceil(low / step) * step;
+    const tickvals = Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, i) =>
+      Number((first + i * step).toPrecision(6)),
+    );
+    return { tickmode: "array", tickvals, ticktext: tickvals.map((value) => value.toLocaleString("en-US")) };
+  };
+  const numbered = (traces, made) =>
+    Object.fromEntries(
+      Object.entries(made).map(([name, axis_]) => {
+        const [, side, place] = /^([xy])axis(\d*)$/.exec(name) ?? [];
+        if (axis_?.type !== "log" || axis_.nticks) return [name, axis_];
+        const own = traces.filter((one) => (one[`${side}axis`] ?? side) === `${side}${place}`);
+        return [name, { ...axis_, ...logTicks(own.flatMap((one) => [...one[side]])) }];
+      }),
+    );
+
+  // Groups of traces that the reader has put out of a picture, by its id: those of its legend.
+  const put = new Map();
+  const outOf = (id) => put.get(id) ?? new Set();
+
+  // A legend whose entries can be pressed: `group` is the legendgroup of the traces of the pictures that an entry puts out and back;
+  // one without is only read.
+  const legend = (id, pictures, entries) => {
+    const h = bedplate.element;
+    const out = outOf(pictures[0]);
+    for (const group of [...out]) if (!entries.some((one) => one.group === group)) out.delete(group);
+    for (const picture of pictures) put.set(picture, out);
+    const press = (event, group) => {
+      if (!out.delete(group)) out.add(group);
+      event.currentTarget.setAttribute("aria-pressed", String(!out.has(group)));
+      for (const picture of pictures) {
+        const traces = document.getElementById(picture)?.["data"] ?? [];
+        const own = traces.flatMap((one, place) => (one.legendgroup === group ? [place] : []));
+        if (own.length) Plotly.restyle(picture, { visible: !out.has(group) }, own);
+      }
+    };
+    document.getElementById(id).replaceChildren(
+      ...entries.map(({ group = null, swatch, words }) =>
+        h(
+          "li",
+          {},
+          group === null
+            ? [swatch, words]
+            : h(
+                "button",
+                {
+                  type: "button",
+                  class: "legend",
+                  "aria-pressed": String(!out.has(group)),
+                  onclick: (event) => press(event, group),
+                },
+                swatch,
+                words,
+              ),
+        ),
+      ),
+    );
+  };
+
+  const draw = (id, drawn, layout_) => {
     start();
+    const out = outOf(id);
+    const traces = drawn.map((one) => (out.has(one.legendgroup) ? { ...one, visible: false } : one));
+    const made = numbered(traces, layout_);
     const node = document.getElementById(id);
     node.style.height = `${made.height ?? 320}px`;
     fitting.observe(node);
@@ -70,26 +143,27 @@ bedplate.charts = (() => {
     node.style.height = "auto";
   };
 
+  // One stretch of time, shaded behind all lanes.
+  const bands = (lanes, x0, x1, fill) =>
+    lanes.map((lane) => ({
+      type: "rect",
+      xref: "x",
+      yref: `y${lane} domain`,
+      x0,
+      x1,
+      y0: 0,
+      y1: 1,
+      fillcolor: fill,
+      line: { width: 0 },
+      layer: "below",
+    }));
+
   // Shades behind a course: warm-up grey, every other phase of a run of several, checkpoints orange.
   /** @param {(string | number)[]} lanes */
   const shades = (measurement, firstSecond, lanes = [""], phases = []) => {
     const m = bedplate.document.measurements;
     const made = [];
-    const band = (x0, x1, fill) =>
-      lanes.forEach((lane) =>
-        made.push({
-          type: "rect",
-          xref: "x",
-          yref: `y${lane} domain`,
-          x0,
-          x1,
-          y0: 0,
-          y1: 1,
-          fillcolor: fill,
-          line: { width: 0 },
-          layer: "below",
-        }),
-      );
+    const band = (x0, x1, fill) => made.push(...bands(lanes, x0, x1, fill));
     phases.forEach(([, start, end], place) => {
       if (place % 2 === 0) band(start, end, colour("--phase"));
     });
@@ -99,5 +173,5 @@ bedplate.charts = (() => {
     return made;
   };
 
-  return { axis, clear, colour, draw, layout, plain, series, shades };
+  return { axis, bands, clear, colour, draw, layout, legend, plain, series, shades };
 })();

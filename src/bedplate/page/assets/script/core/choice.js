@@ -20,7 +20,6 @@ bedplate.choice = (() => {
   const { data } = bedplate;
   const page = bedplate.document;
   const CORE = ["run", "metric", "part", "repetition", "filters", "cells", "baseline", "contender", "courses", "focus"];
-  const MOST_USUAL = 4;
   const WRITE_AFTER_MS = 120;
   const owned = new Map();
   const listeners = [];
@@ -51,20 +50,14 @@ bedplate.choice = (() => {
     return [writing, querying, 0].find((run) => run >= 0);
   };
 
-  // What was stopped at a limit was measured as well, up to there.
-  const told = (entry) => entry && (entry.n > 0 || entry.limit !== null);
-
-  // One cell of each variant, those with the usual 8 KiB blocks where there are any.
+  // The leader and the runner-up of one class of durability, in the figure that stands for the run; the first two cells where no
+  // figure is known.
   const usualCourses = (run, cells) => {
-    const metric = data.offered(run).includes(data.first(run)) ? data.first(run) : data.offered(run)[0];
-    const [part] = data.parts(run, metric);
-    const panels = new Map();
-    for (const cell of cells.filter((one) => told(data.summary(one, run, metric, part)))) {
-      const name = data.panelName(page.cells[cell]);
-      const score = (page.cells[cell].column_bytes === 8192 ? 2 : 0) + (page.cells[cell].row_bytes === 4096 ? 1 : 0);
-      if (!panels.has(name) || panels.get(name)[1] < score) panels.set(name, [cell, score]);
-    }
-    return [...panels.values()].map(([cell]) => cell).slice(0, MOST_USUAL);
+    const among = new Set(cells);
+    const ranked = (page.ranking[run] ?? []).filter((cell) => among.has(cell));
+    const own = ranked.filter((cell) => page.cells[cell].durability_class === page.cells[ranked[0]].durability_class);
+    const two = [...new Set([...own, ...ranked])].slice(0, 2);
+    return two.length ? two : cells.filter((cell) => data.measurements(cell, run).length).slice(0, 2);
   };
 
   // What is drawn, from what was chosen: a metric, a part or cells that the run has not give way to its own.
@@ -277,7 +270,7 @@ bedplate.choice = (() => {
   };
 
   const scroll = () => {
-    if (section) document.getElementById(section)?.scrollIntoView();
+    if (section) bedplate.place.jump(section);
   };
 
   // Once, when the data are there: the choice that the address holds.
@@ -309,7 +302,7 @@ bedplate.choice = (() => {
       return state;
     },
     shown: () => leave,
-    // For a view of another run than the chosen one, whose cells may not have it: one of each variant that has.
+    // For a view of another run than the chosen one, whose cells may not have it: its leader and its runner-up.
     usual: (run) => usualCourses(run, leave),
     passes,
     subscribe: (keys, act) => listeners.push([keys, act]),

@@ -42,10 +42,9 @@ bedplate.data = (() => {
   };
   take(page.summaries);
   // What speaks of parts of runs is packed, and is read once, before anything is drawn.
-  const open = async () => {
-    const within = await bedplate.unpack(page.within);
-    if (!within) return;
-    take(within.summaries);
+  const open = () => {
+    const within = bedplate.unpack(page.within);
+    if (within) take(within.summaries);
   };
   const metricOf = new Map(page.metrics.map((metric, index) => [metric.name, index]));
   const m = page.measurements;
@@ -120,16 +119,30 @@ bedplate.element = (name, attributes = {}, ...children) => {
   return made;
 };
 
-// Four significant digits, thousands apart; a whole one is a count; a dash where nothing was measured.
-bedplate.number = (value) => {
+// Four significant digits, thousands apart; a whole one is a count; a dash where nothing was measured. With a scatter no digit that it
+// leaves open.
+bedplate.number = (value, scatter = null) => {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
-  const short = Number(value.toPrecision(4));
-  const magnitude = Math.floor(Math.log10(Math.abs(short)));
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(4)))));
   if (magnitude >= 9 || magnitude < -4) return value.toExponential(2);
-  const decimals = Number.isInteger(value) ? 0 : Math.max(0, 3 - magnitude);
-  return short.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const digits = scatter ? Math.min(4, Math.max(1, magnitude - Math.floor(Math.log10(scatter)) + 2)) : 4;
+  const decimals = Number.isInteger(value) ? 0 : Math.max(0, digits - 1 - magnitude);
+  return Number(value.toPrecision(digits)).toLocaleString("en-US", {
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  });
 };
+
+// Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter.
+bedplate.scatter = (entry) => {
+  if (!entry || entry.n < 2) return null;
+  const [low, high] = entry.low === null ? [entry.minimum, entry.maximum] : [entry.low, entry.high];
+  return low === null || high === null ? null : (high - low) / 2 || null;
+};
+
+// A value of a summary with no digit that its runs leave open.
+bedplate.told = (entry, value = entry?.median) => bedplate.number(value, bedplate.scatter(entry));
 
 // More than a limit, which is a round figure of somebody's choice.
 bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignificantDigits: 6 })}`;
@@ -150,17 +163,19 @@ bedplate.sampleSize = (sizes, what) => {
 bedplate.unit = (metric) =>
   metric.unit === "1" || metric.unit === "1/s" || metric.unit === "share" ? "" : ` ${metric.unit}`;
 
-// "Zlib" in base64, as page/courses.py packs it; unpacked once.
+bedplate.unpacked = (text) => {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+  return bedplate.inflated(bytes);
+};
+
+// JSON that is packed; unpacked once.
 bedplate.unpack = (() => {
   const done = new Map();
-  const open = async (text) => {
-    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new window.DecompressionStream("deflate"));
-    return JSON.parse(await new Response(stream).text());
-  };
   return (text) => {
-    if (!text) return Promise.resolve(null);
-    if (!done.has(text)) done.set(text, open(text));
+    if (!text) return null;
+    if (!done.has(text)) done.set(text, JSON.parse(new TextDecoder().decode(bedplate.unpacked(text))));
     return done.get(text);
   };
 })();
@@ -169,18 +184,13 @@ bedplate.unpack = (() => {
 bedplate.packedData = (() => {
   const done = new Map();
   // It stands behind this script, so that the page can be used before the last of it has been read.
+  const isWhole = () => document.readyState !== "loading";
   const whole = new Promise((resolve) => {
-    const take = () => resolve(document.getElementById("packed-data").textContent);
-    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", take, { once: true });
-    else take();
+    if (isWhole()) resolve(null);
+    else document.addEventListener("DOMContentLoaded", resolve, { once: true });
   });
-  const inflated = async ([start, length]) => {
-    const letters = atob((await whole).substr(start, length));
-    const bytes = new Uint8Array(letters.length);
-    for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new window.DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  };
+  const inflated = ([start, length]) =>
+    bedplate.unpacked(document.getElementById("packed-data").textContent.substr(start, length));
   const words = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 
   // The value of every code; one that lies within a step is not told more exactly than the step.
@@ -218,7 +228,8 @@ bedplate.packedData = (() => {
 
   const open = (place, read) => {
     if (!place) return Promise.resolve(null);
-    if (!done.has(place)) done.set(place, inflated(place).then(read));
+    const value = () => read(inflated(place));
+    if (!done.has(place)) done.set(place, isWhole() ? Promise.resolve(value()) : whole.then(value));
     return done.get(place);
   };
   const m = bedplate.document.measurements;
@@ -226,11 +237,13 @@ bedplate.packedData = (() => {
   return { course: (run) => open(m.course[run], course), latencies: (run) => open(m.latencies[run], words) };
 })();
 
-// A table from heads and rows; a head that ends in "#" marks a column of figures.
-bedplate.table = (heads, rows) => {
+// A table from heads and rows; a head that ends in "#" marks a column of figures. Rows of `cells`, by their indices, stand in one
+// line where `entriesOf(cell)`, the summaries that they show, cannot be told apart.
+/** @type {(heads: string[], rows: any[][], of?: {cells?: number[], entriesOf?: (cell: number) => any[]}) => HTMLElement} */
+bedplate.table = (heads, rows, { cells = null, entriesOf = null } = {}) => {
   const h = bedplate.element;
   const figures = heads.map((head) => head.endsWith("#"));
-  return h(
+  const made = h(
     "table",
     {},
     h(
@@ -245,15 +258,25 @@ bedplate.table = (heads, rows) => {
     h(
       "tbody",
       {},
-      rows.map((row) =>
+      rows.map((row, place) =>
         h(
           "tr",
-          {},
+          { "data-cell": cells?.[place] },
           row.map((value, i) => h("td", { class: figures[i] ? "number" : null }, value)),
         ),
       ),
     ),
   );
+  const about = (cell) => entriesOf(cell).map((entry) => ({ entry, isFirst: true }));
+  const alike = entriesOf && ((lines) => bedplate.alike.byFigures(lines, about));
+  return bedplate.longTables.attach(made, { alike });
+};
+
+// The name of a cell before its row, and below it what no figure of it should be read without.
+bedplate.cellHead = (cell) => {
+  const h = bedplate.element;
+  const { durability } = bedplate.document.cells[cell];
+  return h("div", {}, bedplate.data.cellName(cell), h("span", { class: "small" }, durability));
 };
 
 // Fills a <details> when it is opened, not before: a table of seconds is long. `made(id)` makes the table it would hold.

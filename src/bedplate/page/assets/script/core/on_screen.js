@@ -1,7 +1,7 @@
 "use strict";
 // On a page of hundreds of cells, what stands in the window is drawn at once, what is near it after the next frame, and the
 // others one by one when the browser has nothing else to do: what a reader looks at answers first. A small page is drawn
-// whole at once. Paper shows everything, so everything is drawn for it.
+// whole at once. What is folded is drawn when it is unfolded. Paper shows everything, so everything is unfolded and drawn for it.
 
 bedplate.onScreen = (() => {
   const AT_ONCE_CELLS = 60;
@@ -21,7 +21,10 @@ bedplate.onScreen = (() => {
         looked = resolve;
       });
 
+  const isFolded = ({ element }) => Boolean(element?.closest("details:not([open])"));
+
   const now = (view) => {
+    bedplate.place.keep();
     view.due = false;
     view.drawing = Promise.resolve(view.draw());
     return view.drawing;
@@ -40,7 +43,7 @@ bedplate.onScreen = (() => {
 
   const whenIdle = window.requestIdleCallback ?? setTimeout;
   const rest = async () => {
-    const next = views.find((view) => view.due);
+    const next = views.find((view) => view.due && !isFolded(view));
     if (!next || timer) return;
     try {
       await now(next);
@@ -76,13 +79,18 @@ bedplate.onScreen = (() => {
   // promise is that of what is drawn at once or soon.
   const watch = (element, draw) => {
     const always = small || !element;
-    const view = { draw, seen: always, near: always, due: false, drawing: Promise.resolve() };
+    const view = { draw, element, seen: always, near: always, due: false, asked: false, drawing: Promise.resolve() };
     views.push(view);
     if (!always) {
       byElement.set(element, [...(byElement.get(element) ?? []), view]);
       for (const observer of observers) observer.observe(element);
     }
     return () => {
+      view.asked = true;
+      if (isFolded(view)) {
+        view.due = true;
+        return Promise.resolve();
+      }
       if (view.seen) return now(view);
       if (view.near) return afterFrame(view);
       view.due = true;
@@ -91,13 +99,35 @@ bedplate.onScreen = (() => {
     };
   };
 
+  // A page may be printed before it was drawn at all.
+  const isMissing = (view) => (view.due || !view.asked) && !isFolded(view);
+  document.addEventListener(
+    "toggle",
+    ({ target }) => {
+      if (target.matches("details.part") && target.open)
+        for (const view of views) if (view.due && target.contains(view.element) && !isFolded(view)) now(view);
+    },
+    true,
+  );
+
   // Draws what is due, wherever it stands, and waits for it.
-  const all = () => Promise.all(views.map((view) => (view.due ? now(view) : view.drawing)));
+  const all = async () => {
+    for (const part of document.querySelectorAll("details.part")) part.open = true;
+    await Promise.all(views.filter(isMissing).map(now));
+    return Promise.all(views.map((view) => view.drawing));
+  };
 
   // What is in the window has been drawn; and what is near it, too.
-  const answered = () => Promise.all(views.filter((view) => view.seen).map((view) => view.drawing));
-  const drawn = () => Promise.all(views.filter((view) => view.near).map((view) => view.drawing));
+  const answered = () => Promise.all(views.filter((view) => view.seen && !view.due).map((view) => view.drawing));
+  const drawn = () => Promise.all(views.filter((view) => view.near && !isFolded(view)).map((view) => view.drawing));
 
-  window.addEventListener("beforeprint", all);
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details.part:not([open])")];
+    all();
+  });
+  window.addEventListener("afterprint", () => {
+    for (const part of folded) part.open = false;
+  });
   return { all, answered, drawn, ready, watch };
 })();

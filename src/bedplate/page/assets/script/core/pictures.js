@@ -15,6 +15,7 @@
     "effects-shares": ["effects-table"],
     "effects-ratios": ["effects-table"],
     "order-plot": ["order-table", "order-legend"],
+    "ranking-plot": ["ranking-table", "ranking-legend"],
     "plans-trees": ["plans-table"],
     "cut-speed-plot": ["cut-speed-table", "cut-speed-legend"],
     "cut-lost-plot": ["cut-lost-table"],
@@ -35,7 +36,7 @@
       "#answer .wide, #summary .wide, #claims .wide, #durability .wide, #machine .wide, #failures .wide",
     )
     .forEach((place) => {
-      if (!place.closest("details") && !place.querySelector(".plot"))
+      if (!place.closest("details:not(.part)") && !place.querySelector(".plot"))
         bedplate.save.attach(place, { name: place.closest("section").id });
     });
   // Each study's answer as a text for a mail.

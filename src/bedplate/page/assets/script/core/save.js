@@ -45,7 +45,7 @@ bedplate.save = (() => {
     const walk = (node) => {
       if (node.nodeType === Node.TEXT_NODE) found.push(node.data);
       else if (node.nodeName === "BR") found.push(" ");
-      else if (node.nodeType === Node.ELEMENT_NODE && !node.classList.contains("save")) {
+      else if (node.nodeType === Node.ELEMENT_NODE && !node.matches(".save, .alike")) {
         node.childNodes.forEach(walk);
         if (!["B", "CODE", "EM", "STRONG"].includes(node.nodeName)) found.push(" ");
       }
@@ -223,7 +223,7 @@ bedplate.save = (() => {
       );
     const walk = (element) => {
       const style = getComputedStyle(element);
-      if (style.display === "none" || style.visibility === "hidden" || element.classList.contains("save")) return;
+      if (style.display === "none" || style.visibility === "hidden" || element.matches(".save, .alike, caption")) return;
       const box = element.getBoundingClientRect();
       const ground = rgb(style.backgroundColor);
       const rounded = { rx: Math.min(6, parseFloat(style.borderTopLeftRadius) || 0) };
@@ -324,7 +324,7 @@ bedplate.save = (() => {
     return {
       title: [
         document.querySelector("h1").textContent.slice(0, MOST_OF_A_NAME),
-        section?.querySelector("h2")?.textContent,
+        document.getElementById(`${section?.id}-head`)?.textContent,
         caption,
       ]
         .filter(Boolean)

@@ -2,7 +2,7 @@
 // The start: the data, the choice that the address holds, then every view once.
 
 (async () => {
-  await bedplate.data.open();
+  bedplate.data.open();
   bedplate.choice.open();
   // Plotly's colours are drawn in, not styled: another theme, or paper, needs another drawing.
   for (const query of ["(prefers-color-scheme: dark)", "print"])

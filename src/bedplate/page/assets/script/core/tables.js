@@ -62,7 +62,7 @@
       bedplate.table(
         ["Cell", ...known.map(([, words]) => words), "n"],
         due.map((cell) => [
-          bedplate.data.cellName(cell),
+          bedplate.cellHead(cell),
           ...known.map(([name]) => {
             const found = bedplate.data.named(cell, run, name);
             return found && found.median !== null
@@ -75,6 +75,7 @@
             known.map(([name]) => name),
           ),
         ]),
+        { cells: due, entriesOf: (cell) => known.map(([name]) => bedplate.data.named(cell, run, name)) },
       ),
     );
     define(
@@ -102,7 +103,7 @@
           const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.median;
           const outside = bedplate.data.named(cell, run, "tps_outside")?.median;
           return [
-            bedplate.data.cellName(cell),
+            bedplate.cellHead(cell),
             ...PARTS.flatMap(([name]) => {
               const found = bedplate.data.named(cell, run, name);
               const shown = found && found.median !== null ? meter(found.median / largest, number(found.median)) : "–";
@@ -116,6 +117,10 @@
             ),
           ];
         }),
+        {
+          cells: bedplate.choice.shown(),
+          entriesOf: (cell) => PARTS.map(([name]) => bedplate.data.named(cell, run, name)),
+        },
       ),
     );
     define(

@@ -79,6 +79,8 @@ bedplate.courses = (() => {
     const doubt = m.outcome[one.run] === "completed" ? bedplate.words.doubts[m.validity[one.run]] : null;
     return `${bedplate.data.cellName(one.cell)} · repetition ${m.repetition[one.run]}${doubt ? `, ${doubt}` : ""}`;
   };
+  // Of its lines in all lanes: they are put out together.
+  const groupOf = (one) => `cell ${one.cell}`;
   const line = (place, more = {}) => ({
     color: charts.series(place),
     width: 1.5,
@@ -94,7 +96,7 @@ bedplate.courses = (() => {
       ["checkpoint", isMany(picked) ? null : "checkpoint"],
     ];
     const entries = isMany(picked)
-      ? variants(picked).map((group) => [group.place, `${group.name} (${group.members.length} runs)`])
+      ? variants(picked).map((group) => [group.place, `${group.name} (${group.members.length} runs)`, group.name])
       : cellsOf(state).flatMap((cell, place) => {
           const runs = picked.filter((one) => one.cell === cell);
           if (runs.length)
@@ -102,6 +104,7 @@ bedplate.courses = (() => {
               [
                 place,
                 runs.length > 1 ? `${bedplate.data.cellName(cell)} · ${runs.length} repetitions` : label(runs[0]),
+                groupOf(runs[0]),
               ],
             ];
           const due = bedplate.data.measurements(cell, state.run);
@@ -109,18 +112,21 @@ bedplate.courses = (() => {
             [
               place,
               `${bedplate.data.cellName(cell)}: no course (${(due.length && m.reasons[due[0]].join("; ")) || "none was recorded"})`,
-              "missing",
+              null,
             ],
           ];
         });
     // Cells without a course are told of where they were chosen one by one.
-    const told =
-      state["courses.of"] === "all" && !isMany(picked) ? entries.filter(([, , missing]) => !missing) : entries;
-    byId("chosen").replaceChildren(
-      ...told.map(([place, words]) => h("li", {}, swatch(place), words)),
-      ...shades
-        .filter(([, words]) => words)
-        .map(([name, words]) => h("li", {}, h("span", { class: `swatch block ${name}` }), words)),
+    const told = state["courses.of"] === "all" && !isMany(picked) ? entries.filter(([, , group]) => group) : entries;
+    charts.legend(
+      "chosen",
+      ["courses-plot", "distribution-plot"],
+      [
+        ...told.map(([place, words, group]) => ({ group, swatch: swatch(place), words })),
+        ...shades
+          .filter(([, words]) => words)
+          .map(([name, words]) => ({ swatch: h("span", { class: `swatch block ${name}` }), words })),
+      ],
     );
   };
 
@@ -178,6 +184,7 @@ bedplate.courses = (() => {
       marker: { size: 7, color: charts.series(one.place) },
       connectgaps: false,
       name: charts.plain(label(one)),
+      legendgroup: groupOf(one),
       opacity: one.turn ? 0.6 : 1,
       ...(phases ? { customdata: phases } : {}),
     };
@@ -206,6 +213,7 @@ bedplate.courses = (() => {
       mode: "lines",
       connectgaps: false,
       name: charts.plain(group.name),
+      legendgroup: group.name,
     };
     const edge = { line: { width: 0, color: charts.series(group.place) }, hoverinfo: "skip" };
     return [
@@ -307,24 +315,7 @@ bedplate.courses = (() => {
       }));
       const traces = lanes.flatMap((lane, index) => groups.flatMap((group) => bands(group, lane, axes[index])));
       const first = Math.min(...courses.filter((course) => !course.phases).map((course) => course.second[0] ?? 0), 0);
-      const shapes = numbers.flatMap((lane) =>
-        first < 0
-          ? [
-              {
-                type: "rect",
-                xref: "x",
-                yref: `y${lane} domain`,
-                x0: first,
-                x1: 0,
-                y0: 0,
-                y1: 1,
-                fillcolor: charts.colour("--warmup"),
-                line: { width: 0 },
-                layer: "below",
-              },
-            ]
-          : [],
-      );
+      const shapes = first < 0 ? charts.bands(numbers, first, 0, charts.colour("--warmup")) : [];
       drawLanes(lanes, traces, [], shapes);
       return;
     }
@@ -394,7 +385,12 @@ bedplate.courses = (() => {
   const unpacked = async (picked, isCurrent) => {
     const courses = [];
     for (let done = 0; done < picked.length && isCurrent(); done += UNPACKED_AT_ONCE) {
-      if (done) byId("courses-note").textContent = `Reading ${done} of ${picked.length} courses…`;
+      if (done) {
+        byId("courses-note").textContent = `Reading ${done} of ${picked.length} courses…`;
+        await new Promise((resolve) => {
+          setTimeout(resolve);
+        });
+      }
       courses.push(
         ...(await Promise.all(
           picked.slice(done, done + UNPACKED_AT_ONCE).map((one) => bedplate.packedData.course(one.run)),
@@ -491,5 +487,5 @@ bedplate.courses = (() => {
   const KEYS = ["run", "courses", "repetition", "courses.of", "courses.repetitions", "shown"];
   bedplate.view({ name: "courses", keys: KEYS, place: "courses-plot", draw });
 
-  return { KEYS, MOST_LINES, chosen, isMany, label, line, pick, variants };
+  return { KEYS, MOST_LINES, chosen, groupOf, isMany, label, line, pick, variants };
 })();

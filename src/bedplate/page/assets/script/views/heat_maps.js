@@ -3,7 +3,7 @@
 // figure, or how it differs from its baseline and how sure that is.
 
 (() => {
-  const { element: h, number, choice, words } = bedplate;
+  const { element: h, number, told, choice, words } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const SHOW = [
@@ -61,10 +61,11 @@
     const metric = page.metrics[state.metric];
     const found = view.entry(index);
     const cell = page.cells[index];
-    const parts = [`${bedplate.data.cellName(index)}: ${metric.name} ${number(found?.median)}${bedplate.unit(metric)}`];
+    const parts = [`${bedplate.data.cellName(index)}: ${metric.name} ${told(found)}${bedplate.unit(metric)}`];
     if (found && found.n > 1 && found.minimum !== null)
-      parts.push(`range ${number(found.minimum)} to ${number(found.maximum)}`);
-    if (found && found.low !== null) parts.push(`95 % interval ${number(found.low)} to ${number(found.high)}`);
+      parts.push(`range ${told(found, found.minimum)} to ${told(found, found.maximum)}`);
+    if (found && found.low !== null)
+      parts.push(`95 % interval ${told(found, found.low)} to ${told(found, found.high)}`);
     if (found) parts.push(found.counted);
     const compared = view.differences?.get(index);
     if (compared) parts.push(differenceWords(compared));
@@ -115,7 +116,7 @@
     if (!one)
       return {
         kind: "difference apart",
-        figure: number(view.entry(index).median),
+        figure: told(view.entry(index)),
         sign: view.baselines.has(index) ? "baseline" : "no pair",
       };
     const { found } = one;
@@ -167,7 +168,7 @@
       ? difference(index, view)
       : {
           kind: shade(view.share(found.median)),
-          figure: number(found.median),
+          figure: told(found),
           share: view.share(found.median),
         };
     const label = `${bedplate.data.cellName(index)}: ${made.figure}${made.sign ? `, ${made.sign}` : ""}`;
@@ -339,7 +340,6 @@
     bedplate.table(
       [
         "Cell",
-        words.capital(words.after_power_cut),
         `Median${bedplate.unit(metric)}#`,
         "Least#",
         "Greatest#",
@@ -351,7 +351,7 @@
       choice.shown().map((index) => {
         const found = view.entry(index);
         const one = view.differences?.get(index);
-        const interval = found && found.low !== null ? `${number(found.low)} – ${number(found.high)}` : "–";
+        const interval = found && found.low !== null ? `${told(found, found.low)} – ${told(found, found.high)}` : "–";
         const judged = !view.differences
           ? []
           : one
@@ -363,17 +363,17 @@
               ]
             : ["–", "–", "–", "–"];
         return [
-          bedplate.data.cellName(index),
-          page.cells[index].durability,
-          number(found?.median),
-          number(found?.minimum),
-          number(found?.maximum),
+          bedplate.cellHead(index),
+          told(found),
+          told(found, found?.minimum),
+          told(found, found?.maximum),
           interval,
           bedplate.percent(found?.variation),
           found ? found.counted : "n = 0",
           ...judged,
         ];
       }),
+      { cells: choice.shown(), entriesOf: (cell) => [view.entry(cell)] },
     );
 
   const definition = (state, view) => {
@@ -430,7 +430,19 @@
         ),
       );
     else if (!view.differences) byId("heat-legend").append(legendOf(ends, number_, metric));
-    byId("heat-list").append(...[...maps.keys()].map((name) => panel(name, number_, here, axes)));
+    // One square alone is no map: its figure is in the table of cells.
+    const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);
+    byId("heat-list").append(...drawn.map((name) => panel(name, number_, here, axes)));
+    if (drawn.length < maps.size)
+      byId("heat-list").append(
+        h(
+          "p",
+          { class: "note" },
+          `${maps.size - drawn.length} of ${maps.size} variants have one square each, which is no map: see `,
+          h("a", { href: "#summary" }, "Cells"),
+          ".",
+        ),
+      );
     const mean =
       ends && !view.differences && maps.size > 1
         ? average(bedplate.heatScale.average(maps, metric.scale), axes, here)
@@ -472,7 +484,7 @@
   };
 
   for (const [id, options, key] of SELECTS) {
-    byId(id).addEventListener("change", (event) =>
+    byId(id)?.addEventListener("change", (event) =>
       choice.change({ [key]: event.target.value === options[0][0] ? null : event.target.value }),
     );
   }

@@ -81,6 +81,7 @@
       type: "bar",
       name: charts.plain(bedplate.data.cellName(cell)),
       offsetgroup: String(place),
+      legendgroup: String(cell),
       x: ticks,
       y: heights.map((value) => (choice.logarithmic && !(value > 0) ? null : value)),
       textposition: "outside",
@@ -134,16 +135,19 @@
   };
 
   const legend = (cells, any) =>
-    byId("items-legend").replaceChildren(
-      ...cells.map((cell, place) =>
-        h(
-          "li",
-          {},
-          h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
-          `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
-        ),
-      ),
-      any ? h("li", {}, h("span", { class: "swatch block stopped" }), "stopped at its limit, not measured") : "",
+    charts.legend(
+      "items-legend",
+      ["items-plot"],
+      [
+        ...cells.map((cell, place) => ({
+          group: String(cell),
+          swatch: h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+          words: `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
+        })),
+        ...(any
+          ? [{ swatch: h("span", { class: "swatch block stopped" }), words: "stopped at its limit, not measured" }]
+          : []),
+      ],
     );
 
   const table = (cells, parts, metric) =>

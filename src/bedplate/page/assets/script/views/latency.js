@@ -83,7 +83,6 @@
             automargin: false,
             type,
             rangemode: type === "log" ? "normal" : "tozero",
-            ...(type === "log" ? { dtick: 1 } : {}),
           }),
         }),
       );
@@ -123,10 +122,11 @@
     };
   };
 
-  const totalled = (name, place, bins, turn = 0) => {
+  const totalled = (group, name, place, bins, turn = 0) => {
     const total = bins.count.reduce((a, b) => a + b, 0);
     let left = total;
     return {
+      group,
       name,
       place,
       turn,
@@ -155,17 +155,19 @@
           .variants(picked.map((one, i) => ({ ...one, bins: found[i] })))
           .map((group) =>
             totalled(
+              group.name,
               `${group.name} (${group.members.length} runs)`,
               group.place,
               summed(group.members.map((one) => one.bins)),
             ),
           )
-      : picked.map((one, i) => totalled(courses.label(one), one.place, found[i], one.turn));
+      : picked.map((one, i) => totalled(courses.groupOf(one), courses.label(one), one.place, found[i], one.turn));
     const traces = drawn.map((one) => ({
       x: one.bins.high_ms,
       y: one.slower.map((share) => (share > 0 ? share : null)),
       mode: "lines",
       name: charts.plain(one.name),
+      legendgroup: one.group,
       opacity: one.turn ? 0.6 : 1,
       line: courses.line(one.place, { width: one.turn ? 1 : 1.8 }),
       hovertemplate: `%{y:.3~p} slower than %{x:.4~g} ms · ${charts.plain(one.name)}<extra></extra>`,
@@ -183,8 +185,8 @@
       charts.layout({
         height: 360,
         hovermode: "closest",
-        xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } }, dtick: 1 }),
-        yaxis: charts.axis({ type: "log", tickformat: "~p", dtick: 1 }),
+        xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } } }),
+        yaxis: charts.axis({ type: "log", tickformat: "~p" }),
       }),
     );
     bedplate.lazyTable("distribution-table", () =>

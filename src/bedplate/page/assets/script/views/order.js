@@ -38,7 +38,8 @@
       return ` · ${word}: ${m.reasons[i].join("; ")}`;
     };
     const name = (i) => (m.canary[i] ? "canary" : bedplate.data.cellName(m.cell[i]));
-    const trace = (study, chosen, tint, symbol, size, mode = "markers") => ({
+    const trace = (study, group, chosen, tint, symbol, size, mode = "markers") => ({
+      legendgroup: group,
       x: chosen.map((i) => m.order[i]),
       y: chosen.map(ratio),
       mode,
@@ -68,6 +69,7 @@
         ...panels.map((panel, place) =>
           trace(
             study,
+            panel,
             here.filter((i) => !m.canary[i] && page.cells[m.cell[i]].panel === panel),
             charts.series(place),
             SYMBOLS[Math.floor(place / 8) % SYMBOLS.length],
@@ -75,7 +77,7 @@
           ),
         ),
         // The canary's course: one cell again and again, so that what moves it is the machine.
-        trace(study, canary, charts.colour("--ink"), "diamond", 10, "lines+markers"),
+        trace(study, "canary", canary, charts.colour("--ink"), "diamond", 10, "lines+markers"),
       ].filter((one) => one.x.length);
     });
     const counts = { failed: 0, not_run: 0, suspect: 0, unknown: 0 };
@@ -89,20 +91,19 @@
       `and ${canaries} canaries; ${counts.suspect} suspect, ${counts.unknown} ${bedplate.words.doubts.unknown}, ` +
       `${counts.failed} failed, ${counts.not_run} not run. A cell with one run stands at 1 by ` +
       `definition.`;
-    document
-      .getElementById("order-legend")
-      .replaceChildren(
-        ...panels.map((panel, place) =>
-          h(
-            "li",
-            {},
-            h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }),
-            `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`,
-          ),
-        ),
-        h("li", {}, "◆ canary, joined by a line"),
-        h("li", {}, `○ suspect, or ${bedplate.words.doubts.unknown}`),
-      );
+    charts.legend(
+      "order-legend",
+      ["order-plot"],
+      [
+        ...panels.map((panel, place) => ({
+          group: panel,
+          swatch: h("span", { class: "swatch", colour: `var(--series-${(place % 8) + 1})` }),
+          words: `${MARKS[Math.floor(place / 8) % MARKS.length]}${panel}`,
+        })),
+        { group: "canary", swatch: "◆", words: "canary, joined by a line" },
+        { swatch: "○", words: `suspect, or ${bedplate.words.doubts.unknown}` },
+      ],
+    );
     const axes = Object.fromEntries(
       lanes.flatMap((study, place) => {
         const high = 1 - place / lanes.length;

@@ -74,6 +74,7 @@
       type: "bar",
       name: charts.plain(bedplate.data.cellName(cell)),
       offsetgroup: String(place),
+      legendgroup: String(cell),
       x: shown.map(({ name }) => name),
       y: entries.map((entry) => entry?.median ?? null),
       text: entries.map((entry) => bedplate.data.doubtMark(entry)),
@@ -185,18 +186,17 @@
       `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.` +
       bedplate.sampleSize(cells.flatMap(sizes), "bar") +
       (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`) +
-      (away ? " None of the cells chosen under Courses has such a run: one of each variant is shown." : "") +
+      (away ? " None of the cells chosen under Courses has such a run: its leader and its runner-up are shown." : "") +
       (cells.length ? "" : " No cell is chosen.") +
       defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
-    byId("raw-legend").replaceChildren(
-      ...cells.map((cell, place) =>
-        h(
-          "li",
-          {},
-          h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
-          `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
-        ),
-      ),
+    charts.legend(
+      "raw-legend",
+      ["raw-throughput", "raw-cpu"],
+      cells.map((cell, place) => ({
+        group: String(cell),
+        swatch: h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+        words: `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
+      })),
     );
     PLOTS.forEach((one) => plot(one, cells, shown));
     bedplate.lazyTable("raw-table", () => table(cells, run, shown));

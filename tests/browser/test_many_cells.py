@@ -1,0 +1,268 @@
+"""A page of 360 cells: where links end, what a choice leaves in its place, tables that fold, and questions in three choices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.opened_page import opened
+from tests.support.studies.synthetic_study import Recipe, cells_of, write_study
+
+from bedplate.page.build import build_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+# All block sizes in four variants, each under six mount options that change nothing.
+RECIPE = Recipe(
+    runs=("read-write",),
+    mount_options=tuple((f"commit={5 * number}",) for number in range(1, 7)),
+    repetitions=3,
+    course_s=20,
+)
+UNFOLDED = ["summary", "compare", "ranking", "heat-maps", "courses"]
+AWAY_PX_MOST = 10
+# Until nothing is drawn any more, and the page keeps its height.
+SETTLED = """async () => {
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  await bedplate.onScreen.drawn();
+  for (let same = 0, height = 0; same < 20; same += 1) {
+    await frame();
+    if (document.documentElement.scrollHeight !== height) same = 0;
+    height = document.documentElement.scrollHeight;
+  }
+}"""
+# How far a section's heading stands below the bar.
+AWAY = """(id) => {
+  const heading = document.getElementById(`${id}-head`).closest("summary, section");
+  return heading.getBoundingClientRect().top - document.querySelector(".choice").getBoundingClientRect().bottom;
+}"""
+# From the element under the reader's eye before a choice to the same one after it.
+MOVED = f"""async ([id, partial]) => {{
+  const settled = {SETTLED};
+  document.getElementById(id).scrollIntoView();
+  await settled();
+  const main = document.querySelector("main").getBoundingClientRect();
+  const seen = document.elementFromPoint(main.left + 300, window.innerHeight / 3);
+  const one = seen.closest("[id]");
+  const before = one.getBoundingClientRect().top;
+  bedplate.choice.change(partial);
+  await settled();
+  return [one.id, one.getBoundingClientRect().top - before];
+}}"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("many")
+    assert 360 == len(cells_of(RECIPE))
+    build_report([write_study(directory / "study", RECIPE)], directory / "report.html")
+    return directory / "report.html"
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Browser, report: Path) -> Iterator[Page]:
+    """One page as a reader gets it, for all tests that leave it as it was."""
+    with opened(browser, report, folded=True) as found:
+        yield found.page
+        assert [] == found.complaints
+
+
+@pytest.fixture
+def page(kept: Page) -> Page:
+    kept.evaluate(
+        """(unfolded) => {
+          bedplate.choice.change(Object.fromEntries(Object.keys(bedplate.choice.state).map((key) => [key, null])));
+          document.querySelectorAll("details").forEach((one) => {
+            one.open = one.matches(".part") && unfolded.includes(one.querySelector("section").id);
+          });
+          window.scrollTo(0, 0);
+        }""",
+        UNFOLDED,
+    )
+    return kept
+
+
+def test_six_sections_and_what_a_reader_comes_for_is_unfolded(page: Page) -> None:
+    assert ["Answer", "Compare", "Picture", "Time", "Durability", "How it was measured"] == page.locator(
+        "section.chapter > h2"
+    ).all_inner_texts()
+    assert ["Answer", "Compare", "Picture", "Time", "Durability", "How it was measured"] == page.locator(
+        "nav.contents > ol > li > a"
+    ).all_inner_texts()
+    unfolded = page.evaluate(
+        "[...document.querySelectorAll('details.part[open] > section')].map((one) => one.id)"
+    )
+    assert UNFOLDED == unfolded
+    # What is folded costs nothing until it is asked for.
+    assert 0 == page.locator("#order-plot svg").count()
+
+
+@pytest.mark.parametrize("section", ["time", "checkpoints", "durability", "plan"])
+def test_a_link_ends_at_its_section_when_the_page_is_opened_there(
+    browser: Browser, report: Path, section: str
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    page = context.new_page()
+    page.goto(f"{report.as_uri()}#{section}")
+    expect(page.locator("html")).to_have_attribute("data-ready", "yes")
+    page.evaluate(SETTLED)
+    assert abs(page.evaluate(AWAY, section)) <= AWAY_PX_MOST
+    context.close()
+
+
+def test_every_entry_of_the_contents_ends_at_its_section(page: Page) -> None:
+    away = {}
+    links = page.locator("nav.contents a")
+    for link in (*links.all(), *reversed(links.all())):
+        link.click()
+        page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
+        page.evaluate(SETTLED)
+        section = str(link.get_attribute("href"))[1:]
+        away[section] = page.evaluate(AWAY, section)
+    assert {} == {section: px for section, px in away.items() if abs(px) > AWAY_PX_MOST}
+    assert 18 <= len(away)
+
+
+@pytest.mark.parametrize("section", ["heat-maps", "courses", "durability"])
+def test_a_choice_moves_nothing_that_is_looked_at(page: Page, section: str) -> None:
+    factor = "filesystem.type"
+    for partial in (
+        {"filters": {factor: ["xfs"]}},
+        {"filters": None},
+        {"cells": [0, 1, 2, 3]},
+        {"cells": None},
+    ):
+        seen, px = page.evaluate(MOVED, [section, partial])
+        assert abs(px) <= AWAY_PX_MOST, (seen, partial)
+
+
+def test_rows_that_cannot_be_told_apart_stand_in_one_line(page: Page) -> None:
+    rows = page.locator("#summary tbody tr[data-cell]")
+    seen = page.locator("#summary tbody tr[data-cell]:visible")
+    assert 360 == rows.count()
+    expect(seen).to_have_count(15)
+    expect(page.locator("#summary .tools .note")).to_contain_text("360 rows in ")
+    more = seen.locator(".alike").first
+    alike = int(more.inner_text().split()[1])
+    more.click()
+    expect(seen).to_have_count(15 + alike)
+    expect(page.locator("#summary tr.twin:visible")).to_have_count(alike)
+    seen.locator(".alike").first.click()
+    expect(seen).to_have_count(15)
+
+
+def test_a_table_is_sorted_and_searched(page: Page) -> None:
+    figures = page.locator("#summary tbody tr[data-cell]:visible .figure")
+    head = page.locator("#summary th", has_text="tps")
+    head.locator("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    values = [float(text.replace(",", "")) for text in figures.all_inner_texts()]
+    assert sorted(values, reverse=True) == values
+    head.locator("button").click()
+    values = [float(text.replace(",", "")) for text in figures.all_inner_texts()]
+    assert sorted(values) == values
+    head.locator("button").click()
+    expect(page.locator("#summary tbody tr").first).to_have_attribute("data-cell", "0")
+    page.locator("#summary input[type=search]").fill("btrfs commit=10")
+    expect(page.locator("#summary tbody tr[data-cell]:visible")).to_have_count(6)
+    page.locator("#summary input[type=search]").fill("")
+    expect(page.locator("#summary tbody tr[data-cell]:visible")).to_have_count(15)
+
+
+def test_courses_open_on_the_leader_against_the_runner_up(page: Page) -> None:
+    leading = page.evaluate("bedplate.document.ranking[0].slice(0, 2)")
+    assert leading == page.evaluate("bedplate.choice.state.courses")
+    classes = page.evaluate(
+        "bedplate.choice.state.courses.map((one) => bedplate.document.cells[one].durability_class)"
+    )
+    assert ["durable", "durable"] == classes
+
+
+def test_an_entry_of_a_legend_puts_its_lines_out_and_back(page: Page) -> None:
+    page.locator("#courses-head").scroll_into_view_if_needed()
+    expect(page.locator("#courses-plot svg.main-svg")).not_to_have_count(0)
+    hidden = "document.getElementById('courses-plot').data.filter((one) => one.visible === false).length"
+    entry = page.locator("#chosen button.legend").first
+    entry.click()
+    expect(entry).to_have_attribute("aria-pressed", "false")
+    lines = page.evaluate(hidden)
+    assert lines > 1
+    # It stays out where the picture is drawn again.
+    page.evaluate("bedplate.choice.change({ repetition: 2 })")
+    page.evaluate(SETTLED)
+    assert lines == page.evaluate(hidden)
+    page.locator("#chosen button.legend").first.click()
+    assert 0 == page.evaluate(hidden)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone_has_contents_a_bar_of_one_line_and_the_class_in_sight(
+    browser: Browser, report: Path, *, dark: bool
+) -> None:
+    with opened(browser, report, width=390, dark=dark, folded=True) as found:
+        page = found.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator(".choice").bounding_box()["height"] < 60  # type: ignore[index]
+        page.locator("#menu > summary").click()
+        page.locator("#menu-panel a", has_text="Checkpoints").click()
+        expect(page.locator("#menu-panel")).to_be_hidden()
+        page.evaluate(SETTLED)
+        assert abs(page.evaluate(AWAY, "checkpoints")) <= AWAY_PX_MOST
+        # However far a table is scrolled.
+        place = page.locator("#checkpoints-table")
+        place.evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+        name = place.locator("tbody tr").first.locator("td").first.bounding_box()
+        assert name
+        assert 0 <= name["x"] < 390 / 2
+        assert "durable" in place.locator("tbody tr").first.locator("td").first.inner_text()
+        assert [] == found.complaints
+
+
+# What a reader asks of such a page, within three choices.
+
+
+def test_which_durable_cell_is_the_best_for_read_write(page: Page) -> None:
+    # Without a choice: the first line of the picture of cells, and the first of the table once it is sorted.
+    page.locator("#ranking-head").scroll_into_view_if_needed()
+    expect(page.locator("#ranking-plot svg.main-svg")).not_to_have_count(0)
+    best = page.evaluate("document.getElementById('ranking-plot').data[0]")
+    assert "durable" == best["legendgroup"]
+    assert "xfs" in best["y"][0]
+    assert best["y"][0].endswith("db 4 KiB")
+
+
+def test_does_the_block_size_of_the_file_system_matter(page: Page) -> None:
+    # One choice: the effects are unfolded.
+    page.locator("#effects-head").click()
+    expect(page.locator("#effects-ratios svg.main-svg")).not_to_have_count(0)
+    page.locator("#effects-table > summary").click()
+    expect(page.locator("#effects-table")).to_contain_text("fs block")
+
+
+def test_ext4_against_xfs_with_blocks_of_8_kib(page: Page) -> None:
+    # Three choices: the block size, and the two sides.
+    page.locator("#filters > summary").click()
+    page.locator('#filters input[data-factor="build.block_size_bytes"][value="8 KiB"]').check()
+    page.keyboard.press("Escape")
+    page.locator("#sides > summary").click()
+    page.select_option("#choose-baseline", label="file system: ext4")
+    page.select_option("#choose-contender", label="file system: xfs")
+    page.keyboard.press("Escape")
+    expect(page.locator("#compare-table tbody tr")).not_to_have_count(0)
+    names = page.locator("#compare-table tbody tr td:first-child").all_inner_texts()
+    assert all("db 8 KiB" in name and "xfs" in name for name in names)
+
+
+def test_tps_around_checkpoints(page: Page) -> None:
+    # One choice: the part is unfolded by its link.
+    page.locator("nav.contents a", has_text="Checkpoints").click()
+    expect(page.locator("#checkpoints-table tbody tr:visible")).not_to_have_count(0)
+    row = page.locator("#checkpoints-table tbody tr:visible").first
+    assert "0.58" == row.locator("td").nth(7).inner_text()
