@@ -73,13 +73,19 @@ def test_a_study_is_found_one_level_below_and_a_wrong_name_is_told_from_it(folde
         (("show", "--metric", "tsp"), "did you mean tps?"),
         (("show", "--workload", "read-onyl"), "did you mean read-only?"),
         (("show", "--cells", "barier=yes"), "did you mean barrier?"),
+        (("show", "--cells", "type=xsf"), "filesystem.type is nowhere 'xsf'; did you mean xfs?"),
+        (
+            ("claims", "--claims", "mine.tml"),
+            "mine.tml: cannot be read: No such file or directory; did you mean mine.toml?",
+        ),
         (("effects", "--metric", "tps_vc"), "did you mean tps_cv?"),
         (("advise", "--workload", "read_write"), "did you mean read-write?"),
     ],
 )
 def test_commands_say_what_was_meant(folder: Path, words: tuple[str, ...], said: str) -> None:
     command, *rest = words
-    done = call_here(command, folder / "bedplate-study" / "study", *rest)
+    (folder / "mine.toml").touch()
+    done = call_here(command, folder / "bedplate-study" / "study", *rest, cwd=folder)
     assert 2 == done.returncode
     assert said in done.stderr
 

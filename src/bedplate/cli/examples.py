@@ -57,7 +57,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "export": (
         "bedplate export first -o first.ods",
         "bedplate export first -o tables --format csv --table figures --metric tps",
-        "bedplate export first -o plans.parquet --table plans --format parquet",
+        "bedplate export first -o plans.parquet --table plans",
     ),
     "power-cut points": ("bedplate power-cut points cuts", "bedplate power-cut points cuts ext4 --all"),
     "power-cut replay": ("sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",),

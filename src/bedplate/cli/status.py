@@ -84,7 +84,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
         say(f"  left         about {format_duration(found.seconds_left)}")
     if found.steps:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
-        say(f"  where it goes {slowest} (mean per visit)")
+        say(f"  where it goes  {slowest} (mean per visit)")
     if found.suspect:
         say(f"  in doubt     {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
     for failure in found.failures:

@@ -63,9 +63,9 @@ def export(
     """Write the tables `runs`, `figures` and `courses` of a study; the files that were written.
 
     A study has those of its workloads too (the role `export`), one of a fleet `nodes`. An `output` that ends in .json takes
-    all tables; one that ends in .csv or .parquet takes the
-    figures with the columns of their runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table
-    in each of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
+    all tables; one that ends in .csv or .parquet takes the one that is asked for, else the figures with the columns of their
+    runs; one that ends in .ods or .xlsx is a spreadsheet. Anything else is a directory, which gets one file per table in each
+    of `formats` (default: all). Folders are made where need be. `cells` are filters: the tables are of the cells
     that they select, and of the canary's visits. `tables` are those that are written, in place of all that are not bulky;
     `metrics` those that `figures` is of. PlanError for a format, a table or a metric that is not known, or a filter that
     selects nothing.
@@ -88,20 +88,22 @@ def export(
         output.parent.mkdir(parents=True, exist_ok=True)
         write_spreadsheet(found, output)
         return (output,)
-    if kind in FORMATS:
-        made = _tables(found, tables, metrics) if kind == "json" else {}
+    if kind in ("csv", "parquet") and [*tables] in ([], [_FIGURES]):
+        made = {_FIGURES: _figures_with_runs(found, metrics)}
+    else:
+        made = _tables(found, tables, metrics)
+    if kind:
         output.parent.mkdir(parents=True, exist_ok=True)
         if kind == "json":
             rows = {name: frame.to_dicts() for name, frame in made.items()}
             _write_text(output, json.dumps(rows, ensure_ascii=False, allow_nan=False))
         else:
-            _write(_figures_with_runs(found, metrics), output, kind)
+            _write(next(iter(made.values())), output, kind)
         return (output,)
-    made = _tables(found, tables, metrics)
     output.mkdir(parents=True, exist_ok=True)
     return tuple(
-        _write(frame, output / f"{name}.{kind}", kind)
-        for kind in formats or FORMATS
+        _write(frame, output / f"{name}.{each}", each)
+        for each in formats or FORMATS
         for name, frame in made.items()
     )
 
@@ -128,8 +130,8 @@ def _misfits(
     name = quoted(str(output))
     if kind and [*(formats or ())] not in ([], [kind]):
         reasons.append(f"{name} is one file; --format {', '.join(formats or ())} needs a directory")
-    if kind in ("csv", "parquet") and [*tables] not in ([], [_FIGURES]):
-        reasons.append(f"{name} holds the table {_FIGURES}; --table needs a directory, or a .json file")
+    if kind in ("csv", "parquet") and len(tables) > 1:
+        reasons.append(f"{name} holds one table; several need a directory, or a .json file")
     if kind in SPREADSHEETS and (tables or metrics):
         reasons.append(f"{name} is a spreadsheet, which has all; --table and --metric need another format")
     if metrics and tables and _FIGURES not in tables:

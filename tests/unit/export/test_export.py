@@ -177,11 +177,13 @@ def test_only_what_is_asked_for_is_written_and_the_rest_is_refused_with_what_is_
         with pytest.raises(PlanError, match=re.escape(words)):
             export(study, tmp_path / name)
         assert not (tmp_path / name).exists()
+    (one,) = export(study, tmp_path / "runs.csv", tables=["runs"])
+    assert "outcome" in pl.read_csv(one, infer_schema_length=None).columns
     (tmp_path / "out.txt").mkdir()
     assert 3 == len(export(study, tmp_path / "out.txt", ["json"]))
     assert 3 == len(export(study, tmp_path / "version-18.1", ["json"]))
     for output, asked, words in (
-        ("a.csv", {"tables": ["runs"]}, "holds the table figures"),
+        ("a.csv", {"tables": ["runs", "figures"]}, "holds one table"),
         ("a.ods", {"metrics": ["tps"]}, "is a spreadsheet"),
         ("a", {"tables": ["runs"], "metrics": ["tps"]}, "not among the tables"),
         ("a", {"tables": ["scores"]}, "this study has no table 'scores'; there are runs, figures, courses"),
