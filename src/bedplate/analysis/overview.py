@@ -27,11 +27,11 @@ from bedplate.model.reason import because, sentences
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
-from bedplate.statistics.summary import Observation, Summary, SummaryKey, summaries
+from bedplate.statistics.summary import Observation, Summaries, Summary, SummaryKey, summarise
 from bedplate.study.stored import place_of, read_study, scheduled_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.analysis.labels import CellLabel
@@ -251,10 +251,9 @@ class Overview:
     @cached_property
     def repetitions(self) -> int:
         """The largest number of values that any cell has for a run's first figure; 0 before the first run."""
-        counts = {key: summary.n for key, summary in self.summaries.items()}
         headlines = {name for workload in registry.WORKLOADS for name in view_of(workload).headlines}
-        first = [n for key, n in counts.items() if key.metric in headlines]
-        return max(first or counts.values(), default=0)
+        first = [key for key in self.summaries if key.metric in headlines]
+        return max((self.summaries[key].n for key in first or self.summaries), default=0)
 
     @cached_property
     def health(self) -> StudyHealth:
@@ -276,18 +275,12 @@ def overview_of(study: Study) -> Overview:
     records = [visit.record for visit in study.visits]
     cells, pruned = _cells(study)
     views = tpch_views(plain, tuple(cells), specs)
-    found = summaries(_observations(plain, specs), {name: metric.scale for name, metric in METRICS.items()})
-    for view in views:
-        found |= score_summaries(view)
     return Overview(
         study=study,
         cells=cells,
         runs=runs,
         measurements=measurements,
-        summaries={
-            key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
-            for key, summary in found.items()
-        },
+        summaries=_summaries(plain, specs, cells, views),
         marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study), *study.marks),
         pruned=pruned,
         tpch=views,
@@ -299,9 +292,34 @@ def _specs(study: Study) -> dict[tuple[str, str], RunSpec]:
     return {(dataset, spec.name): spec for dataset, runs in study.schedule.runs.items() for spec in runs}
 
 
-def _observations(
-    plain: Sequence[Measurement], specs: Mapping[tuple[str, str], RunSpec]
-) -> Iterator[tuple[SummaryKey, Observation]]:
+def _summaries(
+    plain: Sequence[Measurement],
+    specs: Mapping[tuple[str, str], RunSpec],
+    cells: Mapping[str, CellFacts],
+    views: Sequence[TpchView],
+) -> Summaries:
+    """Of all figures of the runs, and of TPC-H's scores. Cells whose visits are not comparable have no interval."""
+    scores = {key: summary for view in views for key, summary in score_summaries(view).items()}
+    groups: dict[tuple[str, str, str], list[Measurement]] = {}
+    for m in plain:
+        groups.setdefault((m.cell, m.dataset, m.run), []).append(m)
+
+    def make(key: SummaryKey) -> Summary:
+        found = scores.get(key)
+        if found is None:
+            runs = groups[key.cell, key.dataset, key.run]
+            observations = (m.observation(key.metric, key.phase, key.item) for m in runs)
+            found = summarise(observations, METRICS[key.metric].scale)
+        return replace(found, low=None, high=None) if cells[key.cell].incomparable else found
+
+    return Summaries((*_keys(plain, specs, groups), *scores), make)
+
+
+def _keys(
+    plain: Sequence[Measurement],
+    specs: Mapping[tuple[str, str], RunSpec],
+    groups: Iterable[tuple[str, str, str]],
+) -> Iterator[SummaryKey]:
     """Every figure that any run of the same kind has is due in all of them, so that it may be missed.
 
     Kinds, since a load has no figure of a query: it does not lack it.
@@ -313,13 +331,11 @@ def _observations(
         run = (m.dataset, m.run)
         whole.setdefault(kinds[run], set()).update(m.by_metric)
         parts.setdefault(run, {}).update(dict.fromkeys(m.parts))
-    for m in plain:
-        run = (m.dataset, m.run)
-        for name in METRICS:
-            if name in whole[kinds[run]]:
-                yield SummaryKey(m.cell, *run, name), m.observation(name)
-        for phase, item, name in parts[run]:
-            yield SummaryKey(m.cell, *run, name, phase, item), m.observation(name, phase, item)
+    due = {kind: [name for name in METRICS if name in names] for kind, names in whole.items()}
+    for cell, *run in groups:
+        place = (run[0], run[1])
+        yield from (SummaryKey(cell, *place, name) for name in due[kinds[place]])
+        yield from (SummaryKey(cell, *place, name, phase, item) for phase, item, name in parts[place])
 
 
 def _kind(run: tuple[str, str], specs: Mapping[tuple[str, str], RunSpec]) -> tuple[str, str | None] | None:

@@ -18,6 +18,7 @@ from bedplate.analysis.tpch_view import SCORES, score_summaries, tpch_views
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
+from bedplate.statistics.summary import Summaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,16 +87,13 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str) -> Overview:
     cells = {cell: _among(facts, chosen) for cell, facts in found.cells.items() if cell in chosen}
     specs = {run: spec for run in runs if (spec := found.spec(run)) is not None}
     views = tpch_views(plain, tuple(cells), specs)
-    summaries = {
-        key: summary
-        for key, summary in found.summaries.items()
-        if key.cell in chosen and key.metric not in SCORES
+    scores = {
+        key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
+        for view in views
+        for key, summary in score_summaries(view).items()
     }
-    for view in views:
-        summaries |= {
-            key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
-            for key, summary in score_summaries(view).items()
-        }
+    keys = [key for key in found.summaries if key.cell in chosen and key.metric not in SCORES]
+    summaries = Summaries((*keys, *scores), lambda key: scores.get(key) or found.summaries[key])
     visits = tuple(
         visit for visit in found.study.visits if visit.record.key.canary or visit.record.key.cell in chosen
     )

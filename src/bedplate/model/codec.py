@@ -42,6 +42,9 @@ Record = TypeVar("Record")
 # What every reader of a study's tables can hold; no count of bedplate's comes near it.
 _WHOLE_MAX = 2**63 - 1
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+# From so many words on a record is looked up by them; beyond so many different ones no more are kept.
+_WORDS_MIN = 4
+_READ_BEFORE_MAX = 4096
 # Half of a character, which no text can be written with. bedplate itself writes characters as they are.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -79,7 +82,10 @@ def dumps(value: Any, *, indent: int | None = 2) -> str:
 
 def from_json(kind: type[Record], value: Any, *, path: str = "") -> Record:
     """The record of type `kind` in a JSON value; StudyError names the place that does not fit."""
-    return _decoder(kind)(value, _Place(None, path or kind.__name__))  # type: ignore[no-any-return]
+    try:
+        return _decoder(kind)(value)  # type: ignore[no-any-return]
+    except _Misfit as error:
+        raise error.told(path or kind.__name__) from None
 
 
 def loads(kind: type[Record], text: str, *, source: str = "") -> Record:
@@ -155,23 +161,28 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
     return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else None
 
 
-class _Place:
-    """Where a value stands in its document; spelled out only for a value that does not fit."""
+class _Misfit(Exception):
+    """A value that does not fit: where it stands below what is being read, from within outwards, and why."""
 
-    __slots__ = ("name", "parent")
+    def __init__(self, *reasons: tuple[tuple[str | int, ...], str]) -> None:
+        self.found = reasons
+        super().__init__(reasons)
 
-    def __init__(self, parent: _Place | None, name: str | int) -> None:
-        self.parent = parent
-        self.name = name
+    def within(self, name: str | int) -> _Misfit:
+        """The same, as the value around it sees it."""
+        return _Misfit(*(((name, *path), words) for path, words in self.found))
 
-    def __str__(self) -> str:
-        if self.parent is None:
-            return str(self.name)
-        return f"{self.parent}[{self.name}]" if isinstance(self.name, int) else f"{self.parent}.{self.name}"
+    def told(self, path: str) -> StudyError:
+        """With the place spelled out, which is done for a value that does not fit alone."""
+        steps = (
+            ("".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in own), words)
+            for own, words in self.found
+        )
+        return StudyError(*(f"{path}{where}{words}" for where, words in steps))
 
 
 # Made once for each type: a study of hundreds of cells has a hundred thousand figures to read.
-_Decoder: TypeAlias = Callable[[Any, _Place], Any]
+_Decoder: TypeAlias = Callable[[Any], Any]
 
 
 def _decoder(kind: Any) -> _Decoder:
@@ -182,7 +193,7 @@ def _decoder(kind: Any) -> _Decoder:
 def _decoder_of(kind: Any) -> _Decoder:
     origin = get_origin(kind)
     if kind is Any:
-        return lambda value, _: value
+        return lambda value: value
     if origin in (Union, types.UnionType):
         return _union_decoder(get_args(kind))
     if kind is Reason:
@@ -200,43 +211,55 @@ def _decoder_of(kind: Any) -> _Decoder:
     return _scalar_decoder(kind)
 
 
-def _levels(value: Any, place: _Place) -> Levels:
+def _levels(value: Any) -> Levels:
     if not isinstance(value, dict):
-        raise _misfit("an object", value, place)
+        raise _misfit("an object", value)
     for name, level in value.items():
         kind = type(level)
         if kind not in (str, bool):
-            (_LEVEL_NUMBERS.get(kind) or _decoder(str))(level, _Place(place, name))
+            try:
+                (_LEVEL_NUMBERS.get(kind) or _decoder(str))(level)
+            except _Misfit as error:
+                raise error.within(name) from None
     return Levels(value)
 
 
 def _reason_decoder() -> _Decoder:
     record = _record_decoder(Reason)
     # A text stands in the place of a reason in studies of format 1 alone.
-    return lambda value, place: of_format_1(value) if isinstance(value, str) else record(value, place)
+    return lambda value: of_format_1(value) if isinstance(value, str) else record(value)
 
 
 def _tuple_decoder(kinds: tuple[Any, ...]) -> _Decoder:
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         item = _decoder(kinds[0])
 
-        def decode_all(value: Any, place: _Place) -> Any:
+        def decode_all(value: Any) -> Any:
             if not isinstance(value, list):
-                raise _misfit("a list", value, place)
-            return tuple([item(entry, _Place(place, i)) for i, entry in enumerate(value)])
+                raise _misfit("a list", value)
+            made: list[Any] = []
+            try:
+                for entry in value:
+                    made.append(item(entry))  # noqa: PERF401 -- its length says which entry does not fit
+            except _Misfit as error:
+                raise error.within(len(made)) from None
+            return tuple(made)
 
         return decode_all
     items = [_decoder(kind) for kind in kinds]
 
-    def decode_each(value: Any, place: _Place) -> Any:
+    def decode_each(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _misfit("a list", value, place)
+            raise _misfit("a list", value)
         if len(value) != len(items):
-            raise _misfit(f"{len(items)} entries", value, place)
-        return tuple(
-            decode(entry, _Place(place, i))
-            for i, (decode, entry) in enumerate(zip(items, value, strict=True))
-        )
+            raise _misfit(f"{len(items)} entries", value)
+        made: list[Any] = []
+        try:
+            for decode, entry in zip(items, value, strict=True):
+                made.append(decode(entry))
+        except _Misfit as error:
+            raise error.within(len(made)) from None
+        return tuple(made)
 
     return decode_each
 
@@ -244,10 +267,17 @@ def _tuple_decoder(kinds: tuple[Any, ...]) -> _Decoder:
 def _mapping_decoder(kind: Any) -> _Decoder:
     item = _decoder(kind)
 
-    def decode(value: Any, place: _Place) -> Any:
+    def decode(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _misfit("an object", value, place)
-        return {key: item(entry, _Place(place, key)) for key, entry in value.items()}
+            raise _misfit("an object", value)
+        made = {}
+        key = ""
+        try:
+            for key, entry in value.items():
+                made[key] = item(entry)
+        except _Misfit as error:
+            raise error.within(key) from None
+        return made
 
     return decode
 
@@ -255,12 +285,12 @@ def _mapping_decoder(kind: Any) -> _Decoder:
 def _enum_decoder(kind: type[Enum]) -> _Decoder:
     members = {member.value: member for member in kind}
 
-    def decode(value: Any, place: _Place) -> Any:
+    def decode(value: Any) -> Any:
         try:
             return members[value]
         except (KeyError, TypeError):
             allowed = ", ".join(str(member.value) for member in kind)
-            raise StudyError(f"{place}: expected one of {allowed}, found {value!r:.200}") from None
+            raise _misfit(f"one of {allowed}", value) from None
 
     return decode
 
@@ -270,17 +300,17 @@ def _scalar_decoder(kind: Any) -> _Decoder:
         raise TypeError(f"no decoder for {kind!r}")
     words = {float: "a number", int: "a whole number"}.get(kind, kind.__name__)
 
-    def decode(value: Any, place: _Place) -> Any:
+    def decode(value: Any) -> Any:
         # By its exact type: JSON has no other kinds, and true is not 1.
         if type(value) is kind:
             if kind is float and not math.isfinite(value):
-                raise _misfit("a finite number", value, place)
+                raise _misfit("a finite number", value)
             if kind is int and abs(value) > _WHOLE_MAX:
-                raise _misfit("a whole number of at most 63 bits", value, place)
+                raise _misfit("a whole number of at most 63 bits", value)
             return value
         if kind is float and type(value) is int and abs(value) <= _WHOLE_MAX:
             return float(value)
-        raise _misfit(words, value, place)
+        raise _misfit(words, value)
 
     return decode
 
@@ -301,22 +331,22 @@ def _union_decoder(kinds: tuple[Any, ...]) -> _Decoder:
     exact = {kind: _exact_decoder(kind) for kind in kinds if isinstance(kind, type)}
     others = [_decoder(kind) for kind in kinds if kind is not type(None)]
 
-    def decode(value: Any, place: _Place) -> Any:
+    def decode(value: Any) -> Any:
         if (found := exact.get(type(value))) is not None:
-            return found(value, place)
-        reasons: list[str] = []
+            return found(value)
+        reasons: list[tuple[tuple[str | int, ...], str]] = []
         for attempt in others:
             try:
-                return attempt(value, place)
-            except StudyError as error:
-                reasons.extend(error.reasons)
-        raise StudyError(*reasons)
+                return attempt(value)
+            except _Misfit as error:
+                reasons.extend(error.found)
+        raise _Misfit(*reasons)
 
     return decode
 
 
 def _exact_decoder(kind: type) -> _Decoder:
-    return _scalar_decoder(kind) if kind in (int, float) else lambda value, _: value
+    return _scalar_decoder(kind) if kind in (int, float) else lambda value: value
 
 
 def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
@@ -327,28 +357,76 @@ def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
     hints = get_type_hints(kind)
     # Filled when the first one is read: a record may hold records of its own kind.
     decoders: dict[str, _Decoder] = {}
+    # Figures differ in their value alone: the words beside it are read once for all that have the same ones.
+    words = tuple(name for name in hints if name in needed and _is_word(hints[name]))
+    words = words if len(words) >= _WORDS_MIN else ()
+    others = tuple(name for name in hints if name not in words)
+    read_before: dict[tuple[Any, ...], dict[str, Any]] = {}
+    # What is taken as it stands, by its exact type: most fields, and a call for each of them is most of the time.
+    plain = {name: _taken_as_it_stands(hint) for name, hint in hints.items()}
+    construct = _constructor(kind)
 
-    def decode(value: Any, place: _Place) -> Any:
+    def decode(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _misfit(f"an object ({kind.__name__})", value, place)
+            raise _misfit(f"an object ({kind.__name__})", value)
         if not (value.keys() <= known and needed <= value.keys()):
-            raise StudyError(
+            raise _Misfit(
+                *(((name,), f": {kind.__name__} has no such field") for name in sorted(set(value) - known)),
                 *(
-                    f"{place}.{name}: {kind.__name__} has no such field"
-                    for name in sorted(set(value) - known)
-                ),
-                *(
-                    f"{place}.{field.name}: missing"
+                    ((field.name,), ": missing")
                     for field in fields(kind)
                     if field.name in needed - set(value)
                 ),
             )
         if not decoders:
             decoders.update((name, _decoder(hints[name])) for name in known)
-        return kind(**{name: decoders[name](entry, _Place(place, name)) for name, entry in value.items()})
+        key = tuple(map(value.get, words))
+        # In the place of a word may be what has no hash: it is refused below.
+        before = read_before.get(key) if words and {*map(type, key)} == {str} else None
+        made = {} if before is None else before.copy()
+        name = ""
+        try:
+            for name in value if before is None else others:
+                if name in value:
+                    entry = value[name]
+                    made[name] = entry if type(entry) in plain[name] else decoders[name](entry)
+        except _Misfit as error:
+            raise error.within(name) from None
+        if words and before is None and len(read_before) < _READ_BEFORE_MAX:
+            read_before[key] = {name: made[name] for name in words}
+        return construct(made)
 
     return decode
 
 
-def _misfit(expected: str, found: Any, place: _Place) -> StudyError:
-    return StudyError(f"{place}: expected {expected}, found {found!r:.200}")
+def _is_word(hint: Any) -> bool:
+    return hint is str or (isinstance(hint, type) and issubclass(hint, Enum))
+
+
+def _constructor(kind: type[DataclassInstance]) -> Callable[[dict[str, Any]], Any]:
+    """Makes a record of its fields, those at their defaults left out.
+
+    A frozen record sets each field by a call, which is half of the time of reading it. One that checks nothing when it is
+    made gets all of them at once.
+    """
+    checks = hasattr(kind, "__post_init__") or hasattr(kind, "__slots__")
+    if checks or any(field.default_factory is not MISSING for field in fields(kind)):
+        return lambda made: kind(**made)
+    usual = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+
+    def construct(made: dict[str, Any]) -> Any:
+        record = object.__new__(kind)
+        vars(record).update(usual, **made)
+        return record
+
+    return construct
+
+
+def _taken_as_it_stands(hint: Any) -> frozenset[type]:
+    """Of the types that a field may have those that nothing else is asked of."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return frozenset(kind for kind in kinds if kind in (str, bool, type(None)))
+
+
+def _misfit(expected: str, found: Any) -> _Misfit:
+    return _Misfit(((), f": expected {expected}, found {found!r:.200}"))

@@ -145,6 +145,8 @@ class RunFigures:
 
 def as_defined_now(run: RunFigures) -> RunFigures:
     """The same, but what was made under another definition than today's is absent, with that reason."""
+    if run.definitions >= DEFINITIONS_VERSION:
+        return run
     return replace(run, figures=tuple(_as_defined_now(found, run.definitions) for found in run.figures))
 
 

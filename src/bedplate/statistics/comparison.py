@@ -20,6 +20,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,9 +90,7 @@ class Comparison:
     censored values leave that side open. `smallest` and `largest` are the extremes of the repetitions.
     `margin` is what `same` means, as a share (ratio) or in the metric's unit (difference); None where no
     sameness is judged. `n` counts repetitions (the smaller number without `paired`), `suspect` and `unknown` the runs
-    that are left out as such, `censored` those that count as their limit. `more_repetitions` would
-    tell, with a chance of `CHANCE`, were the estimate true; None with a verdict, without an interval and
-    beyond `REPETITIONS_MAX`. `reasons` say why there is less than a verdict. `basis` is the estimate on
+    that are left out as such, `censored` those that count as their limit. `reasons` say why there is less than a verdict. `basis` is the estimate on
     the scale of the arithmetic (natural logarithms for ratios), or the counts of two k of n. `open_side` is 1 where the true figure may
     lie any way above, -1 below, 0 otherwise. `difference_confidence` is the one that a difference takes, where `confidence` is
     that of an interval that bears `same`. `differences` are what it was made of, on the scale of the arithmetic: by
@@ -110,7 +110,6 @@ class Comparison:
     paired: bool
     smallest: float | None = None
     largest: float | None = None
-    more_repetitions: int | None = None
     suspect: int = 0
     unknown: int = 0
     censored: int = 0
@@ -135,6 +134,32 @@ class Comparison:
     def scatters(self) -> bool:
         """Whether chance has a part in it; what does not scatter at all is told by arithmetic."""
         return isinstance(self.basis, PooledShares) or (self.basis is not None and bool(self.basis.scatters))
+
+    @cached_property
+    def more_repetitions(self) -> int | None:
+        """How many more would tell, with a chance of `CHANCE`, were the estimate the true one.
+
+        None with a verdict, without an interval and beyond `REPETITIONS_MAX`. It takes a while: it is asked where it is read.
+        """
+        basis = self.basis
+        # Of k of n more may be counted in one repetition as well, so that no number of them is named. Repetitions that
+        # all agree, and tell nothing: more of the same tell nothing either.
+        if self.verdict is not Verdict.CANNOT_TELL or self.open_side or not isinstance(basis, Estimate):
+            return None
+        if float(basis.error) <= 0:
+            return None
+        margin = 0.0 if self.margin is None else _margin_on_scale(self.kind, self.margin)
+        deviation = float(basis.error) * math.sqrt(basis.n)
+        # Few are often enough, and the chance of each number costs the same.
+        for first, last in pairwise((basis.n + 1, basis.n + 9, basis.n + 33, REPETITIONS_MAX + 1)):
+            counts = np.arange(first, min(last, REPETITIONS_MAX + 1), dtype=np.float64)
+            if len(counts):
+                chances = chance_of_verdict(
+                    float(basis.mean), deviation, counts, confidence=self.confidence, margin=margin
+                )
+                if len(enough := np.flatnonzero(chances >= CHANCE)):
+                    return int(counts[enough[0]]) - basis.n
+        return None
 
     @property
     def p_difference(self) -> float | None:
@@ -230,13 +255,6 @@ def of_estimate(
 
 def at_confidence(comparison: Comparison, confidence: float) -> Comparison:
     """The same comparison with the interval of another confidence, and the verdict that follows."""
-    judged = _judged(comparison, confidence)
-    tells = judged.basis is None or judged.verdict is not Verdict.CANNOT_TELL or judged.open_side
-    return judged if tells else replace(judged, more_repetitions=_more_repetitions(judged))
-
-
-def _judged(comparison: Comparison, confidence: float) -> Comparison:
-    """The same, without asking how many more repetitions would tell, which takes a while."""
     basis = comparison.basis
     if basis is None:
         return replace(comparison, confidence=confidence)
@@ -245,7 +263,7 @@ def _judged(comparison: Comparison, confidence: float) -> Comparison:
         high = None
     elif comparison.open_side < 0:
         low = None
-    judged = replace(comparison, confidence=confidence, low=low, high=high, more_repetitions=None)
+    judged = replace(comparison, confidence=confidence, low=low, high=high)
     return replace(judged, verdict=_verdict(judged))
 
 
@@ -255,13 +273,13 @@ def judged_apart(comparison: Comparison, *, difference: float, sameness: float) 
     For families in which the two are asked for apart (`objectives`). The interval is the one that bears the verdict.
     """
     comparison = replace(comparison, difference_confidence=difference)
-    same = _judged(comparison, sameness)
+    same = at_confidence(comparison, sameness)
     if same.verdict is Verdict.SAME:
         return same
     found = at_confidence(comparison, difference)
     if found.verdict is not Verdict.SAME or found.differs:
         return found
-    return replace(found, verdict=Verdict.CANNOT_TELL, more_repetitions=_more_repetitions(found))
+    return replace(found, verdict=Verdict.CANNOT_TELL)
 
 
 def left_out_words(suspect: int, unknown: int) -> str:
@@ -406,26 +424,6 @@ def is_speed(metric: Metric) -> bool:
     """Whether less of it, or more of it, is `faster`: a time or a rate with a better direction."""
     speeds = metric.unit in _SPEED_UNITS or metric.unit.endswith("/s")
     return metric.better is not Better.NEITHER and speeds and metric.scale is Scale.RATIO
-
-
-def _more_repetitions(found: Comparison) -> int | None:
-    """How many more would tell, if what was found is what is."""
-    basis = found.basis
-    # Of k of n more may be counted in one repetition as well, so that no number of them is named.
-    if not isinstance(basis, Estimate) or float(basis.error) <= 0:
-        # Repetitions that all agree, and tell nothing: more of the same tell nothing either.
-        return None
-    counts = np.arange(basis.n + 1, REPETITIONS_MAX + 1, dtype=np.float64)
-    margin = 0.0 if found.margin is None else _margin_on_scale(found.kind, found.margin)
-    chances = chance_of_verdict(
-        float(basis.mean),
-        float(basis.error) * math.sqrt(basis.n),
-        counts,
-        confidence=found.confidence,
-        margin=margin,
-    )
-    enough = np.flatnonzero(chances >= CHANCE)
-    return int(counts[enough[0]]) - basis.n if len(enough) else None
 
 
 def _margin_on_scale(kind: EstimateKind, margin: float) -> float:

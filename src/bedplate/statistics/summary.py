@@ -8,7 +8,7 @@ values are counted, never taken for zero.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, median
@@ -20,7 +20,7 @@ from bedplate.model.figure import Scale, Status
 from bedplate.model.visit import Outcome, Validity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 GEOMETRIC_MEAN = "geometric mean"
 MEAN = "mean"
@@ -140,14 +140,30 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
     )
 
 
-def summaries(
-    observations: Iterable[tuple[SummaryKey, Observation]], scales: Mapping[str, Scale]
-) -> dict[SummaryKey, Summary]:
-    """Summarise observations by key, in the order in which the keys first come up."""
-    grouped: defaultdict[SummaryKey, list[Observation]] = defaultdict(list)
-    for key, observation in observations:
-        grouped[key].append(observation)
-    return {key: summarise(found, scales[key.metric]) for key, found in grouped.items()}
+class Summaries(Mapping[SummaryKey, Summary]):
+    """Summaries by key, in the order of the keys, each of them made when it is first asked for.
+
+    A study has a hundred times as many as a table shows.
+    """
+
+    def __init__(self, keys: Iterable[SummaryKey], make: Callable[[SummaryKey], Summary]) -> None:
+        self._made: dict[SummaryKey, Summary | None] = dict.fromkeys(keys)
+        self._make = make
+
+    def __getitem__(self, key: SummaryKey) -> Summary:
+        found = self._made[key]
+        if found is None:
+            found = self._made[key] = self._make(key)
+        return found
+
+    def __iter__(self) -> Iterator[SummaryKey]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._made
 
 
 def coefficient_of_variation(values: Sequence[float]) -> float | None:

@@ -33,10 +33,11 @@ def impossible(run: RunFigures, due: Sequence[RunSpec]) -> Iterator[str]:
     yield from _foreign(run, due)
     for figure in run.figures:
         yield from _impossible_figure(figure)
-    places = Counter((each.phase, each.item, each.pass_, each.metric) for each in run.figures)
-    for (phase, item, _, metric), count in places.items():
-        if count > 1:
-            yield f"{metric} of {f'{phase} {item}'.strip()!r:.80} is in it {count} times"
+    places = [(each.phase, each.item, each.pass_, each.metric) for each in run.figures]
+    if len(set(places)) < len(places):
+        for (phase, item, _, metric), count in Counter(places).items():
+            if count > 1:
+                yield f"{metric} of {f'{phase} {item}'.strip()!r:.80} is in it {count} times"
     if run.duration_s is not None and run.duration_s < 0:
         yield f"it took {run.duration_s:g} seconds"
 

@@ -18,7 +18,8 @@ from bedplate.statistics.summary import (
     SummaryKey,
     coefficient_of_variation,
     log_interval,
-    summaries,
+    Summaries,
+    Summary,
     summarise,
 )
 
@@ -102,14 +103,20 @@ def test_failed_censored_and_missing_runs_are_counted_apart() -> None:
     assert summary.median == pytest.approx(3.0)
 
 
-def test_groups_by_key_in_the_order_of_arrival() -> None:
+def test_a_summary_is_made_once_when_it_is_asked_for() -> None:
     second, first = SummaryKey("b", "d", "r", "tps"), SummaryKey("a", "d", "r", "tps")
-    found = summaries(
-        [(second, Observation(1.0)), (first, Observation(2.0)), (second, Observation(3.0))],
-        {"tps": Scale.RATIO},
-    )
+    made: list[SummaryKey] = []
+
+    def make(key: SummaryKey) -> Summary:
+        made.append(key)
+        return summarise(observed(1.0, 2.0), Scale.RATIO)
+
+    found = Summaries((second, first), make)
     assert [second, first] == list(found)
-    assert [2, 1] == [summary.n for summary in found.values()]
+    assert (2, True, []) == (len(found), first in found, made)
+    assert found[first] is found[first]
+    assert [first] == made
+    assert found.get(SummaryKey("c", "d", "r", "tps")) is None
 
 
 @given(st.lists(POSITIVE, min_size=1, max_size=8))

@@ -248,8 +248,11 @@ def _having(overviews: Sequence[Overview], run: Run) -> Mapping[str, dict[tuple[
     for found in overviews:
         for cell in found.cells:
             for key in found.summaries_of(cell, run):
-                if key.metric not in SCORES and (found.summaries[key].n or found.summaries[key].censored):
-                    places[key.metric][key.phase, key.item] = None
+                place = (key.phase, key.item)
+                if key.metric in SCORES or place in places.get(key.metric, ()):
+                    continue
+                if found.summaries[key].n or found.summaries[key].censored:
+                    places[key.metric][place] = None
     return places
 
 
@@ -297,9 +300,7 @@ def _compared(
     )
     if identical or incomparable:
         # Its estimate is kept as a description; without a basis it is in no family.
-        found = replace(
-            found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None, more_repetitions=None
-        )
+        found = replace(found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None)
     medians = [summarise(side.values(), METRICS[asked.metric].scale).median for side in seen]
     notes = [note for fact in facts for note in fact.notes_of_pairs]
     notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
