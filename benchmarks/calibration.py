@@ -1,6 +1,6 @@
 """Do the statistics keep what they promise? Simulated studies of which the truth is known.
 
-    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--only-advice]
+    ./benchmarks/run calibration [--studies 20000] [--seed 1] [--only-advice | --only-pooled]
 
 Each scenario is simulated for 3 and 5 repetitions, of 12 cells in an order drawn for each repetition, and
 judged by the lines that judge a real study. Printed as the tables of docs/METHOD.md and docs/BENCHMARKS.md:
@@ -15,6 +15,7 @@ import argparse
 import math
 import sys
 import time
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,12 @@ sys.path.insert(0, str(REPOSITORY))
 
 from tests.support.studies.simulated_studies import (  # noqa: E402
     OUTSIDE_MARGIN,
+    PAIRS,
+    POOLED_SCENARIOS,
     SCENARIOS,
     Scenario,
     log_deviation,
+    pair_differences,
     simulate,
     tally,
     tally_together,
@@ -49,6 +53,7 @@ from bedplate.statistics.effects import (  # noqa: E402
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
 from bedplate.statistics.objectives import confidences  # noqa: E402
 from bedplate.statistics.pareto import Standing, front  # noqa: E402
+from bedplate.statistics.pooled_pairs import LEVEL, mean_over_pairs, p_disagreement  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,6 +132,44 @@ def all_pairs(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Estima
     first, second = np.triu_indices(logs.shape[-1], k=1)
     cells = np.swapaxes(logs, -1, -2)
     return paired(cells[..., first, :], cells[..., second, :])
+
+
+def pooled(studies: int, random: np.random.Generator) -> None:
+    """One ratio over 18 matched pairs, and whether pairs are said to disagree: alike, and where half differ by 1.1."""
+    half = np.repeat([0.0, math.log(1.1)], PAIRS // 2)[:, None]
+    rows = []
+    for scenario, missing, repetitions in product(POOLED_SCENARIOS, (0.0, 0.1), REPETITIONS):
+        found = pair_differences(scenario, random, studies=studies, repetitions=repetitions, missing=missing)
+        pairs, apart = mean_over_pairs(found), mean_over_pairs(found + half)
+        equal, tenth = tally(pairs, 0.0), tally(pairs, math.log(1.08))
+        mixed = tally(replace(apart, mean=apart.mean - half.mean()), 0.0)
+        single = tally(paired(np.zeros_like(found[:, 0]), found[:, 0]), math.log(1.08))
+        shares = [equal.covered, equal.false, mixed.covered, tenth.differs]
+        words = (
+            [percent(np.mean(p_disagreement(found + each) <= LEVEL)) for each in (0.0, half)]
+            if not missing
+            else ["–", "–"]
+        )
+        alone = percent(single.differs) if not missing else "–"
+        rows.append(
+            [scenario.name, f"{100 * missing:g} %", str(repetitions), *map(percent, shares), alone, *words]
+        )
+    print(f"One ratio over {PAIRS} matched pairs ({studies} studies each; all in %)\n")
+    table(
+        (
+            "scenario",
+            "visits missing",
+            "repetitions",
+            "covers",
+            "false, truth 1",
+            "covers the mean, half of the pairs 1.1 more",
+            "found, truth 1.08",
+            "found by one pair alone",
+            "“disagree”, all alike",
+            "“disagree”, half 1.1 more",
+        ),
+        rows,
+    )
 
 
 def together(studies: int, random: np.random.Generator) -> None:
@@ -437,11 +480,13 @@ def main() -> None:
     )
     parser.add_argument("--studies", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only-advice", action="store_true", help="only the tables of advice and of dips")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--only-advice", action="store_true", help="only the tables of advice and of dips")
+    only.add_argument("--only-pooled", action="store_true", help="only the table of pooled pairs")
     asked = parser.parse_args()
     random = np.random.default_rng(asked.seed)
     started = time.perf_counter()
-    if not asked.only_advice:
+    if not (asked.only_advice or asked.only_pooled):
         alone(asked.studies, random)
         between_studies(asked.studies, random)
         # Numbers of its own, so that it may be run alone.
@@ -450,6 +495,10 @@ def main() -> None:
         unbalanced(max(asked.studies // 40, 1), random)
         power()
     # Numbers of their own, so that they are the same with the other tables and without.
+    if not asked.only_advice:
+        pooled(asked.studies, np.random.default_rng([asked.seed, 3]))
+    if asked.only_pooled:
+        return
     advice(max(asked.studies // 20, 1), np.random.default_rng(asked.seed))
     one_sided_dips(max(asked.studies // 5, 1), np.random.default_rng(asked.seed))
     print(f"{time.perf_counter() - started:.0f} s, seed {asked.seed}, numpy {np.__version__}")

@@ -2,8 +2,12 @@
 
 `filesystem.type=ext4 barrier=no` selects the cells that have all of these levels; `type=ext4,xfs` allows
 several. A factor may be named by its end where that is one factor: `type`, `barrier`, `shared_buffers`;
-`block_size` where only one of the two block sizes varies. A cell's id, its label or its variant's name select it
-as a whole.
+`block_size` where only one of the two block sizes varies. `class=durable` is what a power cut leaves. A cell's id, its
+label or its variant's name select it as a whole.
+
+A side of a comparison *has* the level that it names. A choice of cells (`choose`) also keeps the cells that cannot have
+the factor, where the level is what holds where nobody asks: `barrier=yes` keeps XFS. Where it is another one they are
+passed over, and that is said.
 """
 
 from __future__ import annotations
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 STUDY = "study"
+# What is no factor, and can be chosen by: what a power cut leaves (docs/METHOD.md, “Durability classes”).
+CLASS = "class"
+_CLASS_WORDS = frozenset({CLASS, "durability"})
 _BYTES = "_bytes"
 _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
@@ -37,7 +44,8 @@ class Candidate:
 
     `levels` are those of `factors`, and the name of its study under `study`. `labels` are its id, its whole label and
     its variant's name. `unasked` are factors whose level nobody asked for, `foreign` those of which it has a default
-    only because a cell of another study was asked for one.
+    only because a cell of another study was asked for one. `classes` are the words that its durability class goes by,
+    the class on the study's device first.
     """
 
     study: int
@@ -46,6 +54,7 @@ class Candidate:
     levels: Mapping[str, Scalar]
     unasked: frozenset[str] = field(default_factory=frozenset)
     foreign: frozenset[str] = field(default_factory=frozenset)
+    classes: tuple[str, ...] = ()
 
     @property
     def own_levels(self) -> Mapping[str, Scalar]:
@@ -68,10 +77,60 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """Cells that cannot have a factor that a choice names: `kept`, since the level is the usual one, or passed over."""
+
+    factor: str
+    kept: bool
+    cells: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
 class _Term:
     text: str
     names: frozenset[str]
     matches: Callable[[Candidate], bool]
+    # The factor, where cells may lack it, and whether those that do are as the term says.
+    factor: str | None = None
+    keeps_lacking: bool = False
+
+    def chooses(self, candidate: Candidate) -> bool:
+        return self.matches(candidate) or (self.keeps_lacking and self.is_lacked_by(candidate))
+
+    def is_lacked_by(self, candidate: Candidate) -> bool:
+        return self.factor is not None and self.factor not in candidate.levels
+
+
+def choose(
+    texts: Sequence[str], candidates: Sequence[Candidate]
+) -> tuple[tuple[Candidate, ...], tuple[Lacking, ...]]:
+    """The cells that any of some filters chooses, and what became of those that cannot have a factor that one names.
+
+    PlanError as for `select`.
+    """
+    chosen: dict[tuple[int, str], Candidate] = {}
+    lacking: dict[tuple[str, bool], dict[tuple[int, str], Candidate]] = {}
+    for text in texts:
+        if any(text.strip() in candidate.labels for candidate in candidates):
+            chosen |= {(one.study, one.cell): one for one in select(text, candidates).cells}
+            continue
+        terms = _terms(text, candidates)
+        found = [one for one in candidates if all(term.chooses(one) for term in terms)]
+        if not found:
+            raise _nothing(text, terms, candidates)
+        chosen |= {(one.study, one.cell): one for one in found}
+        for term in terms:
+            rest = [other for other in terms if other is not term]
+            for one in candidates:
+                if term.is_lacked_by(one) and all(other.chooses(one) for other in rest):
+                    own = lacking.setdefault((term.factor or "", term.keeps_lacking), {})
+                    own[one.study, one.cell] = one
+    told = (
+        Lacking(factor, kept, tuple(one for place, one in own.items() if kept or place not in chosen))
+        for (factor, kept), own in lacking.items()
+    )
+    in_order = tuple(one for one in candidates if (one.study, one.cell) in chosen)
+    return in_order, tuple(each for each in told if each.cells)
 
 
 def select(text: str, candidates: Sequence[Candidate]) -> Selection:
@@ -81,17 +140,13 @@ def select(text: str, candidates: Sequence[Candidate]) -> Selection:
     and levels that no cell has together.
     """
     wanted = text.strip()
-    if not wanted:
-        raise PlanError(f"an empty filter selects nothing; write {_example(candidates)}, or a cell's label")
-    every = frozenset(name for candidate in candidates for name in candidate.levels)
     named = tuple(candidate for candidate in candidates if wanted in candidate.labels)
-    if named:
-        return Selection(text, every, named)
-    terms = [_term(word, candidates, every) for word in _words(text)]
+    if wanted and named:
+        return Selection(text, _every_name(candidates), named)
+    terms = _terms(text, candidates)
     found = tuple(c for c in candidates if all(term.matches(c) for term in terms))
     if not found:
-        counts = ", ".join(f"{term.text} has {sum(map(term.matches, candidates))}" for term in terms)
-        raise PlanError(f"no cell is all of {text!r}: {counts}, none is in all of them")
+        raise _nothing(text, terms, candidates)
     return Selection(text, frozenset().union(*(term.names for term in terms)), found)
 
 
@@ -115,6 +170,23 @@ def factor_named(word: str, candidates: Sequence[Candidate]) -> str:
     raise PlanError(f"no factor is called {quoted(word)}; {did_you_mean(word, nearest, otherwise=there)}")
 
 
+def _every_name(candidates: Iterable[Candidate]) -> frozenset[str]:
+    return frozenset(name for candidate in candidates for name in candidate.levels)
+
+
+def _nothing(text: str, terms: Sequence[_Term], candidates: Sequence[Candidate]) -> PlanError:
+    counts = ", ".join(f"{term.text} has {sum(map(term.matches, candidates))}" for term in terms)
+    return PlanError(f"no cell is all of {text!r}: {counts}, none is in all of them")
+
+
+def _terms(text: str, candidates: Sequence[Candidate]) -> list[_Term]:
+    words = _words(text)
+    if not words:
+        raise PlanError(f"an empty filter selects nothing; write {_example(candidates)}, or a cell's label")
+    every = _every_name(candidates)
+    return [_term(word, candidates, every) for word in words]
+
+
 def _words(text: str) -> list[str]:
     try:
         return shlex.split(text)
@@ -133,6 +205,8 @@ def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> 
             f"{word!r} is neither name=level nor a cell; write {_example(candidates)}, or one of the cells "
             f"{_shown(dict.fromkeys(candidate.labels[-1] for candidate in candidates))}"
         )
+    if name in _CLASS_WORDS and name not in every:
+        return _class_term(word, levels, candidates)
     factor = factor_named(name, candidates)
     # A level may hold a comma itself, as mount options do.
     allowed = dict.fromkeys((levels, *levels.split(",")))
@@ -143,7 +217,22 @@ def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> 
             raise PlanError(
                 f"{factor} is nowhere {quoted(level)}; {did_you_mean(level, known, otherwise=there)}"
             )
-    return _Term(word, frozenset({factor}), lambda candidate: _is(candidate, factor, allowed))
+    return _Term(
+        word,
+        frozenset({factor}),
+        lambda candidate: _is(candidate, factor, allowed),
+        factor,
+        any(factor in one.usual and _is(one, factor, allowed) for one in candidates),
+    )
+
+
+def _class_term(word: str, levels: str, candidates: Sequence[Candidate]) -> _Term:
+    """`class=durable`; of two words with a hyphen or in quotes: `class=bounded-loss`. It names no factor."""
+    known = dict.fromkeys(name for candidate in candidates for name in candidate.classes)
+    allowed = {level if level in known else level.replace("-", " ") for level in levels.split(",")}
+    if unknown := sorted(allowed - known.keys()):
+        raise PlanError(f"no cell has the durability class {unknown[0]!r}; there are {_shown(known)}")
+    return _Term(word, frozenset(), lambda candidate: not allowed.isdisjoint(candidate.classes))
 
 
 def _is(candidate: Candidate, factor: str, allowed: Iterable[str]) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.cell_filter import select
+from bedplate.analysis.cell_filter import choose
 from bedplate.analysis.comparison.compared import candidates_of
+from bedplate.analysis.factors import TYPE, short_name
 from bedplate.analysis.labels import study_marks
 from bedplate.analysis.overview import overview
 from bedplate.analysis.run_heads import writes
@@ -18,13 +19,20 @@ from bedplate.analysis.tpch_view import SCORES, score_summaries, tpch_views
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
+from bedplate.model.template import filled
 from bedplate.statistics.summary import Summaries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from bedplate.analysis.cell_filter import Lacking
     from bedplate.analysis.overview import CellFacts, Overview
+
+
+# What the page's script says too.
+KEPT_WITHOUT = "kept although no {factor} can be asked of them, as what was chosen holds there anyway: {n} cell{s} ({types})"
+PASSED_OVER = "passed over, as no {factor} can be asked of them: {n} cell{s} ({types})"
 
 
 def selected_overviews(studies: Sequence[Path], filters: Sequence[str] = ()) -> tuple[Overview, ...]:
@@ -40,13 +48,12 @@ def selected(overviews: Sequence[Overview], filters: Sequence[str]) -> tuple[Ove
     """The same of studies that were read."""
     if not filters:
         return tuple(overviews)
-    candidates = candidates_of(overviews)
-    chosen = {(one.study, one.cell) for text in filters for one in select(text, candidates).cells}
+    cells, lacking = choose(filters, candidates_of(overviews))
     words = ", or ".join(" ".join(text.split()) for text in filters)
     return tuple(
-        _narrowed(found, cells, words)
+        _narrowed(found, own, words, _without_a_factor(lacking, number))
         for number, found in enumerate(overviews)
-        if (cells := frozenset(cell for study, cell in chosen if study == number))
+        if (own := frozenset(one.cell for one in cells if one.study == number))
     )
 
 
@@ -80,7 +87,21 @@ def best_first(
     )
 
 
-def _narrowed(found: Overview, chosen: frozenset[str], words: str) -> Overview:
+def _without_a_factor(lacking: Iterable[Lacking], study: int) -> tuple[str, ...]:
+    """What became of the cells that cannot have a factor that a filter names."""
+    return tuple(
+        filled(
+            KEPT_WITHOUT if each.kept else PASSED_OVER,
+            factor=short_name(each.factor),
+            n=len(own),
+            types=", ".join(sorted({str(one.levels.get(TYPE, "?")) for one in own})),
+        )
+        for each in lacking
+        if (own := [one for one in each.cells if one.study == study])
+    )
+
+
+def _narrowed(found: Overview, chosen: frozenset[str], words: str, without: tuple[str, ...]) -> Overview:
     measurements = tuple(m for m in found.measurements if m.canary or m.cell in chosen)
     plain = [m for m in measurements if not m.canary]
     runs = tuple(run for run in found.runs if any((m.dataset, m.run) == run for m in plain))
@@ -108,6 +129,7 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str) -> Overview:
         summaries=summaries,
         marks=(
             f"a selection, {selection}; scores, scales and averages are over these alone",
+            *without,
             *study_marks(here, [visit.record for visit in visits]),
             *found.study.marks,
         ),

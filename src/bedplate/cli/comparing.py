@@ -47,6 +47,7 @@ def compare(
     accepted: Sequence[str],
     fail_if: str | None,
     across_durability: bool,
+    cells: Sequence[str],
     as_json: bool,
 ) -> int:
     """Print the comparisons; the exit code is that of the condition `fail_if`, 0 without one.
@@ -62,7 +63,7 @@ def compare(
         condition = None if fail_if is None else parse_condition(fail_if, margin=share)
 
         from bedplate.analysis.comparison.compared import ComparisonQuestion, answer  # noqa: PLC0415
-        from bedplate.analysis.overview import overview  # noqa: PLC0415
+        from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
         from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
         from bedplate.terminal.compare_tables import compare_document, compare_tables  # noqa: PLC0415
 
@@ -76,7 +77,7 @@ def compare(
             tuple(accepted),
             across_durability,
         )
-        found = answer([overview(path) for path in studies], question)
+        found = answer(selected_overviews(studies, cells), question)
         if as_json:
             print_json(compare_document(found, condition))
         else:
@@ -87,17 +88,22 @@ def compare(
 
 
 def effects(
-    study: Path, *, workload: str | None, metrics: Sequence[str], across_durability: bool, as_json: bool
+    study: Path,
+    *,
+    workload: str | None,
+    metrics: Sequence[str],
+    across_durability: bool,
+    cells: Sequence[str],
+    as_json: bool,
 ) -> None:
     """Print what each factor does. PlanError where there is no such run or metric."""
     from bedplate.analysis.effects.factor_effects import study_effects  # noqa: PLC0415
-    from bedplate.analysis.overview import overview  # noqa: PLC0415
+    from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
     from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
     from bedplate.terminal.effects_tables import effects_document, effects_tables  # noqa: PLC0415
 
-    found = study_effects(
-        overview(study), workload=workload, metrics=metrics, across_durability=across_durability
-    )
+    (narrowed,) = selected_overviews([study], cells)
+    found = study_effects(narrowed, workload=workload, metrics=metrics, across_durability=across_durability)
     if as_json:
         print_json(effects_document(found))
     else:

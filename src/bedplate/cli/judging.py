@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     help="'slower 5%': exit with 1 where it holds, with 125 where it cannot be told",
 )
 @ACROSS_DURABILITY
+@CELLS
 @AS_JSON
 def compare(
     studies: tuple[Path, ...],
@@ -68,6 +69,7 @@ def compare(
     accepted: tuple[str, ...],
     fail_if: str | None,
     across_durability: bool,
+    cells: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Compare cells that differ only in what two filters name: ratio, interval, verdict.
@@ -75,7 +77,7 @@ def compare(
     First one line over all matched pairs of a durability class and what they disagree in, then the pairs.
 
     A FILTER is one or more name=level, several levels with commas, or a cell's id or label: `filesystem.type=ext4
-    barrier=no`, `block_size=4k,8k`. A factor may be named by its end where that is one factor. `study=DIRECTORY`
+    barrier=no`, `block_size=4k,8k`, `class=durable` (what a power cut leaves). A factor may be named by its end where that is one factor. `study=DIRECTORY`
     chooses among several studies, and pairs them; they get a verdict where they are comparable.
 
     CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
@@ -96,6 +98,7 @@ def compare(
         accepted=accepted,
         fail_if=fail_if,
         across_durability=across_durability,
+        cells=cells,
         as_json=as_json,
     )
 
@@ -105,6 +108,7 @@ def compare(
 @OF_WORKLOAD
 @METRICS
 @ACROSS_DURABILITY
+@CELLS
 @AS_JSON
 def effects(
     study: Path,
@@ -112,6 +116,7 @@ def effects(
     workload: str | None,
     metrics: tuple[str, ...],
     across_durability: bool,
+    cells: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """What each factor of a study matters: its share of the variation, ratios of its levels, interactions.
@@ -122,7 +127,14 @@ def effects(
     (study,) = require_studies([study])
     from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
 
-    tell(study, workload=workload, metrics=metrics, across_durability=across_durability, as_json=as_json)
+    tell(
+        study,
+        workload=workload,
+        metrics=metrics,
+        across_durability=across_durability,
+        cells=cells,
+        as_json=as_json,
+    )
 
 
 @click.command()

@@ -52,7 +52,7 @@ CELLS = click.option(
     "--cells",
     metavar="FILTER",
     multiple=True,
-    help="only the cells that this selects, as in `compare`; may be given again for more",
+    help="only the cells that this selects: 'class=durable type=ext4,xfs', as in `compare`; may be given again for more",
 )
 ACROSS_DURABILITY = click.option(
     "--across-durability",

@@ -30,14 +30,14 @@ OUTSIDE_MARGIN = 1.0501
 class Scenario:
     """How runs scatter.
 
-    `scatter` is the coefficient of variation of the even and the odd cells. `tails` is `normal`, `t3`
+    `scatter` is the coefficient of variation of the cells, over and over: of the even and the odd ones. `tails` is `normal`, `t3`
     (Student's t of three degrees, scaled to the same deviation) or `dips` (a tenth of the runs loses 30 %).
     `between` scatters whole repetitions, `trend` is the speed at the end of the study beside that at its
     start, `step` that after half of all visits beside that before.
     """
 
     name: str
-    scatter: tuple[float, float] = (0.04, 0.04)
+    scatter: tuple[float, ...] = (0.04, 0.04)
     tails: str = "normal"
     between: float = 0.0
     trend: float = 1.0
@@ -54,6 +54,15 @@ SCENARIOS = (
     Scenario("20 % slower from start to end", trend=0.8),
     Scenario("20 % slower after half of the visits", step=0.8),
     Scenario("20 % slower after half, 4 % beside 45 %", (0.04, 0.45), step=0.8),
+)
+
+
+PAIRS = 18
+# How matched pairs may scatter, beside the scenarios of two cells.
+POOLED_SCENARIOS = (
+    *SCENARIOS,
+    Scenario("every other pair 4 %, 45 %", (0.04, 0.04, 0.45, 0.45)),
+    Scenario("one pair of 45 %, the others 4 %", (0.45, 0.45, *(0.04,) * (2 * PAIRS - 2))),
 )
 
 
@@ -79,6 +88,25 @@ def simulate(
     logs = noise + random.normal(0, scenario.between, (studies, repetitions, 1))
     logs += math.log(scenario.trend) * passed
     return np.asarray(logs + math.log(scenario.step) * (passed > 0.5))
+
+
+def pair_differences(
+    scenario: Scenario,
+    random: np.random.Generator,
+    *,
+    studies: int,
+    repetitions: int,
+    missing: float = 0.0,
+    pairs: int = PAIRS,
+) -> FloatArray:
+    """Differences of matched pairs that are all equally fast: (studies, pairs, repetitions), NaN where a visit is missing.
+
+    What a repetition does to one side of every pair (a boot of one kernel) scatters by 2 % and is shared by its pairs.
+    """
+    logs = simulate(scenario, random, studies=studies, repetitions=repetitions, cells=2 * pairs)
+    logs[random.random(logs.shape) < missing] = np.nan
+    differences = np.swapaxes(logs[..., 1::2] - logs[..., 0::2], -1, -2)
+    return np.asarray(differences + random.normal(0, 0.02, (studies, 1, repetitions)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.analysis.cell_filter import Candidate, factor_named, select
+from bedplate.analysis.cell_filter import Candidate, choose, factor_named, select
 from bedplate.analysis.comparison.matching import matched
 from bedplate.errors import PlanError
 
@@ -230,3 +230,43 @@ def test_a_setting_of_lmdb_may_be_named_as_in_the_plan() -> None:
     assert ["b"] == names("lmdb.sync=nosync", cells)
     assert "cluster.settings.sync" == factor_named("lmdb.sync", cells)
     assert ["b"] == names("sync=nosync", cells)
+
+
+def lacking_of(*texts: str) -> tuple[list[str], dict[tuple[str, bool], list[str]]]:
+    chosen, lacking = choose(texts, CELLS)
+    own = {(each.factor, each.kept): [one.cell for one in each.cells] for each in lacking}
+    return [one.cell for one in chosen], own
+
+
+def test_a_choice_keeps_what_cannot_have_the_factor_where_its_level_is_the_usual_one() -> None:
+    barrier = "filesystem.barrier"
+    assert (["ext4-a", "ext4-c", "xfs-a", "xfs-b"], {(barrier, True): ["xfs-a", "xfs-b"]}) == lacking_of(
+        "barrier=yes"
+    )
+    assert (["ext4-b"], {(barrier, False): ["xfs-a", "xfs-b"]}) == lacking_of("barrier=no")
+    # What another factor drops is not said to lack one.
+    assert (["ext4-b"], {}) == lacking_of("barrier=no type=ext4")
+    assert (["xfs-b"], {(barrier, True): ["xfs-b"]}) == lacking_of("barrier=yes type=xfs build.block_size=8k")
+    # Nor what another filter of the choice has.
+    assert (["ext4-b", "xfs-a", "xfs-b"], {}) == lacking_of("barrier=no", "type=xfs")
+    # A side of a comparison has the level that it names.
+    assert ["ext4-a", "ext4-c"] == names("barrier=yes")
+
+
+def test_a_durability_class_is_chosen_by_its_word() -> None:
+    cells = tuple(
+        Candidate(0, name, (name,), {"filesystem.type": "ext4"}, classes=classes)
+        for name, classes in (
+            ("a", ("durable",)),
+            ("b", ("unsafe", "unsafe / durable")),
+            ("c", ("bounded loss",)),
+        )
+    )
+    assert ["a"] == names("class=durable", cells)
+    assert ["b"] == names("class='unsafe / durable'", cells)
+    assert ["b", "c"] == names("durability=unsafe,bounded-loss type=ext4", cells)
+    assert frozenset() == select("class=durable", cells).names
+    with pytest.raises(
+        PlanError, match="no cell has the durability class 'unknown'; there are durable, unsafe"
+    ):
+        select("class=unknown", cells)

@@ -44,3 +44,29 @@ def test_a_filter_that_selects_nothing_writes_nothing(command: str, study: Path,
     with pytest.raises(PlanError, match="nowhere 'zfs'"):
         call([command, str(study), "--cells", "type=zfs", *output])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_class_and_several_factors_are_chosen_together_and_xfs_stays(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ("--cells", "class=durable barrier=yes type=ext4,xfs")
+    assert 0 == call(["show", str(study), "--json", *chosen])
+    (found,) = json.loads(capsys.readouterr().out)["studies"]
+    assert ["ext4", "ext4", "xfs", "xfs"] == sorted(cell["label"].split()[0] for cell in found["cells"])
+    kept = (
+        "kept although no barrier can be asked of them, as what was chosen holds there anyway: 2 cells (xfs)"
+    )
+    assert kept in found["marks"]
+    for command in (
+        ["compare", "--baseline", "type=ext4", "--contender", "type=xfs"],
+        ["effects"],
+        ["advise"],
+    ):
+        assert 0 == call([command[0], str(study), *command[1:], *chosen])
+        assert "kept although no barrier" in capsys.readouterr().out.replace("\n", " ").lower()
+
+
+def test_what_a_choice_passes_over_is_said(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == call(["show", str(study), "--json", "--cells", "barrier=no"])
+    (found,) = json.loads(capsys.readouterr().out)["studies"]
+    assert "passed over, as no barrier can be asked of them: 4 cells (btrfs, xfs)" in found["marks"]

@@ -15,11 +15,11 @@ from bedplate.statistics.summary import (
     SUSPECT,
     TRUSTED,
     Observation,
+    Summaries,
+    Summary,
     SummaryKey,
     coefficient_of_variation,
     log_interval,
-    Summaries,
-    Summary,
     summarise,
 )
 

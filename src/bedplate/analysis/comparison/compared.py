@@ -26,7 +26,9 @@ from bedplate.analysis.tpch_view import SCORES
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
     about_counts,
+    durability_class,
     promises_differ,
+    words_on_device,
 )
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
@@ -191,6 +193,9 @@ def candidates_of(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
             levels={TYPE: found[TYPE], **found, **({STUDY: names[number]} if len(overviews) > 1 else {})},
             unasked=frozenset(name for name in found if name not in asked or found[name] == DEFAULT),
             foreign=frozenset(found) - own,
+            classes=tuple(
+                dict.fromkeys((durability_class(fact.durability, fact.cache), words_on_device(fact)))
+            ),
         )
         for (number, cell), fact, found, asked, own in zip(
             places, facts, levels, [each.levels for each in cells], alone, strict=True
