@@ -92,6 +92,11 @@ def short_name(name: str) -> str:
     return name.partition(".")[2] or name
 
 
+def level_rank(level: Scalar) -> tuple[bool, float, str]:
+    """Numbers by their size, before words by their letters."""
+    return (False, float(level), "") if isinstance(level, int | float) else (True, 0.0, level)
+
+
 def level_text(name: str, level: Scalar) -> str:
     """A level as a person reads it: `4 KiB`, `yes`, `512MB`."""
     if isinstance(level, bool):

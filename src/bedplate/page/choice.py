@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bedplate.analysis.cell_filter import STUDY
+from bedplate.analysis.cell_filter import CLASS, STUDY
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.comparison.surroundings import FOLLOWING, surroundings_of
-from bedplate.analysis.factors import level_text, short_name
+from bedplate.analysis.factors import level_rank, level_text, short_name
 from bedplate.analysis.fleet import node_of
+from bedplate.model.durability import CLASSES
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparable import NAMES
 
@@ -31,7 +32,8 @@ _Known: TypeAlias = dict[str, dict[str, dict[str, set[str]]]]
 def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]], list[list[int]]]:
     """The factors in which some cells differ, and for each cell its level of each, -1 where it has none.
 
-    A factor has its `name`, its `words` and the texts of its `levels`, each of them once.
+    A factor has its `name`, its `words`, the texts of its `levels`, each of them once, and which of them are `usual`: what
+    holds where nobody asks. Last stands the durability class, by which cells are chosen though it is no factor.
     """
     candidates = candidates_of(overviews)
     names = dict.fromkeys(name for candidate in candidates for name in candidate.levels)
@@ -43,10 +45,24 @@ def choice_document(overviews: Sequence[Overview]) -> tuple[list[dict[str, Any]]
         ]
         if len(set(found)) < 2:
             continue
-        levels = sorted({level for level in found if level is not None}, key=_rank)
-        factors.append({"name": name, "words": short_name(name), "levels": _texts(name, levels)})
+        levels = sorted(
+            {level for level in found if level is not None}, key=lambda typed: level_rank(typed[1])
+        )
+        texts = _texts(name, levels)
+        usual = {
+            texts[levels.index(level)]
+            for candidate, level in zip(candidates, found, strict=True)
+            if level is not None and name in candidate.usual
+        }
+        factors.append({"name": name, "words": short_name(name), "levels": texts, "usual": sorted(usual)})
         for place, level in zip(places, found, strict=True):
             place.append(-1 if level is None else levels.index(level))
+    classes = [candidate.classes[0] for candidate in candidates]
+    known = [name for name in CLASSES if name in classes]
+    if len(known) > 1:
+        factors.append({"name": CLASS, "words": "durability class", "levels": known, "usual": []})
+        for place, own in zip(places, classes, strict=True):
+            place.append(known.index(own))
     return factors, places
 
 
@@ -57,6 +73,16 @@ def foreign_levels(
     places = {factor["name"]: at for at, factor in enumerate(factors)}
     return tuple(
         sorted(places[name] for name in candidate.foreign if name in places)
+        for candidate in candidates_of(overviews)
+    )
+
+
+def usual_levels(
+    overviews: Sequence[Overview], factors: Sequence[Mapping[str, Any]]
+) -> tuple[list[int], ...]:
+    """For each cell the places of the factors at whose usual level it is."""
+    return tuple(
+        [at for at, factor in enumerate(factors) if factor["name"] in candidate.usual]
         for candidate in candidates_of(overviews)
     )
 
@@ -120,12 +146,6 @@ def _asked(found: Overview, run: tuple[str, str]) -> dict[str, str] | None:
 def _typed(level: Scalar) -> tuple[str, Scalar]:
     """`True` and 1 are two levels, whatever Python says."""
     return type(level).__name__, level
-
-
-def _rank(level: tuple[str, Scalar]) -> tuple[bool, float, str]:
-    """Numbers by their size, before words by their letters."""
-    _, value = level
-    return (False, float(value), "") if isinstance(value, int | float) else (True, 0.0, value)
 
 
 def _texts(name: str, levels: Sequence[tuple[str, Scalar]]) -> list[str]:

@@ -22,6 +22,7 @@ from bedplate.analysis.wording import (
     durability_told,
     durability_words,
     repetitions_sentence,
+    safety,
     words_on_device,
 )
 from bedplate.model.codec import to_json
@@ -29,7 +30,7 @@ from bedplate.model.durability import CLASSES
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
-from bedplate.page.choice import choice_document, foreign_levels, surroundings_document
+from bedplate.page.choice import choice_document, foreign_levels, surroundings_document, usual_levels
 from bedplate.page.courses import packed, packed_runs, precision_for
 from bedplate.page.observations import observations_document
 from bedplate.page.packed_data import PackedData
@@ -93,7 +94,9 @@ def page_document(overviews: Sequence[Overview], packed_data: PackedData | None 
         "factors": factors,
         "surroundings": surroundings_document(overviews, indices.runs),
         "observations": observations_document(overviews, indices.metrics, indices.parts),
-        "cells": _cells(overviews, levels, foreign_levels(overviews, factors)),
+        "cells": _cells(
+            overviews, levels, foreign_levels(overviews, factors), usual_levels(overviews, factors)
+        ),
         "pruned": [entry for number, found in enumerate(overviews) for entry in _pruned(number, found)],
         "summaries": _summaries(overviews, indices, whole=True),
         "within": packed(within) if len(indices.parts) > 1 else None,
@@ -151,12 +154,20 @@ def _study(found: Overview, name: str) -> dict[str, Any]:
 
 
 def _cells(
-    overviews: Sequence[Overview], levels: Sequence[Sequence[int]], foreign: Sequence[Sequence[int]]
+    overviews: Sequence[Overview],
+    levels: Sequence[Sequence[int]],
+    foreign: Sequence[Sequence[int]],
+    usual: Sequence[Sequence[int]],
 ) -> list[dict[str, Any]]:
     cells = [(found, cell, i) for i, found in enumerate(overviews) for cell in found.cells.values()]
     return [
-        {**_cell(found, cell, number), "levels": places, **({"foreign": others} if others else {})}
-        for (found, cell, number), places, others in zip(cells, levels, foreign, strict=True)
+        {
+            **_cell(found, cell, number),
+            "levels": places,
+            "usual": at_usual,
+            **({"foreign": others} if others else {}),
+        }
+        for (found, cell, number), places, others, at_usual in zip(cells, levels, foreign, usual, strict=True)
     ]
 
 
@@ -177,6 +188,7 @@ def _cell(found: Overview, cell: CellFacts, number: int) -> dict[str, Any]:
         "promise": durability_words(cell.durability),
         "promise_here": words_on_device(cell),
         "cache": cell.cache,
+        "safety": list(safety(cell)),
         "identical_to": [found.cells[other].label.full for other in cell.identical_to],
         "changing": cell.changing,
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis import wording
+from bedplate.analysis import selected, wording
+from bedplate.analysis.comparison import sentences as pooled
 from bedplate.analysis.comparison import surroundings
 from bedplate.analysis.effects import sentences as effects
 from bedplate.analysis.factors import DEFAULT
@@ -14,7 +15,7 @@ from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN
 from bedplate.model.power_cut_metrics import RECOVERY
 from bedplate.model.tpch_figures import STOPPED_AT
 from bedplate.page.workload_page import workload_pages
-from bedplate.statistics import comparable, comparison, estimation, heat_map
+from bedplate.statistics import comparable, comparison, estimation, heat_map, pooled_pairs
 from bedplate.statistics.comparison import Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
@@ -56,6 +57,18 @@ _TEMPLATES: Mapping[str, str] = {
     "can_tell": wording.CAN_TELL,
     "wrong_on_average": wording.WRONG_ON_AVERAGE,
     "no_run_in_both": wording.NO_RUN_IN_BOTH,
+    "pooled": pooled.POOLED,
+    "pooled_with_interval": pooled.WITH_INTERVAL,
+    "pooled_without_interval": pooled.WITHOUT_INTERVAL,
+    "pooled_depends": pooled.DEPENDS,
+    "pooled_no_factor": pooled.NO_FACTOR_TOLD,
+    "pooled_range": pooled.PAIRS_RANGE,
+    "pooled_without": pooled.PAIRS_WITHOUT,
+    "pairs_disagree": pooled.PAIRS_DISAGREE,
+    "pairs_cross": pooled.PAIRS_CROSS,
+    "about_pooled": pooled.ABOUT_POOLED,
+    "kept_without": selected.KEPT_WITHOUT,
+    "passed_over": selected.PASSED_OVER,
     "no_effects": effects.NO_EFFECTS,
     "no_factor": effects.NO_FACTOR,
     "no_factor_in_a_class": effects.NO_FACTOR_IN_A_CLASS,
@@ -80,6 +93,7 @@ def rules_document() -> dict[str, Any]:
             "NO_SCATTER": estimation.NO_SCATTER,
             "CANNOT_TELL": Verdict.CANNOT_TELL.value,
         },
+        "pooled": {"LEVEL": pooled_pairs.LEVEL, "VALUES_MIN": pooled_pairs.VALUES_MIN},
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
         **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),

@@ -311,7 +311,7 @@ def _factors(
     for name in names:
         seen = tuple(dict.fromkeys(cell[name] for cell in levels if name in cell))
         if len(seen) > 1:
-            varying[name] = in_order(seen)
+            varying[name] = _in_order(seen)
     aliases: dict[str, str] = {}
     for first, second in combinations(varying, 2):
         if first not in aliases and second not in aliases and _same_division(levels, first, second):
@@ -319,7 +319,7 @@ def _factors(
     return {name: found for name, found in varying.items() if name not in aliases}, aliases
 
 
-def in_order(levels: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+def _in_order(levels: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     """Numbers by their size, everything else as it came up."""
     numbers = [level for level in levels if isinstance(level, int | float)]
     return tuple(sorted(numbers)) if len(numbers) == len(levels) else levels

@@ -19,7 +19,7 @@ PURE = tuple(
     part
     for part in SCRIPT
     if part.startswith("statistics/")
-    or part in {"core/data", "core/inflate", "core/words", "core/choice", "core/pairs"}
+    or part in {"core/data", "core/inflate", "core/words", "core/choice", "core/pairs", "core/pooled"}
 )
 in_node = pytest.mark.skipif(
     shutil.which("node") is None, reason="Node.js is missing (package node-typescript)"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
+from bedplate.analysis.cell_filter import CLASS
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.comparison.surroundings import Surroundings
 from bedplate.analysis.factors import level_text
@@ -35,7 +36,9 @@ def test_every_cell_has_its_level_of_every_factor_in_which_cells_differ(tmp_path
     for candidate, levels in zip(candidates_of(found), places, strict=True):
         for factor, place in zip(factors, levels, strict=True):
             name = factor["name"]
-            if place < 0:
+            if name == CLASS:
+                assert candidate.classes[0] == factor["levels"][place]
+            elif place < 0:
                 assert name not in candidate.levels
             else:
                 assert level_text(name, candidate.levels[name]) == factor["levels"][place]

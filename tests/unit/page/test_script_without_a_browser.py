@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import shlex
 import zlib
 from dataclasses import replace
@@ -19,6 +20,7 @@ from tests.support.tools.page_script import in_node, said_by_script
 from tests.support.tools.page_vectors import GOLDEN
 
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
+from bedplate.analysis.comparison.sentences import pooled_lines
 from bedplate.analysis.overview import overview
 from bedplate.analysis.wording import (
     PROMISES_DIFFER,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     Writer = Callable[[Path], Sequence[Path]]
 
 RECIPE = Recipe(filesystem_blocks=(4096,), database_blocks=(4096, 8192), repetitions=3, course_s=5)
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 TEMPLATES = rules_document()["templates"]
 # For each question: of every pair and run, in Python's order.
 ASK = """async questions => {
@@ -58,8 +61,9 @@ ASK = """async questions => {
   const answers = [];
   for (const question of questions) {
     const judged = await pairs.judged(pairs.pairsOf(question), asked);
-    answers.push(judged.map(one => [one.baseline, one.contender, page.runs[one.run].run,
-      one.found.verdict, [...one.incomparable].sort(), [...one.notes].sort()]));
+    const lines = bedplate.pooled.linesOf(judged, question).map(bedplate.pooled.sentences);
+    answers.push([lines, judged.map(one => [one.baseline, one.contender, page.runs[one.run].run,
+      one.found.verdict, [...one.incomparable].sort(), [...one.notes].sort()])]);
   }
   return answers;
 }"""
@@ -142,13 +146,28 @@ def told(overviews: Sequence[Overview], compared: Compared) -> list[Any]:
     ]
 
 
-def expected_of(overviews: Sequence[Overview], factor: str, levels: Sequence[str]) -> list[list[Any]]:
+def expected_of(
+    overviews: Sequence[Overview], factor: str, levels: Sequence[str]
+) -> tuple[list[tuple[str, ...]], list[list[Any]]]:
+    """The pooled lines, and what is said of each pair."""
     baseline, contender = (f"{factor}={shlex.quote(level)}" for level in levels)
     try:
         found = answer(overviews, ComparisonQuestion(baseline, contender, metrics=("tps",)))
     except PlanError:
-        return []
-    return sorted(told(overviews, compared) for compared in found.compared)
+        return [], []
+    lines = [sentences for _, sentences in pooled_lines(found)]
+    return lines, sorted(told(overviews, compared) for compared in found.compared)
+
+
+def said_alike(one: str, other: str) -> bool:
+    """The same words, and the same numbers but for the last digit: figures on the page have five."""
+    words, numbers = zip(
+        *((NUMBER.sub("#", text), NUMBER.findall(text)) for text in (one, other)), strict=True
+    )
+    return words[0] == words[1] and all(
+        abs(float(first) - float(second)) <= 1.01 * 10.0 ** -len(first.partition(".")[2])
+        for first, second in zip(*numbers, strict=True)
+    )
 
 
 @in_node
@@ -170,9 +189,15 @@ def test_the_script_pairs_and_judges_as_python_does(write: Writer, tmp_path: Pat
         for factor, levels in questions
     ]
     found = said_by_script(document, ASK, sides)
-    assert 4 < sum(map(bool, expected))
-    for question, wanted, said in zip(questions, expected, found, strict=True):
+    assert 4 < sum(bool(pairs) for _, pairs in expected)
+    assert 2 < sum(bool(lines) for lines, _ in expected)
+    for question, (lines, wanted), (shown, said) in zip(questions, expected, found, strict=True):
         assert wanted == sorted(said), question
+        assert [len(line) for line in lines] == [len(line) for line in shown], (question, lines, shown)
+        for first, second in zip(
+            (t for line in lines for t in line), (t for line in shown for t in line), strict=True
+        ):
+            assert said_alike(first, second), (question, first, second)
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bedplate.analysis.cell_filter import STUDY
 from bedplate.analysis.comparison.matching import is_named
+from bedplate.analysis.factors import level_rank
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import CONFIDENCE, of_estimate, taken_back
-from bedplate.statistics.design import complete_part, in_order
+from bedplate.statistics.design import complete_part
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import joint_confidence
 from bedplate.statistics.objectives import judged_together
@@ -174,7 +176,7 @@ def _kind(found: ComparisonAnswer, each: Compared) -> _Kind:
     first, second = (_levels(each, side) for side in sides)
     named = found.selections[0].names | found.selections[1].names
     differing = {name for name in {*first, *second} if not _same(first, second, name)}
-    compared = {name for name in differing if is_named(name, named)}
+    compared = {name for name in differing if name == STUDY or is_named(name, named)}
     beside = {
         name: levels[name]
         for side, levels in zip(sides, (first, second), strict=True)
@@ -301,7 +303,7 @@ class _Contrast:
 def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind) -> list[Dependence]:
     """Every factor that varies over the pairs; their contrasts are judged together."""
     keys = [_in_common(each) for each in pairs]
-    factors = _factors([{**usual, **others} for usual, others in keys])
+    factors = _factors([common for common, _ in keys])
     contrasts = {
         name: list(_contrasts(name, levels, keys, factors, values)) for name, levels in factors.items()
     }
@@ -314,7 +316,9 @@ def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind)
     confidence = float(joint_confidence(judged)) if judged else CONFIDENCE
     found = []
     for name, levels in factors.items():
-        places = [[at for at, key in enumerate(keys) if _has(key, name, level)] for level in levels]
+        places = [
+            [at for at, (common, _) in enumerate(keys) if _has(common, name, level)] for level in levels
+        ]
         means = [taken_back(kind, float(values.mean(_share(own)).mean)) for own in places]
         found.append(
             Dependence(
@@ -326,20 +330,20 @@ def _dependences(pairs: Sequence[Compared], values: _Values, kind: EstimateKind)
     return sorted(found, key=lambda each: 2.0 if each.strongest is None else _doubt(each.strongest))
 
 
-def _in_common(each: Compared) -> tuple[Mapping[str, Scalar], Mapping[str, Scalar]]:
-    """The levels that both sides of a pair have: those at what holds where nobody asks, and the others."""
+def _in_common(each: Compared) -> tuple[Mapping[str, Scalar], frozenset[str]]:
+    """The levels that both sides of a pair have, and which of them are what holds where nobody asks."""
     sides = (each.pair.baseline, each.pair.contender)
     first, second = (_levels(each, side) for side in sides)
     common = {name: level for name, level in first.items() if _same(first, second, name)}
-    usual = {name: level for name, level in common.items() if all(name in side.usual for side in sides)}
-    return usual, {name: level for name, level in common.items() if name not in usual}
+    return common, sides[0].usual & sides[1].usual & common.keys()
 
 
 def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...]]:
     """The factors of several levels, in order; of those that divide the pairs alike the first."""
     found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
     for name in dict.fromkeys(name for levels in own for name in levels):
-        levels = in_order(tuple({_typed(each[name]): each[name] for each in own if name in each}.values()))
+        known = {_typed(each[name]): each[name] for each in own if name in each}
+        levels = tuple(sorted(known.values(), key=level_rank))
         division = tuple(
             [_typed(level) for level in levels].index(_typed(each[name])) if name in each else -1
             for each in own
@@ -353,7 +357,7 @@ def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...
 def _contrasts(
     name: str,
     levels: Sequence[Scalar],
-    keys: Sequence[tuple[Mapping[str, Scalar], Mapping[str, Scalar]]],
+    keys: Sequence[tuple[Mapping[str, Scalar], frozenset[str]]],
     factors: Collection[str],
     values: _Values,
 ) -> Iterator[_Contrast]:
@@ -362,12 +366,14 @@ def _contrasts(
     A factor at its usual level is the same as one that a pair has not, as in `effects`.
     """
     strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
-    for at, (usual, others) in enumerate(keys):
+    for at, (common, usual) in enumerate(keys):
         rest = frozenset(
-            (one, *_typed(level)) for one, level in others.items() if one in factors and one != name
+            (one, *_typed(own))
+            for one, own in common.items()
+            if one in factors and one != name and one not in usual
         )
         for number, level in enumerate(levels):
-            if _has((usual, others), name, level):
+            if _has(common, name, level):
                 strata[rest].setdefault(number, []).append(at)
     for baseline, level in combinations(range(len(levels)), 2):
         matched = [found for found in strata.values() if baseline in found and level in found]
@@ -413,8 +419,8 @@ def _share(places: Sequence[int]) -> dict[int, float]:
     return {at: 1 / len(places) for at in places}
 
 
-def _has(key: tuple[Mapping[str, Scalar], Mapping[str, Scalar]], name: str, level: Scalar) -> bool:
-    return any(name in levels and _typed(levels[name]) == _typed(level) for levels in key)
+def _has(levels: Mapping[str, Scalar], name: str, level: Scalar) -> bool:
+    return name in levels and _typed(levels[name]) == _typed(level)
 
 
 def _typed(level: Scalar) -> tuple[type, Scalar]:

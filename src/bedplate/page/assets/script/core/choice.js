@@ -40,8 +40,22 @@ bedplate.choice = (() => {
   const levelOf = (cell, name) =>
     page.factors[factorOf.get(name)].levels[page.cells[cell].levels[factorOf.get(name)]] ?? null;
 
-  const passes = (cell, filters) =>
-    Object.entries(filters).every(([name, levels]) => levels.includes(levelOf(cell, name)));
+  // A cell that cannot have a factor passes where what holds for it anyway is ticked: `barrier: yes` keeps XFS.
+  const holds = (cell, name, levels) => {
+    const own = levelOf(cell, name);
+    return (
+      levels.includes(own) ||
+      (own === null && page.factors[factorOf.get(name)].usual.some((one) => levels.includes(one)))
+    );
+  };
+  const passes = (cell, filters) => Object.entries(filters).every(([name, levels]) => holds(cell, name, levels));
+  // Of each factor that is ticked the cells that cannot have it: whether they are kept, and how many there are.
+  const lacking = ({ filters, cells }) =>
+    Object.entries(filters).flatMap(([name, levels]) => {
+      const others = Object.fromEntries(Object.entries(filters).filter(([other]) => other !== name));
+      const without = (cells ?? every).filter((cell) => levelOf(cell, name) === null && passes(cell, others));
+      return without.length ? [{ name, kept: holds(without[0], name, levels), cells: without }] : [];
+    });
   const left = ({ filters, cells }) => (cells ?? every).filter((cell) => passes(cell, filters));
 
   const firstRun = () => {
@@ -305,6 +319,7 @@ bedplate.choice = (() => {
     // For a view of another run than the chosen one, whose cells may not have it: its leader and its runner-up.
     usual: (run) => usualCourses(run, leave),
     passes,
+    lacking,
     subscribe: (keys, act) => listeners.push([keys, act]),
     own: (name, { usual = null, values = null, code = plain(values) } = {}) => {
       owned.set(name, { usual, code });

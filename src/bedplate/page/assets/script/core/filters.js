@@ -135,12 +135,24 @@
           "Show all cells",
         ),
       ),
+      ...choice.lacking(state).map((one) => h("p", { class: "note" }, lackingWords(one))),
       ...chips(state),
       listBox,
     );
     if (listBox.open) fillList(state);
     // What was just pressed was made anew, and stays under the finger.
     if (again) panel.querySelector(`input${again}`)?.focus({ preventScroll: true });
+  };
+
+  // What became of the cells that cannot have a factor that is ticked.
+  const lackingWords = ({ name, kept, cells }) => {
+    const types = [...new Set(cells.map((cell) => choice.levelOf(cell, "filesystem.type") ?? page.cells[cell].panel))];
+    const said = bedplate.words.filled(kept ? "kept_without" : "passed_over", {
+      factor: page.factors.find((factor) => factor.name === name).words,
+      n: cells.length,
+      types: types.sort().join(", "),
+    });
+    return `${bedplate.words.capital(said)}.`;
   };
 
   const words = (state) => {
@@ -150,7 +162,12 @@
       ([name, levels]) => `${page.factors.find((factor) => factor.name === name).words} ${levels.join(" or ")}`,
     );
     const text = said.join(", ");
-    return `${n} of ${page.cells.length} cells${text && text.length < 60 ? `: ${text}` : ""}`;
+    const over = choice.lacking(state).filter(({ kept }) => !kept);
+    const passed = over.map(({ name, cells }) => {
+      const factor = page.factors.find((one) => one.name === name).words;
+      return `; ${cells.length} without ${factor} passed over`;
+    });
+    return `${n} of ${page.cells.length} cells${text && text.length < 60 ? `: ${text}` : ""}${passed.join("")}`;
   };
 
   const draw = (state) => {

@@ -26,6 +26,9 @@ bedplate.pairs = (() => {
   const placeOf = new Map(page.factors.map((factor, place) => [factor.name, place]));
   const study = placeOf.get("study");
 
+  // What a power cut leaves is no factor in which cells may differ: it follows from the others.
+  const isFactor = (place) => page.factors[place].name !== "class";
+
   const sideCells = (side) =>
     isLevel(side) ? choice.shown().filter((cell) => choice.levelOf(cell, side.factor) === side.level) : [side];
 
@@ -46,6 +49,7 @@ bedplate.pairs = (() => {
     return { first, second, named };
   };
 
+  const namedBy = (state) => sidesOf(state)?.named ?? new Set();
   const isNamed = (name, named) => named.has(name) || [...named].some((other) => name.startsWith(`${other}.`));
   // Within a study only its own factors count: what a cell of another one was asked for keeps no two of its cells apart.
   const level = (cell, place, within) =>
@@ -57,7 +61,7 @@ bedplate.pairs = (() => {
     const { first, second, named } = sides;
     const free = page.factors
       .map((factor, place) => place)
-      .filter((place) => place !== study && !isNamed(page.factors[place].name, named));
+      .filter((place) => place !== study && isFactor(place) && !isNamed(page.factors[place].name, named));
     // What both sides have: of the cells of one study, or (null) of all.
     const sharedIn = new Map();
     const shared = (own_) => {
@@ -281,5 +285,5 @@ bedplate.pairs = (() => {
       : bedplate.data.cellName(side);
   };
 
-  return { MARGINS, margin, pairsOf, judged, word, estimate, interval, sideName, isLevel };
+  return { MARGINS, margin, pairsOf, namedBy, isNamed, judged, word, estimate, interval, sideName, isLevel };
 })();

@@ -44,10 +44,11 @@
     const focused = document.activeElement?.id;
     // A contender of a level is one of the same factor, or of any where the baseline is a cell.
     const { baseline } = state;
+    const factors = page.factors.filter(({ name }) => name !== "class");
     const contenders = bedplate.pairs.isLevel(baseline)
-      ? page.factors.filter(({ name }) => name === baseline.factor)
+      ? factors.filter(({ name }) => name === baseline.factor)
       : baseline === null
-        ? page.factors
+        ? factors
         : [];
     panel.replaceChildren(
       h(
@@ -59,7 +60,7 @@
       h(
         "div",
         { class: "sides" },
-        select("baseline", "Baseline", "none", page.factors),
+        select("baseline", "Baseline", "none", factors),
         select("contender", "Contender", "all others", contenders),
         h(
           "button",

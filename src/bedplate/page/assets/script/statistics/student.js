@@ -1,7 +1,7 @@
 "use strict";
 // The distributions that verdicts stand on: Student's t, the normal one, and the inverse of the incomplete gamma.
 // The binomial one is the incomplete beta function.
-// Pure arithmetic, for whole degrees of freedom from 1 on; a test holds it together with SciPy.
+// Pure arithmetic, for degrees of freedom from 1 on; a test holds it together with SciPy.
 //
 // Continued fractions (DLMF 8.17.22, 8.9.2) are evaluated from the front by Lentz's method (Thompson & Barnett
 // 1986, J. Comput. Phys. 64), series are summed until a term changes nothing.
@@ -59,6 +59,12 @@ bedplate.student = (() => {
     if (t === Infinity) return 0;
     const all = degrees + t * t;
     return beta(degrees / 2, 0.5, degrees / all, (t * t) / all);
+  };
+
+  // How likely a ratio of two variances (Fisher's F) is beyond one, which is at or above 0.
+  const ratioBeyond = (over, under, ratio) => {
+    const all = under + over * ratio;
+    return beta(under / 2, over / 2, under / all, (over * ratio) / all);
   };
 
   // The t that |T| is beyond with a chance of `chance`; of each degree and chance once.
@@ -147,5 +153,5 @@ bedplate.student = (() => {
     return x > 0 ? 1 - tail : tail;
   };
 
-  return { beta, beyond, quantile, gammaQuantile, normal };
+  return { beta, beyond, ratioBeyond, quantile, gammaQuantile, normal };
 })();

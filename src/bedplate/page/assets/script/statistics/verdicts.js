@@ -120,7 +120,65 @@ bedplate.verdicts = (() => {
     );
   };
 
-  const compared = (found, sides) => {
+  // What an estimate is made of, by repetition: of two studies the baseline's, with its sign turned, and the contender's.
+  const differences = (own, first, second, paired) => {
+    const by = (side, values) => new Map([...side.keys()].map((repetition, i) => [repetition, values[i]]));
+    if (paired)
+      return [
+        by(
+          own[0],
+          second.map((value, i) => value - first[i]),
+        ),
+      ];
+    return [
+      by(
+        own[0],
+        first.map((value) => -value),
+      ),
+      by(own[1], second),
+    ];
+  };
+
+  // A comparison whose estimate was made over several pairs.
+  const ofEstimate = (metric, estimate, { margin = MARGIN, paired = true } = {}) => {
+    const kind = metric.scale === "ratio" ? "ratio" : "difference";
+    const described = {
+      ...nothing(metric, { margin, paired }),
+      estimate: takenBack(kind, estimate.mean),
+      n: estimate.n,
+    };
+    if (estimate.n < REPETITIONS_MIN) {
+      const reason = words.filled(paired ? "too_few_in_common" : "too_few_on_one_side", { n: estimate.n });
+      return { ...described, reasons: [reason] };
+    }
+    return atConfidence({ ...described, basis: estimate }, CONFIDENCE);
+  };
+
+  const nothing = (metric, { margin, paired }) => ({
+    metric,
+    kind: metric.scale === "ratio" ? "ratio" : "difference",
+    verdict: CANNOT_TELL,
+    estimate: null,
+    low: null,
+    high: null,
+    confidence: CONFIDENCE,
+    margin: metric.scale === "count" ? null : margin,
+    n: 0,
+    paired,
+    smallest: null,
+    largest: null,
+    suspect: 0,
+    unknown: 0,
+    censored: 0,
+    reasons: [],
+    basis: null,
+    open_side: 0,
+    difference_confidence: null,
+    differences: [],
+  });
+
+  const compared = (found, own) => {
+    const sides = own.map((side) => [...side.values()]);
     if (sides.flat().every((one) => one.of)) return pooled(found, sides);
     const { values, reasons, open } = capped(sides);
     if (isRatio(found) && Math.min(...values.flat()) <= 0) return { ...found, reasons: [words.filled("not_positive")] };
@@ -130,6 +188,7 @@ bedplate.verdicts = (() => {
       ...found,
       reasons,
       open_side: open,
+      differences: reasons.length || open ? [] : differences(own, first, second, found.paired),
       estimate: takenBack(found.kind, mean(second) - mean(first)),
       censored: sides.flat().filter((one) => one.status === "censored").length,
       smallest: each ? takenBack(found.kind, Math.min(...each)) : null,
@@ -158,41 +217,21 @@ bedplate.verdicts = (() => {
       sum(all.map((side) => [...side.values()].filter((one) => hasValue(one) && one.validity === validity).length));
     const [suspect, unknown] = ["suspect", "unknown"].map(count);
     const runs = words.leftOut(suspect, unknown);
-    const empty = {
-      metric,
-      kind: metric.scale === "ratio" ? "ratio" : "difference",
-      verdict: CANNOT_TELL,
-      estimate: null,
-      low: null,
-      high: null,
-      confidence,
-      margin: metric.scale === "count" ? null : margin,
-      n: 0,
-      paired: sharesRepetitions,
-      smallest: null,
-      largest: null,
-      suspect,
-      unknown,
-      censored: 0,
-      reasons: [],
-      basis: null,
-      open_side: 0,
-      difference_confidence: null,
-    };
+    const empty = { ...nothing(metric, { margin, paired: sharesRepetitions }), confidence, suspect, unknown };
     if (usable.some((side) => !side.size))
       return {
         ...empty,
         reasons: [words.filled("no_value", { left_out: runs ? words.filled("no_value_left_out", { runs }) : "" })],
       };
-    let sides = usable.map((side) => [...side.values()]);
+    let sides = usable;
     if (sharesRepetitions) {
       const common = [...usable[0].keys()]
         .filter((repetition) => usable[1].has(repetition))
         .sort((one, other) => one - other);
       if (!common.length) return { ...empty, reasons: [words.filled("no_common_repetition")] };
-      sides = usable.map((side) => common.map((repetition) => side.get(repetition)));
+      sides = usable.map((side) => new Map(common.map((repetition) => [repetition, side.get(repetition)])));
     }
-    return compared({ ...empty, n: Math.min(sides[0].length, sides[1].length) }, sides);
+    return compared({ ...empty, n: Math.min(sides[0].size, sides[1].size) }, sides);
   };
 
   // Distance / error, infinite where there is no error, 0 where there is neither.
@@ -307,5 +346,18 @@ bedplate.verdicts = (() => {
     return null;
   };
 
-  return { compare, judgedTogether, moreRepetitions, pDifferent, pAlike, MARGIN, CANNOT_TELL };
+  return {
+    compare,
+    ofEstimate,
+    judgedTogether,
+    jointConfidence,
+    moreRepetitions,
+    pDifferent,
+    pDifference,
+    pAlike,
+    students,
+    takenBack,
+    MARGIN,
+    CANNOT_TELL,
+  };
 })();

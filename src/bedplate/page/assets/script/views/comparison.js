@@ -2,7 +2,7 @@
 // The contender beside the baseline: ratio, interval, verdict, and how many more repetitions would tell.
 
 (() => {
-  const { element: h, number, pairs, verdicts, words } = bedplate;
+  const { element: h, number, pairs, pooled, verdicts, words } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const OVER = [
@@ -14,6 +14,7 @@
   const SCORES = new Set(page.rules.tpch.SCORES);
   // A table of more says nothing to a reader; the rest stands in what `bedplate compare` prints.
   const ROWS_MOST = 400;
+  const LINES_MOST = 12;
   const SVG = "http://www.w3.org/2000/svg";
 
   bedplate.choice.own("compare.over", { values: () => OVER.map(([name]) => name) });
@@ -214,6 +215,26 @@
     );
   };
 
+  // What holds of all pooled lines, and which pairs are in none.
+  const closing = (lines, all) => {
+    const confidences = lines.map(({ found }) => found.difference_confidence).filter((one) => one !== null);
+    const about = confidences.length
+      ? [` ${words.filled("about_pooled", { confidence: words.confidences(confidences) })}`]
+      : [];
+    const crossing = new Map();
+    for (const { baseline, contender } of all) {
+      const [first, second] = [baseline, contender].map((cell) => page.cells[cell].promise_here);
+      if (first !== second) crossing.set(`${baseline}/${contender}`, `${second} beside ${first}`);
+    }
+    if (!crossing.size) return about;
+    const counts = new Map();
+    for (const name of crossing.values()) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const classes = [...counts].sort((one, other) => other[1] - one[1]).map(([name, n]) => `${name}: ${n}`);
+    const n = crossing.size;
+    const said = { n, es: n === 1 ? "es" : "", verb: n === 1 ? "is" : "are", classes: classes.join(", "), way: "" };
+    return [...about, ` ${words.filled("pairs_cross", said).trim()}`];
+  };
+
   const nothing = (why_) => {
     byId("compare-note").textContent = why_;
     byId("compare-verdict").textContent = "";
@@ -243,14 +264,25 @@
       );
       return;
     }
-    const all = await pairs.judged(found, askedOf(state));
+    const asked = askedOf(state);
+    const all = await pairs.judged(found, asked);
     if (!isCurrent()) return;
     const metrics = [...new Set(all.map(({ metric }) => metric))].slice(0, 1).map((metric) => page.metrics[metric]);
     const defined =
       new Set(all.map(({ metric }) => metric)).size === 1 && metrics.length
         ? ` ${metrics[0].name}: ${metrics[0].definition}; ${metrics[0].direction}.`
         : "";
-    byId("compare-verdict").textContent = sentence(all);
+    const lines = pooled.linesOf(all, state);
+    byId("compare-verdict").replaceChildren(
+      ...lines.slice(0, LINES_MOST).flatMap((line) => {
+        const [first, ...others] = pooled.sentences(line);
+        const whose =
+          asked.length > 1 ? `${bedplate.data.runName(line.every[0].run)}, ${page.metrics[line.metric].name}: ` : "";
+        return [h("b", {}, `${whose}${first}`), h("br"), ...others.flatMap((said) => [h("small", {}, said), h("br")])];
+      }),
+      sentence(all),
+      ...closing(lines, all),
+    );
     byId("compare-note").textContent =
       `${found.length} pair${found.length === 1 ? "" : "s"} of cells` +
       `${all.length > ROWS_MOST ? `; the first ${ROWS_MOST} of ${all.length} comparisons are listed` : ""}.` +
