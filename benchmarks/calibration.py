@@ -15,7 +15,6 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +34,7 @@ from tests.support.studies.simulated_studies import (  # noqa: E402
     pair_differences,
     simulate,
     tally,
+    tally_pooled,
     tally_together,
 )
 from tests.support.studies.unbalanced_designs import Planted, design_cells, planted  # noqa: E402
@@ -53,7 +53,6 @@ from bedplate.statistics.effects import (  # noqa: E402
 from bedplate.statistics.estimation import Estimate, chance_of_verdict, paired, unpaired  # noqa: E402
 from bedplate.statistics.objectives import confidences  # noqa: E402
 from bedplate.statistics.pareto import Standing, front  # noqa: E402
-from bedplate.statistics.pooled_pairs import LEVEL, mean_over_pairs, p_disagreement  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,24 +135,11 @@ def all_pairs(logs: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Estima
 
 def pooled(studies: int, random: np.random.Generator) -> None:
     """One ratio over 18 matched pairs, and whether pairs are said to disagree: alike, and where half differ by 1.1."""
-    half = np.repeat([0.0, math.log(1.1)], PAIRS // 2)[:, None]
     rows = []
     for scenario, missing, repetitions in product(POOLED_SCENARIOS, (0.0, 0.1), REPETITIONS):
         found = pair_differences(scenario, random, studies=studies, repetitions=repetitions, missing=missing)
-        pairs, apart = mean_over_pairs(found), mean_over_pairs(found + half)
-        equal, tenth = tally(pairs, 0.0), tally(pairs, math.log(1.08))
-        mixed = tally(replace(apart, mean=apart.mean - half.mean()), 0.0)
-        single = tally(paired(np.zeros_like(found[:, 0]), found[:, 0]), math.log(1.08))
-        shares = [equal.covered, equal.false, mixed.covered, tenth.differs]
-        words = (
-            [percent(np.mean(p_disagreement(found + each) <= LEVEL)) for each in (0.0, half)]
-            if not missing
-            else ["–", "–"]
-        )
-        alone = percent(single.differs) if not missing else "–"
-        rows.append(
-            [scenario.name, f"{100 * missing:g} %", str(repetitions), *map(percent, shares), alone, *words]
-        )
+        shares = ("–" if share is None else percent(share) for share in tally_pooled(found))
+        rows.append([scenario.name, f"{100 * missing:g} %", str(repetitions), *shares])
     print(f"One ratio over {PAIRS} matched pairs ({studies} studies each; all in %)\n")
     table(
         (

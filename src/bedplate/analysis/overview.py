@@ -332,8 +332,8 @@ def _keys(
         whole.setdefault(kinds[run], set()).update(m.by_metric)
         parts.setdefault(run, {}).update(dict.fromkeys(m.parts))
     due = {kind: [name for name in METRICS if name in names] for kind, names in whole.items()}
-    for cell, *run in groups:
-        place = (run[0], run[1])
+    for cell, dataset, name_of_run in groups:
+        place = (dataset, name_of_run)
         yield from (SummaryKey(cell, *place, name) for name in due[kinds[place]])
         yield from (SummaryKey(cell, *place, name, phase, item) for phase, item, name in parts[place])
 

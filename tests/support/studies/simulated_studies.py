@@ -7,12 +7,14 @@ cell 0 is the baseline, and every repetition visits its cells in an order of its
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from bedplate.statistics.estimation import of_differences
 from bedplate.statistics.false_discovery import joint_confidence
+from bedplate.statistics.pooled_pairs import LEVEL, mean_over_pairs, p_disagreement
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -152,6 +154,25 @@ def tally(estimate: Estimate, truth: float, *, confidence: float = 0.95) -> Tall
         differs=float(np.mean(np.abs(verdict) == 1)),
         same=float(np.mean(verdict == 0)),
     )
+
+
+def tally_pooled(differences: FloatArray) -> tuple[float | None, ...]:
+    """What one ratio over pairs that are alike keeps, and how often they are said to disagree; shares of studies.
+
+    Covered; false where nothing differs; covered where half of the pairs differ by 1.1 (the mean is meant); told where all
+    differ by 1.08, and by the first pair alone; said to disagree where all are alike, and where half differ by 1.1. The
+    last three are None where visits are missing.
+    """
+    half = np.repeat([0.0, math.log(1.1)], differences.shape[-2] // 2)[:, None]
+    alike, apart = mean_over_pairs(differences), mean_over_pairs(differences + half)
+    equal, told = tally(alike, 0.0), tally(alike, math.log(1.08))
+    mixed = tally(replace(apart, mean=apart.mean - half.mean()), 0.0)
+    found = (equal.covered, equal.false, mixed.covered, told.differs)
+    if np.isnan(differences).any():
+        return *found, None, None, None
+    single = tally(of_differences(differences[:, 0]), math.log(1.08))
+    disagree = (float(np.mean(p_disagreement(differences + each) <= LEVEL)) for each in (0.0, half))
+    return *found, single.differs, *disagree
 
 
 def tally_together(estimate: Estimate, truth: FloatArray) -> Tally:

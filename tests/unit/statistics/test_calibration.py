@@ -13,10 +13,13 @@ import pytest
 from tests.support.studies.simulated_studies import (
     MARGIN,
     OUTSIDE_MARGIN,
+    POOLED_SCENARIOS,
     SCENARIOS,
     Scenario,
+    pair_differences,
     simulate,
     tally,
+    tally_pooled,
     tally_together,
     verdicts,
 )
@@ -111,3 +114,22 @@ def test_what_is_simulated_is_what_judges_a_study() -> None:
         assert found.low == pytest.approx(math.exp(low[study]))
         seen.add(found.verdict)
     assert len(seen) >= 3
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "scenario", [POOLED_SCENARIOS[at] for at in (0, 6, -2, -1)], ids=lambda scenario: scenario.name
+)
+def test_one_ratio_over_many_pairs_holds_and_pairs_that_are_alike_seldom_disagree(
+    scenario: Scenario, missing: float
+) -> None:
+    random = np.random.default_rng(11)
+    found = pair_differences(scenario, random, studies=2000, repetitions=3, missing=missing)
+    covered, false, mixed, _, single, disagree, _ = tally_pooled(found)
+    assert covered is not None
+    assert mixed is not None
+    assert false is not None
+    assert min(covered, mixed) >= 0.95 - slack(0.05, 2000)
+    assert false <= 0.05 + slack(0.05, 2000)
+    assert (disagree is None) == (single is None) == bool(missing)
+    assert disagree is None or disagree <= 0.05
