@@ -12,6 +12,7 @@ from tests.support.studies.known_study import load_study
 from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
+from bedplate.analysis.comparison.sentences import pooled_lines
 from bedplate.analysis.overview import overview
 from bedplate.page.build import build_report
 
@@ -67,7 +68,8 @@ def tick(page: Page, factor: str, level: str) -> None:
 def test_a_ticked_level_narrows_every_picture(page: Page) -> None:
     tick(page, "filesystem.type", "ext4")
     expect(page.locator("#filters > summary")).to_have_text("8 of 14 cells: file system ext4")
-    expect(page.locator("#heat-list figcaption")).to_have_count(3)
+    # Two variants of two durability classes, which are in no average together.
+    expect(page.locator("#heat-list figcaption")).to_have_count(2)
     page.locator("#heat-table > summary").click()
     expect(page.locator("#heat-table tbody tr")).to_have_count(8)
     expect(page.locator("#caches-table tbody tr")).to_have_count(8)
@@ -79,6 +81,19 @@ def test_a_ticked_level_narrows_every_picture(page: Page) -> None:
     expect(page.locator("#caches-table tbody tr")).to_have_count(14)
 
 
+def test_a_class_is_chosen_and_what_has_no_barrier_stays_or_is_said_to_be_passed_over(page: Page) -> None:
+    tick(page, "class", "durable")
+    expect(page.locator("#filters > summary")).to_have_text("9 of 14 cells: durability class durable")
+    tick(page, "filesystem.barrier", "yes")
+    expect(page.locator("#filters > summary")).to_contain_text("9 of 14 cells")
+    expect(page.locator("#filters-panel")).to_contain_text("Kept although no barrier can be asked of them")
+    page.locator("#filters-clear").click()
+    tick(page, "filesystem.barrier", "no")
+    expect(page.locator("#filters > summary")).to_have_text(
+        "4 of 14 cells: barrier no; 6 without barrier passed over"
+    )
+
+
 def test_a_chip_counts_what_its_level_would_leave(page: Page) -> None:
     tick(page, "filesystem.type", "ext4")
     chip = page.locator(".chip", has=page.locator('input[data-factor="filesystem.barrier"][value="no"]'))
@@ -88,15 +103,34 @@ def test_a_chip_counts_what_its_level_would_leave(page: Page) -> None:
 
 
 def test_scale_and_average_are_those_of_what_is_shown(page: Page) -> None:
-    # One square of ext4 with barriers failed, so its map is in no average; without that square it is.
+    # One square of ext4 with barriers failed, so its map is in no average; without that square it is. ext4 without
+    # barriers is of another durability class, and in no average with the others.
     average = page.locator("#heat-list figure", has_text="Average of")
+    expect(average).to_contain_text("Average of 1 variant, durable")
     expect(average).to_contain_text("Left out, as they lack a square: ext4 barrier, btrfs nodatacow.")
+    expect(average).to_contain_text("Not in it: 1 of other durability classes.")
     before = page.locator("#heat-legend").inner_text()
+    assert "whatever a power cut leaves (durable, unsafe / durable)" in before
+    expect(page.locator("#heat-list td.best")).to_have_count(1)
     tick(page, "filesystem.block_size_bytes", "4 KiB")
-    expect(average).to_contain_text("n = 4")
+    expect(average).to_contain_text("n = 3")
     tick(page, "build.block_size_bytes", "8 KiB")
-    expect(average).to_contain_text("n = 4")
+    expect(average).to_contain_text("n = 3")
     assert before != page.locator("#heat-legend").inner_text()
+
+
+def test_compare_begins_with_one_line_over_all_pairs(page: Page, study: Path) -> None:
+    page.evaluate(
+        "bedplate.choice.change({ baseline: { factor: 'filesystem.type', level: 'ext4' }, contender: { factor: 'filesystem.type', level: 'xfs' } })"
+    )
+    asked = ComparisonQuestion("type=ext4", "type=xfs", workload="read-write", metrics=("tps",))
+    ((_, sentences),) = pooled_lines(answer([overview(study)], asked))
+    line = page.locator("#compare-verdict b").first
+    expect(line).to_have_text(re.compile(r"^xfs / ext4 over \d matched pairs, durable: ×"))
+    assert line.inner_text().rpartition(":")[2] == sentences[0].rpartition(":")[2]
+    expect(page.locator("#compare-verdict")).to_contain_text(
+        "cross durability classes (durable beside unsafe / durable: 4, durable beside unknown: 1)"
+    )
 
 
 def test_cells_are_picked_one_by_one(page: Page) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.analysis.counted_share import counted_share
+from bedplate.analysis.figure_summaries import summaries_of_runs
 from bedplate.analysis.fleet import fleet_marks, incomplete_nodes, node_of
 from bedplate.analysis.flush_rates import FlushRate, flush_rates
 from bedplate.analysis.health import StudyHealth, study_health
@@ -17,21 +18,20 @@ from bedplate.analysis.modes import marked_by_mode
 from bedplate.analysis.parts import WHOLE, part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun, cut_runs
 from bedplate.analysis.promise import latest_records, promise
-from bedplate.analysis.tpch_view import TpchView, score_reasons, score_summaries, tpch_views, with_composites
+from bedplate.analysis.tpch_view import TpchView, score_reasons, tpch_views, with_composites
 from bedplate.analysis.unmeasured import without_figures
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
 from bedplate.model.figure import Status
-from bedplate.model.metrics import METRICS
 from bedplate.model.reason import because, sentences
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.comparable import differences
 from bedplate.statistics.identical import effective_cells
-from bedplate.statistics.summary import Observation, Summaries, Summary, SummaryKey, summarise
+from bedplate.statistics.summary import Observation, Summary, SummaryKey
 from bedplate.study.stored import place_of, read_study, scheduled_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.analysis.labels import CellLabel
@@ -280,7 +280,7 @@ def overview_of(study: Study) -> Overview:
         cells=cells,
         runs=runs,
         measurements=measurements,
-        summaries=_summaries(plain, specs, cells, views),
+        summaries=summaries_of_runs(plain, specs, cells, views),
         marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study), *study.marks),
         pruned=pruned,
         tpch=views,
@@ -290,59 +290,6 @@ def overview_of(study: Study) -> Overview:
 def _specs(study: Study) -> dict[tuple[str, str], RunSpec]:
     """What every run of a dataset is, by dataset and name."""
     return {(dataset, spec.name): spec for dataset, runs in study.schedule.runs.items() for spec in runs}
-
-
-def _summaries(
-    plain: Sequence[Measurement],
-    specs: Mapping[tuple[str, str], RunSpec],
-    cells: Mapping[str, CellFacts],
-    views: Sequence[TpchView],
-) -> Summaries:
-    """Of all figures of the runs, and of TPC-H's scores. Cells whose visits are not comparable have no interval."""
-    scores = {key: summary for view in views for key, summary in score_summaries(view).items()}
-    groups: dict[tuple[str, str, str], list[Measurement]] = {}
-    for m in plain:
-        groups.setdefault((m.cell, m.dataset, m.run), []).append(m)
-
-    def make(key: SummaryKey) -> Summary:
-        found = scores.get(key)
-        if found is None:
-            runs = groups[key.cell, key.dataset, key.run]
-            observations = (m.observation(key.metric, key.phase, key.item) for m in runs)
-            found = summarise(observations, METRICS[key.metric].scale)
-        return replace(found, low=None, high=None) if cells[key.cell].incomparable else found
-
-    return Summaries((*_keys(plain, specs, groups), *scores), make)
-
-
-def _keys(
-    plain: Sequence[Measurement],
-    specs: Mapping[tuple[str, str], RunSpec],
-    groups: Iterable[tuple[str, str, str]],
-) -> Iterator[SummaryKey]:
-    """Every figure that any run of the same kind has is due in all of them, so that it may be missed.
-
-    Kinds, since a load has no figure of a query: it does not lack it.
-    """
-    kinds = {run: _kind(run, specs) for run in {(m.dataset, m.run) for m in plain}}
-    whole: dict[object, set[str]] = {}
-    parts: dict[tuple[str, str], dict[tuple[str, str, str], None]] = {}
-    for m in plain:
-        run = (m.dataset, m.run)
-        whole.setdefault(kinds[run], set()).update(m.by_metric)
-        parts.setdefault(run, {}).update(dict.fromkeys(m.parts))
-    due = {kind: [name for name in METRICS if name in names] for kind, names in whole.items()}
-    for cell, dataset, name_of_run in groups:
-        place = (dataset, name_of_run)
-        yield from (SummaryKey(cell, *place, name) for name in due[kinds[place]])
-        yield from (SummaryKey(cell, *place, name, phase, item) for phase, item, name in parts[place])
-
-
-def _kind(run: tuple[str, str], specs: Mapping[tuple[str, str], RunSpec]) -> tuple[str, str | None] | None:
-    spec = specs.get(run)
-    if spec is None:
-        return None
-    return (spec.workload, view_of(spec.workload).alike(spec))
 
 
 def _cells(

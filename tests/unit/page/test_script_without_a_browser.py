@@ -330,3 +330,36 @@ def test_the_script_says_word_for_word_what_python_says(torn: list[Overview]) ->
     found = said_by_script(page_document(torn), SAID, given)
     for part, wanted in expected.items():
         assert wanted == found[part], part
+
+
+SAFEST = """({ cells, better }) => {
+  const { heatScale } = bedplate;
+  const maps = new Map([...new Set(cells.map(({ panel }) => panel))].map((name) => [name, new Map()]));
+  const { promise, maps: kept, others } = heatScale.ofSafestClass(maps, cells);
+  return [heatScale.promises(cells), promise, [...kept.keys()], others, better.map((one) => heatScale.bestDurable(cells, one))];
+}"""
+
+
+@in_node
+def test_no_average_has_two_durability_classes_and_the_best_durable_square_is_found(
+    rules: dict[str, Any],
+) -> None:
+    kinds = {
+        "ext4": ("durable", [0, 0]),
+        "nobarrier": ("unsafe / durable", [2, 0]),
+        "xfs": ("durable", [0, 0]),
+    }
+    cells = [
+        {
+            "index": index,
+            "panel": panel,
+            "promise_here": kinds[panel][0],
+            "safety": kinds[panel][1],
+            "value": value,
+        }
+        for index, (panel, value) in enumerate(
+            [("nobarrier", 9.0), ("ext4", 2.0), ("ext4", 3.0), ("xfs", 4.0), ("xfs", None)]
+        )
+    ]
+    found = said_by_script(rules, SAFEST, {"cells": cells, "better": ["higher", "lower", "neither"]})
+    assert ["durable, unsafe / durable", "durable", ["ext4", "xfs"], 1, [3, 1, None]] == found

@@ -39,5 +39,25 @@ bedplate.heatScale = (() => {
     };
   };
 
-  return { common, average };
+  const inOrderOfSafety = (cells) =>
+    [...cells].sort((one, other) => one.safety[0] - other.safety[0] || one.safety[1] - other.safety[1]);
+  // What a power cut leaves of some cells, the safest first.
+  const promises = (cells) => [...new Set(inOrderOfSafety(cells).map((cell) => cell.promise_here))].join(", ");
+
+  // The maps of one durability class, the safest that there is: classes are in no average together.
+  const ofSafestClass = (maps, cells) => {
+    const promise = inOrderOfSafety(cells)[0]?.promise_here;
+    const kept = [...maps].filter(([name]) => promises(cells.filter(({ panel }) => panel === name)) === promise);
+    return { promise, maps: new Map(kept), others: maps.size - kept.length };
+  };
+
+  // The best of the cells that keep every commit on their device; null without two of them, and where nothing is better.
+  const bestDurable = (cells, better) => {
+    const known = cells.filter(({ safety, value }) => safety[0] === 0 && value !== null);
+    if (better === "neither" || known.length < 2) return null;
+    const sign = better === "lower" ? 1 : -1;
+    return known.reduce((one, other) => (sign * other.value < sign * one.value ? other : one)).index;
+  };
+
+  return { common, average, promises, ofSafestClass, bestDurable };
 })();

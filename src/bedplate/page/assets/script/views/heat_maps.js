@@ -171,13 +171,18 @@
           figure: told(found),
           share: view.share(found.median),
         };
-    const label = `${bedplate.data.cellName(index)}: ${made.figure}${made.sign ? `, ${made.sign}` : ""}`;
+    const isBest = view.best === index ? "best durable" : "";
+    const label = [bedplate.data.cellName(index), [made.figure, made.sign, isBest].filter(Boolean).join(", ")].join(
+      ": ",
+    );
     const describing = () => show(() => describe(index, view));
     const doubt = ["suspect", "unknown"].includes(found.basis) ? found.basis : "";
     return h(
       "td",
       {
-        class: [made.kind, doubt, view.baselines.has(index) ? "baseline" : ""].filter(Boolean).join(" "),
+        class: [made.kind, doubt, view.baselines.has(index) ? "baseline" : "", isBest && "best"]
+          .filter(Boolean)
+          .join(" "),
         share: made.share?.toFixed(3),
         tabindex: "0",
         role: "button",
@@ -195,6 +200,7 @@
       },
       made.figure,
       made.sign ? h("small", {}, made.sign) : null,
+      isBest ? h("small", {}, `★ ${isBest}`) : null,
     );
   };
 
@@ -265,14 +271,22 @@
     );
   };
 
-  const average = (made, axes, view) => {
+  const best = (cells, view) =>
+    bedplate.heatScale.bestDurable(
+      cells.map((cell) => ({ ...cell, value: view.entry(cell.index)?.median ?? null })),
+      page.metrics[view.state.metric].better,
+    );
+
+  const average = (made, axes, view, { promise, others }) => {
     if (!made.used.length) return null;
-    const left = made.left_out.length ? ` Left out, as they lack a square: ${made.left_out.join(", ")}.` : "";
+    const left =
+      (made.left_out.length ? ` Left out, as they lack a square: ${made.left_out.join(", ")}.` : "") +
+      (others ? ` Not in it: ${others} of other durability classes.` : "");
     const has = (row, column) => made.values.has(JSON.stringify([row, column]));
     const figure = grid(
       axes.rows.filter((row) => axes.columns.some((column) => has(row, column))),
       axes.columns,
-      `Average of ${made.used.length} variant${made.used.length === 1 ? "" : "s"} (n = ${made.used.length})`,
+      `Average of ${made.used.length} variant${made.used.length === 1 ? "" : "s"}, ${promise} (n = ${made.used.length})`,
       (row, column) => {
         if (!has(row, column)) return h("td", { class: "empty" }, "–");
         const value = made.values.get(JSON.stringify([row, column]));
@@ -311,14 +325,15 @@
     };
   };
 
-  const legendOf = (ends, number_, metric) => {
+  const legendOf = (ends, number_, metric, promises) => {
     const { name, marks } = page.studies[number_];
+    const mixed = promises.includes(", ") ? `, whatever a power cut leaves (${promises})` : "";
     return h(
       "p",
       { class: "ramp" },
       `${bedplate.data.several ? `${name}: ` : ""}${number(ends.low)}`,
       h("i"),
-      `${number(ends.high)}${bedplate.unit(metric)}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps`,
+      `${number(ends.high)}${bedplate.unit(metric)}, one ${ends.logarithmic ? "logarithmic" : "linear"} scale for all maps${mixed}`,
       marks.length ? ` · ${marks.map((mark) => mark.split(":")[0]).join(", ")}` : "",
     );
   };
@@ -419,7 +434,8 @@
     const metric = page.metrics[state.metric];
     const { mine, maps, ends, axes } = study(number_, view);
     if (!mine.length && view.narrowed) return;
-    const here = { ...view, share: (value) => share(value, ends) };
+    const valued = mine.filter(({ index }) => (view.entry(index)?.median ?? null) !== null);
+    const here = { ...view, share: (value) => share(value, ends), best: best(mine, view) };
     const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
     if (!ends)
       byId("heat-list").append(
@@ -429,7 +445,8 @@
           `${before}no run of ${bedplate.data.runAndPart(state.run, state.part)} has a value for ${metric.name}.`,
         ),
       );
-    else if (!view.differences) byId("heat-legend").append(legendOf(ends, number_, metric));
+    else if (!view.differences)
+      byId("heat-legend").append(legendOf(ends, number_, metric, bedplate.heatScale.promises(valued)));
     // One square alone is no map: its figure is in the table of cells.
     const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);
     byId("heat-list").append(...drawn.map((name) => panel(name, number_, here, axes)));
@@ -443,9 +460,10 @@
           ".",
         ),
       );
+    const safest = bedplate.heatScale.ofSafestClass(maps, valued);
     const mean =
-      ends && !view.differences && maps.size > 1
-        ? average(bedplate.heatScale.average(maps, metric.scale), axes, here)
+      ends && !view.differences && safest.maps.size > 1
+        ? average(bedplate.heatScale.average(safest.maps, metric.scale), axes, here, safest)
         : null;
     if (mean) byId("heat-list").append(mean);
   };
