@@ -21,6 +21,10 @@ NAMED: dict[str, str] = {
     ".page.cells[].promise": "the same",
     ".page.cells[].cache": "the same",
     ".page.cells[].durability": "the same, behind the classes",
+    ".page.cells[].levels": "the place of the durability class, by which cells are chosen",
+    ".page.factors": "the same, and which levels are usual",
+    ".page.cells[].usual": "at which factors' usual levels a cell is",
+    ".page.cells[].safety": "the place of its durability class among others",
     **{
         f".export.{table}[].{begin}": "a column for every factor, by the plan's own key"
         for table in ("runs", "figures", "verdicts", "power_cuts")

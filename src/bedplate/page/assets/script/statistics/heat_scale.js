@@ -51,12 +51,14 @@ bedplate.heatScale = (() => {
     return { promise, maps: new Map(kept), others: maps.size - kept.length };
   };
 
-  // The best of the cells that keep every commit on their device; null without two of them, and where nothing is better.
-  const bestDurable = (cells, better) => {
-    const known = cells.filter(({ safety, value }) => safety[0] === 0 && value !== null);
+  // The best of the cells that keep every commit on their device, by a value that each has; null without two of them, and
+  // where nothing is better.
+  const bestDurable = (cells, valueOf, better) => {
+    const known = cells.filter(({ safety }) => safety[0] === 0);
     if (better === "neither" || known.length < 2) return null;
     const sign = better === "lower" ? 1 : -1;
-    return known.reduce((one, other) => (sign * other.value < sign * one.value ? other : one)).index;
+    const ahead = (one, other) => sign * valueOf(other.index) < sign * valueOf(one.index);
+    return known.reduce((one, other) => (ahead(one, other) ? other : one)).index;
   };
 
   return { common, average, promises, ofSafestClass, bestDurable };

@@ -271,17 +271,10 @@
     );
   };
 
-  const best = (cells, view) =>
-    bedplate.heatScale.bestDurable(
-      cells.map((cell) => ({ ...cell, value: view.entry(cell.index)?.median ?? null })),
-      page.metrics[view.state.metric].better,
-    );
-
   const average = (made, axes, view, { promise, others }) => {
     if (!made.used.length) return null;
-    const left =
-      (made.left_out.length ? ` Left out, as they lack a square: ${made.left_out.join(", ")}.` : "") +
-      (others ? ` Not in it: ${others} of other durability classes.` : "");
+    const left = made.left_out.length ? ` Left out, as they lack a square: ${made.left_out.join(", ")}.` : "";
+    const apart = others ? ` Not in it: ${others} of other durability classes.` : "";
     const has = (row, column) => made.values.has(JSON.stringify([row, column]));
     const figure = grid(
       axes.rows.filter((row) => axes.columns.some((column) => has(row, column))),
@@ -294,7 +287,7 @@
         return h("td", { class: shade(depth), share: depth.toFixed(3) }, number(value));
       },
     );
-    figure.append(h("p", { class: "note" }, `Over ${made.used.join(", ")}.${left}`));
+    figure.append(h("p", { class: "note" }, `Over ${made.used.join(", ")}.${left}${apart}`));
     return figure;
   };
 
@@ -435,7 +428,8 @@
     const { mine, maps, ends, axes } = study(number_, view);
     if (!mine.length && view.narrowed) return;
     const valued = mine.filter(({ index }) => (view.entry(index)?.median ?? null) !== null);
-    const here = { ...view, share: (value) => share(value, ends), best: best(mine, view) };
+    const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).median, metric.better);
+    const here = { ...view, share: (value) => share(value, ends), best };
     const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
     if (!ends)
       byId("heat-list").append(
