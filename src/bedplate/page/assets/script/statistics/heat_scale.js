@@ -61,5 +61,19 @@ bedplate.heatScale = (() => {
     return known.reduce((one, other) => (ahead(one, other) ? other : one)).index;
   };
 
-  return { common, average, promises, ofSafestClass, bestDurable };
+  // Where a value lies between the ends of a scale, from 0 to 1.
+  const share = (value, ends) => {
+    if (ends.high === ends.low) return 0.5;
+    if (ends.logarithmic) return Math.log(value / ends.low) / Math.log(ends.high / ends.low);
+    return (value - ends.low) / (ends.high - ends.low);
+  };
+
+  // The labels of one side of the maps, by their sizes.
+  const axis = (cells, name) => {
+    const sizes = new Map();
+    for (const cell of cells) sizes.set(cell[name], cell[`${name}_bytes`] ?? 0);
+    return [...sizes].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1)).map(([label]) => label);
+  };
+
+  return { axis, share, common, average, promises, ofSafestClass, bestDurable };
 })();

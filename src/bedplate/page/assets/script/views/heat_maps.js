@@ -28,18 +28,6 @@
   choice.own("heat.show", { values: () => SHOW.map(([name]) => name) });
   choice.own("heat.press", { values: () => PRESS.map(([name]) => name) });
 
-  const axis = (cells, name) => {
-    const sizes = new Map();
-    for (const cell of cells) sizes.set(cell[name], cell[`${name}_bytes`] ?? 0);
-    return [...sizes].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1)).map(([label]) => label);
-  };
-
-  const share = (value, ends) => {
-    if (ends.high === ends.low) return 0.5;
-    if (ends.logarithmic) return Math.log(value / ends.low) / Math.log(ends.high / ends.low);
-    return (value - ends.low) / (ends.high - ends.low);
-  };
-
   // The colours run over three stops; the upper half is dark enough for light figures.
   const shade = (depth) => `square${depth > 0.5 ? " upper" : ""}${depth > 0.6 ? " deep" : ""}`;
 
@@ -314,7 +302,10 @@
       mine,
       maps,
       ends,
-      axes: { rows: axis([...mine, ...pruned], "row"), columns: axis(mine, "column") },
+      axes: {
+        rows: bedplate.heatScale.axis([...mine, ...pruned], "row"),
+        columns: bedplate.heatScale.axis(mine, "column"),
+      },
     };
   };
 
@@ -429,7 +420,7 @@
     if (!mine.length && view.narrowed) return;
     const valued = mine.filter(({ index }) => (view.entry(index)?.median ?? null) !== null);
     const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).median, metric.better);
-    const here = { ...view, share: (value) => share(value, ends), best };
+    const here = { ...view, share: (value) => bedplate.heatScale.share(value, ends), best };
     const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
     if (!ends)
       byId("heat-list").append(
