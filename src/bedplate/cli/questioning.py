@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,9 +173,12 @@ def _is_free(place: Path, question: Question) -> bool:
     try:
         return (place / _PLAN_FILE).read_text(encoding="utf-8") == question.text
     except FileNotFoundError:
-        return not (place / _STUDY).exists()
-    except (OSError, UnicodeDecodeError):
+        return not os.path.lexists(place / _STUDY)
+    except UnicodeDecodeError:
         return False
+    except OSError:
+        # Where the name itself is none, making the directory says why.
+        return not os.path.lexists(place)
 
 
 def _offer(
@@ -202,6 +206,10 @@ def _offer(
         f"in {place}"
     )
     say(f"  erased    {', '.join(found.plan.devices_erased) or 'nothing: no device of yours is written to'}")
+    if not found.executor.runs_here and found.estimate.measured_seconds:
+        say(
+            "  speeds    without KVM those of the emulator, and marked so; flushes and power cuts are the kernel's"
+        )
     packages = sorted({item.package for item in lacking_of(found)})
     if packages:
         say(f"  installs  {', '.join(packages)}")

@@ -106,4 +106,5 @@ def test_without_root_it_says_what_needs_it(tmp_path: Path, monkeypatch: pytest.
 def test_directories_with_hostile_names_are_shown_and_never_obeyed(ask: Any, name: str) -> None:
     done = ask(*SAFE, "--directory", name)
     assert 2 == done.returncode
+    assert "another question" not in done.stderr
     assert not {"\x1b", "\u202e"} & {*done.stdout, *done.stderr}
