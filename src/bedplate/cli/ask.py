@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from bedplate.cli.options import PATH, YES
+from bedplate.cli.options import PATH, RETRY_FAILED, YES
 
 _on = click.option(
     "--on", "types", metavar="TYPES", default="", help="file systems, with commas between: ext4,xfs,btrfs"
@@ -56,9 +56,16 @@ def ask() -> None:
 @_repetitions
 @click.option("--scale", metavar="N", help="pgbench's scale (15 MB each), or a multiple as '4x memory'")
 @_directory
+@RETRY_FAILED
 @_yes
 def _filesystem(
-    types: str, *, repetitions: int | None, scale: str | None, directory: Path | None, yes: bool
+    types: str,
+    *,
+    repetitions: int | None,
+    scale: str | None,
+    directory: Path | None,
+    retry_failed: bool,
+    yes: bool,
 ) -> int:
     """Which file system should PostgreSQL stand on, here: `ask filesystem`."""
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
@@ -66,7 +73,7 @@ def _filesystem(
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
-    return answer(about, _words(types), directory, yes=yes)
+    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
 
 
 @ask.command(name="kernel")
@@ -76,16 +83,23 @@ def _filesystem(
 @_on
 @_repetitions
 @_directory
+@RETRY_FAILED
 @_yes
 def _kernel(
-    kernels: tuple[str, ...], types: str, *, repetitions: int | None, directory: Path | None, yes: bool
+    kernels: tuple[str, ...],
+    types: str,
+    *,
+    repetitions: int | None,
+    directory: Path | None,
+    retry_failed: bool,
+    yes: bool,
 ) -> int:
     """Did a kernel make it slower: `ask kernel 6.1 6.12 --on ext4`, in guests of QEMU, without root."""
     from bedplate.campaign.questions import kernel_question  # noqa: PLC0415
     from bedplate.cli.questioning import answer  # noqa: PLC0415
 
     about = partial(kernel_question, kernels, repetitions=repetitions)
-    return answer(about, _words(types), directory, yes=yes)
+    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
 
 
 @ask.command(name="safe")
@@ -100,9 +114,16 @@ def _kernel(
     "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
 )
 @_directory
+@RETRY_FAILED
 @_yes
 def _safe(
-    words: tuple[str, ...], types: str, *, points: int | None, directory: Path | None, yes: bool
+    words: tuple[str, ...],
+    types: str,
+    *,
+    points: int | None,
+    directory: Path | None,
+    retry_failed: bool,
+    yes: bool,
 ) -> int:
     """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
 
@@ -114,9 +135,9 @@ def _safe(
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     if not types and all("=" not in word for word in words):
-        return answer(own_server(words, points=points), (), directory, yes=yes)
+        return answer(own_server(words, points=points), (), directory, yes=yes, retry_failed=retry_failed)
     about = partial(safe_question, read_machine(), asked_settings(words), points=points)
-    return answer(about, _words(types), directory, yes=yes)
+    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -45,7 +45,9 @@ def quickstart(directory: Path, *, yes: bool) -> int:
     return _run(plan, directory, yes=yes, tables=True)
 
 
-def answer(about: About, types: Sequence[str], directory: Path | None, *, yes: bool) -> int:
+def answer(
+    about: About, types: Sequence[str], directory: Path | None, *, yes: bool, retry_failed: bool = False
+) -> int:
     """Write the plan of a question, say what it takes, ask once, run it, and answer.
 
     PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
@@ -69,7 +71,7 @@ def answer(about: About, types: Sequence[str], directory: Path | None, *, yes: b
     if not yes and not agreed(f"Begin without {', '.join(left_out)}?" if left_out else "Begin?"):
         say(f"Nothing was begun. The plan stays, to be run later: {later}")
         return EXIT_DONE
-    return _run(plan, place, yes=True)
+    return _run(plan, place, yes=True, retry_failed=retry_failed)
 
 
 def own_server(named: Sequence[str], *, points: int | None) -> About:
@@ -223,7 +225,7 @@ def _offer(
         say(f"  left out  {kind}: {'; '.join(reasons)}")
 
 
-def _run(plan: Path, place: Path, *, yes: bool, tables: bool = False) -> int:
+def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tables: bool = False) -> int:
     """Run the plan, write the page, and say what the study answers; its `tables` before that."""
     from bedplate.cli.running import consent, run  # noqa: PLC0415
     from bedplate.page.build import build_report  # noqa: PLC0415
@@ -232,7 +234,7 @@ def _run(plan: Path, place: Path, *, yes: bool, tables: bool = False) -> int:
     made = (study, page) if place.is_dir() else (first_made(place),)
     try:
         make_for_caller(place)
-        status = run(plan, study, consent=consent(yes=yes), answers=False)
+        status = run(plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False)
         if tables:
             _show(study)
         build_report([study], page)
