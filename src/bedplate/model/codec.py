@@ -381,8 +381,11 @@ def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
         if not decoders:
             decoders.update((name, _decoder(hints[name])) for name in known)
         key = tuple(map(value.get, words))
-        # In the place of a word may be what has no hash: it is refused below.
-        before = read_before.get(key) if words and {*map(type, key)} == {str} else None
+        try:
+            before = read_before.get(key) if words else None
+        except TypeError:
+            # In the place of a word is what has no hash: it is refused below.
+            before = None
         made = {} if before is None else before.copy()
         name = ""
         try:
