@@ -1,4 +1,4 @@
-"""What one takes away from a study: the page, and its figures for other tools.
+"""What one takes away from a study: the page, its figures for other tools, and a text for a mail.
 
 As in `app.py`, only click and the standard library are imported before a command is called.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from bedplate.cli.completion import metric_names
 from bedplate.cli.options import CELLS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
 from bedplate.cli.studies import require_studies
 from bedplate.host.ownership import first_made, give_to_caller
@@ -72,6 +73,7 @@ def report(
     "metrics",
     metavar="NAME",
     multiple=True,
+    shell_complete=metric_names,
     help="only figures of this metric; may be given again",
 )
 def export(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 CLAIMS = sorted(Path(__file__).parents[3].joinpath("claims").glob("*.toml"))
 NUMBER = re.compile(r"\d[\d.,]*\d")
 # Every width from 40 to 100 was tried; these are where layouts change, and some between them.
-WIDTHS = (40, 43, 47, 52, 58, 61, 66, 72, 79, 80, 81, 90, 100, 120, 160, 200)
+WIDTHS = (40, 43, 47, 52, 58, 60, 61, 66, 72, 79, 80, 81, 90, 100, 120, 160, 200)
 KINDS: dict[str, Callable[[Path], Path]] = {
     "lmdb": synthetic_lmdb_study,
     "raw": sequential_study,

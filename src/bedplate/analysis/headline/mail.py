@@ -134,9 +134,10 @@ def _drawn(table: _Table, *, markdown: bool) -> Iterable[str]:
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:
-    shown = text.replace("|", "/")
+    shown = shortened(text.replace("|", "/"), width)
+    # Of wide characters fewer fit.
     while _width(shown) > width:
-        shown = shortened(shown, len(shown) - 1) if len(shown) > 2 else shown[:-1]
+        shown = shown[:-1]
     gap = " " * (width - _width(shown))
     return gap + shown if right else shown + gap
 
