@@ -141,3 +141,21 @@ def test_many_marks_have_numbers_that_the_legend_explains(browser: Browser, tmp_
         assert all("unsafe / durable" in text for text in texts)
         assert [] == touching
         assert [] == found.complaints
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_page_of_power_cuts_alone_begins_with_what_is_safe(
+    browser: Browser, tmp_path: Path, width: int, *, dark: bool
+) -> None:
+    recipe = replace(RECIPE, runs=(), repetitions=1)
+    build_report([power_cut_study(tmp_path / "study", recipe=recipe)], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html", width=width, dark=dark) as found:
+        page = found.page
+        assert "Safe" == page.locator("#answer .headline dt").first.inner_text()
+        assert "none of 10 cuts" in page.locator("#answer .headline .first").inner_text()
+        sections = page.eval_on_selector_all("main > section", "every => every.map((one) => one.id)")
+        assert ["answer", "durability"] == sections[:2]
+        for section in page.locator("main > section").all():
+            section.scroll_into_view_if_needed()
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert [] == found.complaints

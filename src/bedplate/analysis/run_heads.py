@@ -47,6 +47,12 @@ def has_speed(found: Overview, run: tuple[str, str]) -> bool:
     return spec is None or view_of(spec.workload).has_speed
 
 
+def has_speeds(overviews: Sequence[Overview]) -> bool:
+    """Whether any run has a speed; without any run the page is that of speeds."""
+    told = [has_speed(found, run) for found in overviews for run in found.runs]
+    return not told or any(told)
+
+
 def promised(spec: RunSpec | None, durability: Durability | None, phase: str, item: str) -> Durability | None:
     """The class that stands beside a figure of a part of a run: its own where its workload has one, else its cell's."""
     return durability if spec is None else view_of(spec.workload).promised(durability, phase, item)

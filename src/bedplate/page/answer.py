@@ -174,8 +174,11 @@ def study_answer(found: Overview, effects: StudyEffects, claims: ClaimsAnswer, n
         mail=mail_text(told, markdown=True),
         settings=_settings(told),
         said=tuple(_said(volatile, effects, claims, number)),
-        volatile=_cache_answer(volatile),
-        protected=_cache_answer(protected) if protected.found.classes != volatile.found.classes else None,
+        volatile=_cache_answer(volatile, about_speed=not told.cuts_first),
+        # Of power cuts the tables of durability have every kind of cache.
+        protected=_cache_answer(protected, about_speed=True)
+        if protected.found.classes != volatile.found.classes and not told.cuts_first
+        else None,
     )
 
 
@@ -229,7 +232,7 @@ def _first_contests(advice: _Advice) -> list[tuple[Contest, tuple[Sentence, ...]
     return sorted(by_run.values(), key=lambda each: not each[0].can_judge)
 
 
-def _cache_answer(advice: _Advice) -> CacheAnswer:
+def _cache_answer(advice: _Advice, *, about_speed: bool) -> CacheAnswer:
     every = [each for _, sentences in advice.contests for each in sentences]
     has_contests = bool(advice.contests)
     return CacheAnswer(
@@ -237,9 +240,12 @@ def _cache_answer(advice: _Advice) -> CacheAnswer:
         contests=tuple(
             _contest_answer(advice.found, contest, sentences) for contest, sentences in advice.contests
         ),
-        unjudged=_unjudged(advice),
+        unjudged=_unjudged(advice) if about_speed else (),
         unsafe=_of_kind(advice.closing, "unsafe"),
-        unknown=(*_unchosen(advice), *_of_kind((*advice.closing, *every), "unknown", "apart")),
+        unknown=(
+            *(_unchosen(advice) if about_speed else ()),
+            *_of_kind((*advice.closing, *every), "unknown", "apart"),
+        ),
         following=_of_kind((*every, *advice.closing), "next"),
         limits=_of_kind(advice.closing if has_contests else advice.closing[1:], "limits"),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.failures import failures
-from bedplate.analysis.run_heads import has_raw, has_transactions
+from bedplate.analysis.run_heads import has_raw, has_speeds, has_transactions
 from bedplate.page.workload_page import PLACES, workload_pages
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ CHAPTERS = (
 _OPEN = ("summary", "compare", "ranking", "heat-maps", "courses")
 _FOLDED = ("comparison", "method")
 _OF_TRANSACTIONS = ("latency", "distribution", "checkpoints")
+# Of verdicts in the place of speeds there is none to show.
+_OF_SPEEDS = ("effects", "courses")
 _CACHE_RATIOS = ("shared_buffers_hit_ratio", "page_cache_hit_ratio", "fast_transaction_share")
 
 
@@ -86,7 +88,10 @@ class Chapter:
 def chapters_of(
     overviews: Sequence[Overview], *, claims: bool = False, asides: Mapping[str, str] | None = None
 ) -> tuple[Chapter, ...]:
-    """The chapters that a page of these studies has, `claims` where some are judged; one without content is left out."""
+    """The chapters that a page of these studies has, `claims` where some are judged; one without content is left out.
+
+    Where no run has a speed, durability stands right behind the answer.
+    """
     transactions, own = has_transactions(overviews), own_sections(overviews)
     ratios = any(key.metric in _CACHE_RATIOS for found in overviews for key in found.summaries)
     has = {
@@ -98,9 +103,10 @@ def chapters_of(
         "heat-maps": any(_has_map(found) for found in overviews),
         "claims": claims,
         "failures": any(found.pruned or failures(found, "") for found in overviews),
+        **dict.fromkeys(_OF_SPEEDS, has_speeds(overviews)),
     }
     chapters = []
-    for chapter, head, known in CHAPTERS:
+    for chapter, head, known in sorted(CHAPTERS, key=lambda each: _place(each[0], overviews)):
         all_parts = (part for one in known for part in (one, *own.get(one[0], ())))
         names = [(part, name) for part, name in all_parts if has.get(part, bool(name))]
         if known and not names:
@@ -118,6 +124,12 @@ def chapters_of(
             )
         )
     return tuple(chapters)
+
+
+def _place(chapter: str, overviews: Sequence[Overview]) -> int:
+    """What moves is durability, before all but the answer; the others stay in their order."""
+    early = () if has_speeds(overviews) else ("answer", "durability")
+    return early.index(chapter) if chapter in early else len(early)
 
 
 def _has_map(found: Overview) -> bool:

@@ -10,7 +10,7 @@ from bedplate.analysis.failures import failures
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import run_head
+from bedplate.analysis.run_heads import has_speeds, run_head
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -162,6 +162,7 @@ def page_shell(overviews: Sequence[Overview], *, claims: bool = False) -> dict[s
     return {
         "title": titles[0] if len(titles) == 1 else f"{len(studies)} studies",
         "chapters": chapters,
+        "durability_first": not has_speeds(overviews),
         "parts": parts,
         "shown": {*parts, *(chapter.id for chapter in chapters)},
         "own": {place: [name for name, _ in own] for place, own in own_sections(overviews).items()},

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.studies.known_study import Place, known_study
+from tests.support.studies.synthetic_power_cuts import RECIPE as CUT_RECIPE
+from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import MACHINE, Recipe, write_study
 
 from bedplate.analysis.advice.advised import advised
@@ -22,6 +24,7 @@ from bedplate.analysis.overview import Overview, overview
 from bedplate.model.codec import write
 from bedplate.page.answer import CHOICES, StudyAnswer, study_answer
 from bedplate.page.build import build_report
+from bedplate.page.chapters import chapters_of
 from bedplate.page.claims_view import claims_view
 from bedplate.page.effects_view import effects_view, page_effects
 from bedplate.page.machines_view import machines_view
@@ -254,3 +257,24 @@ def test_a_page_judges_the_claims_that_it_is_given(tmp_path: Path) -> None:
     assert "Mine &lt;b&gt;" in page
     build_report([study], tmp_path / "report.html")
     assert "What was concluded elsewhere" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_of_power_cuts_has_durability_first_and_no_word_of_speed(tmp_path: Path) -> None:
+    study = power_cut_study(tmp_path / "study", recipe=replace(CUT_RECIPE, runs=(), repetitions=1))
+    found = overview(study)
+    told = answered(found)
+    assert "Safe" == told.points[0].head
+    assert ((), None) == (told.volatile.unjudged, told.protected)
+    assert not any("Which cell" in text for text in told.volatile.unknown)
+    chapters = chapters_of([found])
+    assert ["answer", "durability"] == [chapter.id for chapter in chapters][:2]
+    parts = {part.id for chapter in chapters for part in chapter.parts}
+    assert {"effects", "courses"}.isdisjoint(parts)
+    build_report([study], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index('id="durability-head"') < page.index('id="comparison-head"')
+
+
+def test_a_page_of_speeds_has_durability_behind_them(found: Overview) -> None:
+    chapters = [chapter.id for chapter in chapters_of([found])]
+    assert chapters.index("durability") > chapters.index("time")

@@ -223,7 +223,8 @@ bedplate.save = (() => {
       );
     const walk = (element) => {
       const style = getComputedStyle(element);
-      if (style.display === "none" || style.visibility === "hidden" || element.matches(".save, .alike, caption")) return;
+      if (style.display === "none" || style.visibility === "hidden" || element.matches(".save, .alike, caption"))
+        return;
       const box = element.getBoundingClientRect();
       const ground = rgb(style.backgroundColor);
       const rounded = { rx: Math.min(6, parseFloat(style.borderTopLeftRadius) || 0) };

@@ -465,14 +465,14 @@ bedplate.courses = (() => {
     );
   };
 
-  byId("choose-repetition").addEventListener("change", ({ target }) =>
+  byId("choose-repetition")?.addEventListener("change", ({ target }) =>
     choice.change(
       target.value === "all"
         ? { "courses.repetitions": "all" }
         : { "courses.repetitions": null, repetition: Number(target.value) },
     ),
   );
-  byId("choose-courses").addEventListener("change", ({ target }) =>
+  byId("choose-courses")?.addEventListener("change", ({ target }) =>
     choice.change({ "courses.of": target.value === "all" ? "all" : null }),
   );
   byId("choose-focus")?.addEventListener("change", (event) =>

@@ -266,7 +266,7 @@
   };
 
   bedplate.choice.own("effects.design", { usual: null });
-  byId("effects-design").addEventListener("change", (event) =>
+  byId("effects-design")?.addEventListener("change", (event) =>
     bedplate.choice.change({ "effects.design": event.target.value }),
   );
   bedplate.view({
