@@ -28,6 +28,7 @@ from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.set_up import command_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.cli.answering import say_answer
+from bedplate.model import durability
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
 from bedplate.model.codec import read
 from bedplate.model.levels import Levels
@@ -308,6 +309,24 @@ def test_power_cuts_name_what_separates_bad_cells_from_sound_ones(tmp_path: Path
     assert [named["ext4 barrier"]] == [each.cell for each in groups["nobarrier"].otherwise]
     told_cells = {each.cell for group in told.cuts.groups for each in group.bad}
     assert told.answers[0].taken is None or told.answers[0].taken.cell not in told_cells
+
+
+def test_no_number_of_good_cuts_makes_a_cell_safe_whose_settings_promise_less(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "study", recipe=replace(CUT_RECIPE, runs=(), repetitions=1)))
+    xfs = {name: cell for cell, name in cell_names(found).items()}["xfs"]
+    facts = found.cells[xfs]
+    assert facts.durability is not None
+    less = replace(
+        facts, durability=replace(facts.durability, volatile_cache=durability.UNSAFE, volatile_cache_512=None)
+    )
+    lines = [
+        (each.head, each.text)
+        for each in headline_lines(headline(replace(found, cells={**found.cells, xfs: less})))
+    ]
+    assert [] == [text for head, text in lines if head == "Safe" and "xfs" in text]
+    (promised,) = [text for _, text in lines if "by what their settings promise" in text]
+    assert promised.startswith("unsafe by what their settings promise: xfs")
+    assert "none of" in promised
 
 
 def test_no_bad_cut_is_bounded_and_the_next_bound_has_its_price(tmp_path: Path) -> None:

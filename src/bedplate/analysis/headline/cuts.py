@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from bedplate.analysis.advice.advised import class_of
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.factors import DEFAULT, TYPE, level_text, short_name
 from bedplate.analysis.headline.defaults import defaults_of
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.power_cut_view import pooled
+from bedplate.model.durability import DURABLE
 from bedplate.model.power_cut_verdict import BOUNDED, LOSS, CutCounts
 
 if TYPE_CHECKING:
@@ -35,12 +37,14 @@ Levels: TypeAlias = "Mapping[str, Mapping[str, Scalar]]"
 class CutCell:
     """A cell whose power was cut, with the kind of cache that is meant.
 
-    `cuts` are those that chance placed, of which alone a share is a share, and those sought where metadata waits. `within` is
-    what it is called among the cells of its group: its name without what the group has in common.
+    `cuts` are those that chance placed, of which alone a share is a share, and those sought where metadata waits.
+    `durability` is its class with that cache: where no cut was bad, what its settings promise. `within` is what it is called
+    among the cells of its group: its name without what the group has in common.
     """
 
     cell: str
     cuts: CacheCuts
+    durability: str
     within: str = ""
 
     @property
@@ -101,6 +105,16 @@ class CutsAnswer:
     refused: tuple[str, ...]
     uncut: tuple[str, ...]
 
+    @property
+    def safe(self) -> tuple[CutCell, ...]:
+        """The sound cells that are durable."""
+        return tuple(each for each in self.sound if each.durability == DURABLE)
+
+    @property
+    def promising_less(self) -> tuple[CutCell, ...]:
+        """The sound cells whose settings promise less than the cuts found: no number of cuts makes them safe."""
+        return tuple(each for each in self.sound if each.durability != DURABLE)
+
 
 def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     """None where no power was cut."""
@@ -123,7 +137,7 @@ def _judged(facts: CellFacts, cache: str) -> CutCell | None:
     """Of the recordings that give a class; None where none does, or none was cut with this cache."""
     runs = [run for run in facts.cuts if run.measured is not None]
     cuts = pooled(runs, cache)
-    return CutCell(facts.id, cuts) if cuts.all.cuts else None
+    return CutCell(facts.id, cuts, class_of(facts.durability, cache)) if cuts.all.cuts else None
 
 
 @dataclass(frozen=True)

@@ -312,14 +312,19 @@ def _unit(answer: RunAnswer) -> str:
 
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
     rank = 0 if first else 1
-    if found.sound:
-        for words, bound in _sound_words(found, names):
+    if found.safe:
+        for words, bound in _safe_words(found, names):
             yield HeadlineLine("Safe", words, rank, lead=bound)
             rank = 3
     else:
         yield HeadlineLine("Safe", f"no cell that was cut; {CACHE_WORDS[found.cache]}.", rank)
     for group in found.groups:
         yield HeadlineLine("Not", f"{group_words(group, names)}.", 2, lead=group.name)
+    for durability in dict.fromkeys(each.durability for each in found.promising_less):
+        own = [each for each in found.promising_less if each.durability == durability]
+        listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
+        lead = f"{durability} by what their settings promise"
+        yield HeadlineLine("Not", f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
     if found.refused:
         listed = ", ".join(names[cell] for cell in found.refused[:_SHOWN])
         yield HeadlineLine(
@@ -327,11 +332,11 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
         )
 
 
-def _sound_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """A text for each number of cuts, and how it begins; what was cut most first, as its bound is the lowest."""
     cache = f" (with a {CACHE_WORDS[found.cache]})"
-    for count in sorted({each.tally.cuts for each in found.sound}, reverse=True):
-        own = [each for each in found.sound if each.tally.cuts == count]
+    for count in sorted({each.tally.cuts for each in found.safe}, reverse=True):
+        own = [each for each in found.safe if each.tally.cuts == count]
         listed = ", ".join(names[each.cell] for each in own[: 2 * _SHOWN])
         rest = f" and {len(own) - 2 * _SHOWN} more" if len(own) > 2 * _SHOWN else ""
         bound = none_bad_words(own)
