@@ -176,6 +176,17 @@ def test_a_table_is_sorted_and_searched(page: Page) -> None:
     expect(page.locator("#summary tbody tr[data-cell]:visible")).to_have_count(15)
 
 
+def test_one_square_alone_is_no_map(page: Page) -> None:
+    expect(page.locator("#heat-list .map")).not_to_have_count(0)
+    page.evaluate(
+        """bedplate.choice.change({ filters: { "filesystem.block_size_bytes": ["4 KiB"], "build.block_size_bytes": ["8 KiB"] } })"""
+    )
+    page.evaluate(SETTLED)
+    page.locator("#heat-maps-head").scroll_into_view_if_needed()
+    expect(page.locator("#heat-list")).to_contain_text("24 of 24 variants have one square each")
+    expect(page.locator("#heat-list .map")).to_have_count(0)
+
+
 def test_courses_open_on_the_leader_against_the_runner_up(page: Page) -> None:
     leading = page.evaluate("bedplate.document.ranking[0].slice(0, 2)")
     assert leading == page.evaluate("bedplate.choice.state.courses")

@@ -229,6 +229,7 @@ def test_a_study_of_failures_alone_still_explains_itself(browser: Browser, tmp_p
     )
     build_report([write_study(tmp_path / "study", recipe)], tmp_path / "report.html")
     with opened(browser, tmp_path / "report.html") as found:
+        assert 0 == found.page.locator("#heat-maps").count()
         assert "no space" in found.page.locator("#failures").inner_text()
         assert "Nothing has been measured yet." in found.page.locator("#summary").inner_text()
         assert [] == found.complaints

@@ -112,7 +112,11 @@ def test_a_timeout_in_a_map_is_told_from_a_value(browser: Browser, report: Path)
 def test_bars_tell_timeouts_from_values(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        page.evaluate("bedplate.choice.change({ courses: [0, 1, 2] })")
+        page.evaluate(
+            """bedplate.choice.change({
+              courses: bedplate.document.cells.flatMap((cell, place) => (cell.column_bytes === 8192 ? [place] : [])),
+            })"""
+        )
         expect(page.locator("#items-legend li")).to_have_count(4)
         traces = page.evaluate(
             "document.getElementById('items-plot').data.map((t) => [t.y, t.marker.pattern?.shape ?? ''])"

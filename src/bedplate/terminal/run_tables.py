@@ -10,7 +10,7 @@ from rich.text import Text
 from bedplate import registry
 from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.run_heads import makes_transactions
-from bedplate.analysis.wording import durability_words, number, span
+from bedplate.analysis.wording import durability_words, number, scatter_of, span
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.statistics.summary import SummaryKey
@@ -108,10 +108,11 @@ def _row(
         shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))
         summary = shown.summary
         stopped = summary.median is None and shown.limit is not None
-        text = Text(f"> {number(shown.limit)}" if stopped else number(summary.median))
+        text = Text(f"> {number(shown.limit)}" if stopped else number(summary.median, scatter_of(summary)))
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
     last = runs[-1]
+    latencies = found.summary(cell.id, last, "latency_ms_p99")
     counts = [found.summary(cell.id, run, metric).n for run in runs]
     name = cell_name(found, cell, notes)
     return [
@@ -119,7 +120,7 @@ def _row(
         survives,
         *figures,
         Text(bar(found.summary(cell.id, last, metric).median, largest), style="cyan"),
-        Text(number(found.summary(cell.id, last, "latency_ms_p99").median)),
+        Text(number(latencies.median, scatter_of(latencies))),
         state_text(counts, [m for run in runs for m in found.of(cell.id, run)], notes),
     ]
 

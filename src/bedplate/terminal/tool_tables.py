@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.wording import number, span
+from bedplate.analysis.wording import number, scatter_of, span
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import Notes, bar, cell_name, plain_table, state_text
 
@@ -79,7 +79,7 @@ def _not_measurable(
 
 def _text(found: Overview, cell: CellFacts, run: Run, column: ToolColumn) -> Text:
     summary = found.summary(cell.id, run, column.metric, column.phase, column.item)
-    text = Text(number(summary.median))
+    text = Text(number(summary.median, scatter_of(summary)))
     if column.with_bar:
         text.append(f"\n{bar(summary.median, _largest(found, run, column) or 0.0, cells=_BAR_CELLS)}", "cyan")
     range_ = span(summary)
@@ -88,7 +88,7 @@ def _text(found: Overview, cell: CellFacts, run: Run, column: ToolColumn) -> Tex
         text.append(f"\n{broken}", style="dim")
     if column.beneath is not None:
         cpu = found.summary(cell.id, run, column.beneath, column.phase, column.item)
-        text.append("" if cpu.median is None else f"\n{number(cpu.median)}", style="yellow")
+        text.append("" if cpu.median is None else f"\n{number(cpu.median, scatter_of(cpu))}", style="yellow")
     return text
 
 

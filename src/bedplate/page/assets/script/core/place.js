@@ -96,5 +96,5 @@ bedplate.place = (() => {
     if (link && !event.defaultPrevented) setTimeout(() => jump(link.hash.slice(1)));
   });
 
-  return { jump, keep, restore };
+  return { jump, keep };
 })();

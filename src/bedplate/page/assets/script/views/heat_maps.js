@@ -447,7 +447,7 @@
       );
     const safest = bedplate.heatScale.ofSafestClass(maps, valued);
     const mean =
-      ends && !view.differences && safest.maps.size > 1
+      ends && !view.differences && safest.maps.size > 1 && drawn.length > 1
         ? average(bedplate.heatScale.average(safest.maps, metric.scale), axes, here, safest)
         : null;
     if (mean) byId("heat-list").append(mean);
