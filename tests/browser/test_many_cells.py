@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -254,7 +255,13 @@ def test_does_the_block_size_of_the_file_system_matter(page: Page) -> None:
     page.locator("#effects-head").click()
     expect(page.locator("#effects-ratios svg.main-svg")).not_to_have_count(0)
     page.locator("#effects-table > summary").click()
-    expect(page.locator("#effects-table")).to_contain_text("fs block")
+    expect(page.locator("#effects-table tbody tr", has_text="fs block")).not_to_have_count(0)
+    rows = page.locator("#effects-table tbody tr", has_text="fs block").all_inner_texts()
+    told = {tuple(row.split("\t")[:3]): row.split("\t")[3:] for row in rows if len(row.split("\t")) == 7}
+    # Planted: 4 KiB is 1.06 to 1.10 times as fast as 1 KiB, by the database's block size.
+    ratio, low, high, real = told["fs block", "4 KiB", "1 KiB"]
+    assert 1.06 < float(low) < float(ratio) < float(high) < 1.10
+    assert "yes" == real
 
 
 def test_ext4_against_xfs_with_blocks_of_8_kib(page: Page) -> None:
@@ -267,6 +274,10 @@ def test_ext4_against_xfs_with_blocks_of_8_kib(page: Page) -> None:
     page.select_option("#choose-contender", label="file system: xfs")
     page.keyboard.press("Escape")
     expect(page.locator("#compare-table tbody tr")).not_to_have_count(0)
+    # Planted: 1,300 beside 1,200.
+    expect(page.locator("#compare-verdict b").first).to_have_text(
+        re.compile(r"^xfs / ext4 over 18 matched pairs, durable: ×1\.0[789].*: faster$")
+    )
     names = page.locator("#compare-table tbody tr td:first-child").all_inner_texts()
     assert all("db 8 KiB" in name and "xfs" in name for name in names)
 
