@@ -396,3 +396,9 @@ def test_the_last_lines_of_a_command_are_the_answer(
     found = study_of(tmp_path, {EXT4: 1000, XFS: 1200}, repetitions=3)
     say_answer(found.study.directory)
     assert ["", *lines_of(found)] == capsys.readouterr().out.splitlines()
+
+
+def test_that_processors_were_emulated_stands_within_the_eight_lines(tmp_path: Path) -> None:
+    truth = {EXT4: 1000.0, UNSAFE: 1900.0, XFS: 1083.0}
+    found = study_of(tmp_path, truth, runs=("read-only", RUN), provenance={"accelerator": "tcg"})
+    assert any(line.startswith("But") and "mulated processors" in line for line in lines_of(found))

@@ -112,6 +112,15 @@ def figure_words(comparison: Comparison) -> str:
     )
 
 
+def ratio_words(comparison: Comparison) -> str:
+    """The same without the verdict: `×1.08 (1.05 to 1.11)`; without an interval the estimate alone."""
+    kind, estimate, low, high = comparison.kind, comparison.estimate, comparison.low, comparison.high
+    if low is None or high is None or estimate is None:
+        return estimate_words(kind, estimate, _DECIMALS[0])
+    words = _interval_words(kind, estimate, low, high)
+    return f"{words['estimate']} ({words['low']} to {words['high']})"
+
+
 def estimate_words(kind: EstimateKind, value: float | None, decimals: int) -> str:
     """`×1.08`; a difference with its sign."""
     if value is None:

@@ -163,9 +163,9 @@ class Headline:
 
     `answers` has one for each run that has a speed, those that write first: the first is the answer of the study. `cuts` is
     that of its power cuts; it stands first where no run has a speed (`cuts_first`). `following` are the steps that would
-    tell more, the most useful first, with the command and what it takes. `verdicts` of `judged` comparisons can tell, and of
-    the verdicts on one figure 5 % are wrong on average. `doubts` are sentences that stand beside every figure (emulation, an
-    image file) and what the study says against itself. `advice` is what it was made from.
+    tell more, the most useful first, with the command and what it takes. `doubts` are sentences that stand beside every figure
+    (emulation first, an image file) and what the study says against itself. `advice` is what it was made from; it counts how many
+    comparisons can tell.
     """
 
     advice: Advised

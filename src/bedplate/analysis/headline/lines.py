@@ -1,7 +1,6 @@
 """The answer in words, line by line: the same for the terminal, the page and what is mailed.
 
-A text that stands between back quotes is to be copied. What must not be parted at the end of a line (a number and its unit) has
-no-break spaces in it; `fitted` takes them out.
+What must not be parted at the end of a line (a number and its unit) has no-break spaces in it; `fitted` takes them out.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.comparison.sentences import pooled_line
+from bedplate.analysis.comparison.sentences import pooled_line, ratio_words
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
@@ -209,17 +208,17 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if first.comparison.basis is None:
         told = f"not compared with {named[0]}"
     elif first.comparison.verdict is Verdict.SAME:
-        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {comparison_figures(first)} of it"
+        told = f"the same within {margin_words(first.comparison)} as {named[0]}, {ratio_words(first.comparison)} of it"
     else:
-        told = f"not told apart from {named[0]}, {comparison_figures(first)} of it"
-    others = f"; nor from {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
+        told = f"not told apart from {named[0]}, {ratio_words(first.comparison)} of it"
+    others = f"; likewise {', '.join(named[1:])}{_rest(answer.tied)}" if named[1:] else ""
     return f"{told}{others}."
 
 
 def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
     """`×1.08 (1.05 to 1.11) of ext4, the next`; what cannot be told is said first."""
     told = beside.comparison
-    figures = comparison_figures(beside)
+    figures = ratio_words(told)
     if told.basis is None:
         return f"not compared with {other}: {'; '.join(told.reasons) or 'too few repetitions'}"
     also = f"; ahead of it in {', '.join(beside.ahead_in)}" if beside.ahead_in else ""
@@ -229,18 +228,6 @@ def _beside_words(answer: RunAnswer, beside: BesideCell, other: str) -> str:
         return f"cell by cell not told from {other}: {figures}{also}"
     of = " the time of" if answer.metric.unit in _TIMES else " of"
     return f"{figures}{of if told.kind is EstimateKind.RATIO else ' beside'} {other}"
-
-
-def comparison_figures(beside: BesideCell) -> str:
-    """`×1.08 (1.05 to 1.11)`, `+0.03 (+0.01 to +0.05)`."""
-    told = beside.comparison
-    if told.estimate is None:
-        return "no ratio"
-    form = "{:.3g}" if told.kind is EstimateKind.RATIO else "{:+.2g}"
-    sign = "×" if told.kind is EstimateKind.RATIO else ""
-    bounds = [None if each is None else form.format(each) for each in (told.low, told.high)]
-    interval = "" if bounds == [None, None] else f" ({bounds[0] or '…'} to {bounds[1] or '…'})"
-    return f"{sign}{form.format(told.estimate)}{interval}"
 
 
 def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> str:
@@ -424,8 +411,11 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
         words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {RATE:.0%} of verdicts are wrong on average"
         intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
         yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
+    # Speeds of an emulator may not be read without it.
+    rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
-        yield HeadlineLine("But", f"{doubt[:1].upper()}{doubt[1:].rstrip('.')}.", 5)
+        yield HeadlineLine("But", f"{doubt[:1].upper()}{doubt[1:].rstrip('.')}.", rank)
+        rank = 5
 
 
 def _rest(cells: Sequence[object]) -> str:

@@ -10,7 +10,7 @@ from bedplate.analysis.factors import level_text, short_name
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.engine import engine_model
 from bedplate.model.filesystem import LABEL, TRAITS, FilesystemTraits
-from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.model.levels import as_in_a_plan
 from bedplate.model.visit import Outcome
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _word(word: str, names: Mapping[str, str]) -> str:
         return names[word]
     # `device=/dev/loop1` of an external journal, in one word or behind its flag.
     before, found, _ = word.partition(_DEVICES)
-    if found and before.endswith(("", "=")):
+    if found:
         return f"{before}{JOURNAL_DEVICE}"
     return shlex.quote(word)
 
@@ -153,6 +153,6 @@ def _further(cell: Cell) -> list[str]:
     return words
 
 
-def settings_words(settings: Mapping[str, str] | Levels) -> str:
+def settings_words(settings: Mapping[str, str]) -> str:
     """`a = 1, b = 'x y'`, as lines of a configuration file behind each other."""
     return ", ".join(f"{name} = {value}" for name, value in settings.items())
