@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ from bedplate.analysis.comparison.sentences import pooled_line
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
 from bedplate.analysis.headline.costs import StepKind
-from bedplate.analysis.headline.lines import fitted, headline_lines
+from bedplate.analysis.headline.defaults import defaults_of
+from bedplate.analysis.headline.lines import HeadlineLine, fitted, headline_lines
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.set_up import command_lines
 from bedplate.analysis.overview import Overview, overview
@@ -402,3 +404,37 @@ def test_that_processors_were_emulated_stands_within_the_eight_lines(tmp_path: P
     truth = {EXT4: 1000.0, UNSAFE: 1900.0, XFS: 1083.0}
     found = study_of(tmp_path, truth, runs=("read-only", RUN), provenance={"accelerator": "tcg"})
     assert any(line.startswith("But") and "mulated processors" in line for line in lines_of(found))
+
+
+def test_a_quoted_word_of_a_command_stays_whole() -> None:
+    command = (
+        f"sudo ./bedplate extend {shlex.quote('/my study of  blanks/and  more of them')} --repetitions 5"
+    )
+    for columns in range(30, 90):
+        shown = "\n".join(fitted([HeadlineLine("", command, 1, copied=True)], columns=columns))
+        # As a shell takes the end of a line behind a backslash.
+        assert shlex.split(command) == shlex.split(shown.replace("\\\n", ""))
+
+
+@pytest.mark.parametrize("most", range(1, 7))
+def test_no_line_announces_a_command_that_is_not_there(most: int) -> None:
+    lines = [
+        HeadlineLine("Take", "the first of all of them", 0),
+        HeadlineLine("Not", "what a power cut destroys", 1),
+        HeadlineLine("More", "two more repetitions would tell:", 1),
+        HeadlineLine("", "sudo ./bedplate extend study", 1, copied=True),
+        HeadlineLine("More", "and this once more:", 3),
+        HeadlineLine("", "sudo ./bedplate extend study --retry-failed", 3, copied=True),
+    ]
+    shown = fitted(lines, most=most)
+    assert not shown[-1].endswith(":")
+    assert len(shown) <= most
+
+
+def test_what_a_system_makes_by_itself_is_neither_another_type_nor_without_barriers(tmp_path: Path) -> None:
+    assert "Debian" in MACHINE.distribution
+    only_xfs = study_of(tmp_path / "xfs", {XFS: 1000})
+    assert () == defaults_of(only_xfs).cells
+    without = study_of(tmp_path / "without", {UNSAFE: 1000})
+    assert () == defaults_of(without).cells
+    assert 1 == len(defaults_of(study_of(tmp_path / "with", {EXT4: 1000})).cells)

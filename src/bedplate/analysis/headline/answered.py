@@ -63,6 +63,11 @@ class Answered(StrEnum):
     # No cell of a class that may be taken has a trusted figure.
     NOTHING = "nothing"
 
+    @property
+    def is_without_verdict(self) -> bool:
+        """Whether it is the number of repetitions that keeps it from a verdict."""
+        return self is Answered.NO_VERDICT
+
 
 class NotTakenFor(StrEnum):
     """Why a cell is not to be taken, the gravest first."""
@@ -276,15 +281,13 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     """
     ranked = [each for each in plain.seen if each.cell in contest.cells]
     place = contest.cells.index
-    leading = next(
-        cells
-        for standing in (Standing.LEADING, Standing.OPEN, Standing.RULED_OUT)
-        if (cells := [each for each in ranked if each.cell in standing_cells(contest, standing)])
-    )
-    unbeaten = [each for each in leading if not contest.better[0, :, place(each.cell)].any()]
+    # One that is behind in another figure only may still be the fastest.
+    ruled_out = standing_cells(contest, Standing.RULED_OUT)
+    best = [each for each in ranked if not contest.better[0, :, place(each.cell)].any()]
+    unbeaten = [each for each in best if each.cell not in ruled_out] or best
     pairs = AllPairs(advice.overview, plain.run, plain.metric, plain.durability)
     kept = pairs.not_beaten([each.cell for each in unbeaten])
-    among = [each for each in unbeaten if each.cell in kept] or leading[:1]
+    among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(
         among,
         key=lambda each: (
@@ -370,12 +373,14 @@ def _not_taken(advice: Advised, answered: RunAnswer) -> tuple[NotTaken, ...]:
 
 def _why_not(advice: Advised, run: Run, cell: str, durability: str) -> NotTakenFor | None:
     """None where nothing is against a cell but that it has too few runs."""
+    own = advice.classes[cell]
+    if own == UNSAFE != durability:
+        return NotTakenFor.UNSAFE
     troubles = [m.trouble for m in advice.overview.of(cell, run)]
     if all(troubles):
         worst_first = (Trouble.FAILED, Trouble.SUSPECT, Trouble.UNKNOWN, Trouble.NOT_RUN)
         first = next(each for each in worst_first if each in troubles)
         return _OF_TROUBLE[first]
-    own = advice.classes[cell]
     return _OF_CLASS.get(own) if own != durability else None
 
 

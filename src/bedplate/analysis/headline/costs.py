@@ -97,9 +97,11 @@ def _verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str]) ->
         if worst is not None:
             command = f"./bedplate advise {_directory(found)} --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
-    elif answer.taken is None:
-        more = max(_REPETITIONS_FOR_VERDICTS - there, 1)
-        yield _repetitions(found, more)
+    elif answer.answered.is_without_verdict and there < _REPETITIONS_FOR_VERDICTS:
+        yield _repetitions(found, _REPETITIONS_FOR_VERDICTS - there)
+    elif not answer.seen:
+        # None of the runs is trusted, so that others are what helps, and not their number.
+        yield _repetitions(found, max(_REPETITIONS_FOR_VERDICTS - there, 1))
     waiting = [
         each
         for each in (*answer.tied, *filter(None, (answer.following, answer.default)))
@@ -128,8 +130,8 @@ def _repetitions(found: Overview, more: int, *, apart: str | None = None) -> Nex
 
 
 def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
-    """More recordings of every cell: as many as bring the bound of the least cut sound cell below the next share."""
-    counts = {each.cell: each.tally.cuts for each in cuts.sound if each.tally.cuts}
+    """More recordings of every cell: as many as bring the bound of the least cut safe cell below the next share."""
+    counts = {each.cell: each.tally.cuts for each in cuts.safe if each.tally.cuts}
     if not counts:
         return
     cell = min(counts, key=lambda each: counts[each])

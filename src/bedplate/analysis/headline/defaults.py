@@ -29,13 +29,15 @@ _INSTALLED = {
 # mke2fs.conf(5) for disks of 512 MiB and more, mkfs.xfs(8), mkfs.btrfs(8) where a page has 4 KiB.
 _BLOCK, _USUAL_BLOCK_BYTES = "filesystem.block_size_bytes", 4096
 _SETTING, _ON = "cluster.settings.", "on"
+_FILESYSTEM, _OPTIONS = "filesystem.", "filesystem.mount_options"
 
 
 @dataclass(frozen=True)
 class Defaults:
     """`cells` depart in nothing from what the system makes by itself; `departures` are factors by cell, without its type.
 
-    Only factors that vary in the study are departures: what all its cells share says nothing between them.
+    Of what all cells share, only the file system's own levels and settings that decide durability are departures: a study
+    without barriers has no cell that a system makes by itself.
     """
 
     cells: tuple[str, ...]
@@ -43,15 +45,18 @@ class Defaults:
 
 
 def defaults_of(found: Overview) -> Defaults:
-    """Of the type that the machine's distribution installs on, or of the only one of the study."""
+    """Of the type that the machine's distribution installs on."""
     every = {one.cell: one.levels for one in candidates_of([found])}
     varied = {name for levels in every.values() for name in levels if _varies(name, every)}
     departures = {
-        cell: tuple(name for name in levels if name in varied and not _is_usual(found, name, levels))
+        cell: tuple(
+            name
+            for name in levels
+            if (name in varied or _is_telling(name)) and not _is_usual(found, name, levels)
+        )
         for cell, levels in every.items()
     }
-    kinds = {levels[TYPE] for levels in every.values()}
-    type_ = next(iter(kinds)) if len(kinds) == 1 else _installed(found.study.machine.distribution)
+    type_ = _installed(found.study.machine.distribution)
     return Defaults(
         tuple(cell for cell, own in departures.items() if not own and every[cell][TYPE] == type_), departures
     )
@@ -59,6 +64,12 @@ def defaults_of(found: Overview) -> Defaults:
 
 def _installed(distribution: str) -> str | None:
     return next((type_ for start, type_ in _INSTALLED.items() if distribution.startswith(start)), None)
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a level that all cells share makes them unlike what a system makes; `noatime` and its like do not."""
+    of_filesystem = name.startswith(_FILESYSTEM) and name not in (TYPE, _OPTIONS)
+    return of_filesystem or name.removeprefix(_SETTING) in SESSION_SETTINGS
 
 
 def _varies(name: str, every: Mapping[str, Mapping[str, Scalar]]) -> bool:

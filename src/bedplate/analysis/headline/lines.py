@@ -5,6 +5,7 @@ What must not be parted at the end of a line (a number and its unit) has no-brea
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 LINES_MAX = 8
 COLUMNS = 80
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+# As shlex.quote writes what has a blank in it.
+_QUOTED = re.compile(r"'[^']*'")
 _SHOWN = 3
 _REASON_CHARACTERS = 90
 _UNNAMED_UNITS = ("1", "1/s", "share")
@@ -70,8 +73,8 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
         lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
         lines += _of_cuts(told.cuts, names, first=not told.answers)
-    for step in told.following[:2]:
-        lines += _step(step, told, names)
+    for place, step in enumerate(told.following[:2]):
+        lines += _step(step, told, names, rank=3 if place else 1)
     lines += _sureness(told)
     return tuple(lines)
 
@@ -88,7 +91,11 @@ def fitted(
         if is_long:
             wrapped[victim] = (line, _shorter(texts, columns - indent))
         else:
-            del wrapped[victim]
+            # A command goes with the words that it stands behind.
+            del wrapped[
+                victim - 1 if line.copied and wrapped[victim - 1][0].text.endswith(":") else victim : victim
+                + 1
+            ]
     return tuple(
         f"{'' if place else line.head:<{indent}}{text}".replace(_NO_BREAK, " ").rstrip()
         for line, texts in wrapped
@@ -114,10 +121,13 @@ def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool
 
 
 def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
-    """A command goes on behind a backslash, as a shell reads it."""
+    """A command goes on behind a backslash, as a shell reads it; a quoted word stays whole."""
     room = max(columns - 2 if line.copied else columns, 20)
-    texts = textwrap.wrap(line.text, room, break_long_words=False, break_on_hyphens=False) or [""]
-    return [*(f"{text} \\" for text in texts[:-1]), texts[-1]] if line.copied else texts
+    text = _QUOTED.sub(lambda word: word[0].replace(" ", "\0"), line.text) if line.copied else line.text
+    texts = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    if not line.copied:
+        return texts
+    return [each.replace("\0", " ") for each in (*(f"{text} \\" for text in texts[:-1]), texts[-1])]
 
 
 def _shorter(texts: Sequence[str], columns: int) -> list[str]:
@@ -136,12 +146,12 @@ def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLin
         yield from _copied(answer.set_up)
     if answer.tied:
         yield HeadlineLine("Or", _or_words(answer, names), 1)
-    for pooled in answer.types[:_TYPES_SHOWN]:
-        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 1)
+    for place, pooled in enumerate(answer.types[:_TYPES_SHOWN]):
+        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1)
     if words := _ahead_words(answer, names):
         yield HeadlineLine("Ahead", words, 1)
     for each in answer.not_taken:
-        yield HeadlineLine("Not", _not_words(answer, each, names), 2)
+        yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
 
 
 def _copied(found: SetUp) -> Iterable[HeadlineLine]:
@@ -366,10 +376,10 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
     return f"none of {least} cuts{each} bad, so under {bound} %".replace(" %", f"{_NO_BREAK}%")
 
 
-def _step(step: NextStep, told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
-    yield HeadlineLine("More", f"{step_words(step, told, names)}{':' if step.command else '.'}", 1)
+def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
+    yield HeadlineLine("More", f"{step_words(step, told, names)}{':' if step.command else '.'}", rank)
     if step.command:
-        yield HeadlineLine("", step.command, 1, copied=True)
+        yield HeadlineLine("", step.command, rank, copied=True)
 
 
 def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
@@ -382,7 +392,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
     if step.kind is StepKind.CUTS:
         bound = percent_from_above(step.bound or 1.0)
-        return f"{step.count} cuts of each, none bad, would bound it by {bound}{_NO_BREAK}%{takes}"
+        return f"at least {step.count} cuts of each, none bad, would bound every one by {bound}{_NO_BREAK}%{takes}"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
@@ -392,6 +402,8 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         )
     if told.answers and told.answers[0].answered is Answered.NO_VERDICT:
         return f"{step.repetitions} repetitions give verdicts{takes}"
+    if told.answers and told.answers[0].answered is Answered.NOTHING:
+        return f"{step.count} more repetition{many}, where nothing disturbs them, may be trusted{takes}"
     other = "" if step.apart is None else f" it from {names[step.apart]}"
     return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {CHANCE:.0%})"
 
