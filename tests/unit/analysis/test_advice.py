@@ -14,9 +14,10 @@ from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study, with_provenance
 from tests.support.studies.synthetic_study import HOSTILE
 
-from bedplate.analysis.advice.advised import Advised, Contest, advised, class_of, objectives_of
+from bedplate.analysis.advice.advised import Advised, Contest, advised, objectives_of
 from bedplate.analysis.advice.sentences import Sentence, closing_sentences, contest_sentences
 from bedplate.analysis.overview import overview
+from bedplate.analysis.wording import durability_class
 from bedplate.errors import PlanError
 from bedplate.model.codec import read, write
 from bedplate.model.device_cache import PROTECTED
@@ -128,8 +129,11 @@ def test_a_commit_that_does_not_wait_counts_as_the_least_that_is_promised() -> N
     promise = Durability(
         "durable", "durable", "declared", (), Durability("bounded loss", "durable", "declared")
     )
-    assert ("bounded loss", "durable") == (class_of(promise, "volatile"), class_of(promise, PROTECTED))
-    assert "unknown" == class_of(None, PROTECTED)
+    assert ("bounded loss", "durable") == (
+        durability_class(promise, "volatile"),
+        durability_class(promise, PROTECTED),
+    )
+    assert "unknown" == durability_class(None, PROTECTED)
 
 
 def test_what_is_slower_and_smaller_leads_beside_what_is_fast(tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ from tests.support.studies.known_study import KNOWN, Place, change_records, know
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 
-from bedplate.analysis.advice.advised import advised, class_of
+from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.claims.file import parse_claims
 from bedplate.analysis.claims.judged import Finding, judge_claims
 from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.overview import Overview, overview
+from bedplate.analysis.wording import durability_class
 from bedplate.export.tables import export
 from bedplate.model.codec import read, write
 from bedplate.model.figure import RunFigures
@@ -306,7 +307,9 @@ def test_doubts_may_be_accepted_but_no_class_comes_back(dirty: Path, unknown: Pa
     assert {Validity.VALID} == {m.validity for m in taken.measurements if not m.canary}
     (taken,) = accepting([overview(dirty)], ["fsck"])
     assert {Validity.VALID} == {m.validity for m in taken.measurements if not m.canary}
-    assert {"unknown"} == {class_of(taken.cells[cell].durability, "volatile") for cell in xfs_cells(taken)}
+    assert {"unknown"} == {
+        durability_class(taken.cells[cell].durability, "volatile") for cell in xfs_cells(taken)
+    }
 
 
 def test_power_cuts_of_a_failed_visit_have_no_class(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.comparison.surroundings import Surroundings, surroundings_of
 from bedplate.analysis.default_metric import default_metric
 from bedplate.analysis.run_heads import has_speed
-from bedplate.analysis.wording import device_sectors
+from bedplate.analysis.wording import device_sectors, durability_class
 from bedplate.errors import PlanError
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
-from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE, UNKNOWN, worst
+from bedplate.model.durability import BOUNDED_LOSS, CLASSES, DURABLE
 from bedplate.model.figure import Better, Metric, Scale, Status
 from bedplate.model.metrics import METRICS
 from bedplate.near_names import unknown_run
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.model.visit import Durability
     from bedplate.statistics.all_pairs import Pairs
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.estimation import BoolArray, FloatArray
@@ -186,7 +185,7 @@ def advised(
     if durability is not None and durability not in CLASSES:
         raise PlanError(f"durability {durability!r} is no class; there are {', '.join(CLASSES)}")
     asked, cache = cache, volatile_cache_of(device_sectors(found)) if cache == VOLATILE else cache
-    classes = {cell: class_of(facts.durability, cache) for cell, facts in found.cells.items()}
+    classes = {cell: durability_class(facts.durability, cache) for cell, facts in found.cells.items()}
     if durability is not None and durability not in classes.values():
         there = [name for name in CLASSES if name in classes.values()]
         raise PlanError(
@@ -228,15 +227,6 @@ def _cache_words(found: Overview, cache: str) -> str:
 def _sectors_told(found: Overview) -> str:
     """Why it is the class with these sectors; nothing where no cell is told apart by them."""
     return f"{sectors_told(device_sectors(found))}; --cache names another" if _tells_sectors(found) else ""
-
-
-def class_of(durability: Durability | None, cache: str) -> str:
-    """The class with a cache of `model.device_cache`, of the commits that promise least."""
-    if durability is None:
-        return UNKNOWN
-    both = (durability, durability.without_waiting)
-    classes = [each.class_with(cache) for each in both if each is not None]
-    return worst(classes[0], classes[-1])
 
 
 def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from bedplate.analysis.advice.advised import class_of
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.factors import DEFAULT, TYPE, level_text, short_name
 from bedplate.analysis.headline.defaults import defaults_of
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.power_cut_view import pooled
+from bedplate.analysis.wording import durability_class
 from bedplate.model.durability import DURABLE
 from bedplate.model.power_cut_verdict import BOUNDED, LOSS, CutCounts
 
@@ -137,7 +137,7 @@ def _judged(facts: CellFacts, cache: str) -> CutCell | None:
     """Of the recordings that give a class; None where none does, or none was cut with this cache."""
     runs = [run for run in facts.cuts if run.measured is not None]
     cuts = pooled(runs, cache)
-    return CutCell(facts.id, cuts, class_of(facts.durability, cache)) if cuts.all.cuts else None
+    return CutCell(facts.id, cuts, durability_class(facts.durability, cache)) if cuts.all.cuts else None
 
 
 @dataclass(frozen=True)
