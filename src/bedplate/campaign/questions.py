@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 USUAL = ("ext4", "xfs", "btrfs")
 # Five can tell what three cannot; in a guest, whose speeds are those of an emulator or of KVM, the fewest that can tell at all.
 _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
-# So many cuts of each recording, by how many recordings there are, that three file systems take under five minutes on two
-# cores (docs/BENCHMARKS.md).
+# So many cuts of each recording, by how many recordings there are. A setting beside its opposite on three file systems is reckoned
+# 6 minutes on two cores; the aim is five (docs/BENCHMARKS.md).
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 _POINTS_OF_MANY = 40
 _RECORDED = "15 s"
@@ -160,11 +160,18 @@ def safe_question(
     """What is left after a power cut, with settings beside their opposites.
 
     `settings` are PostgreSQL's, each with the values that are asked about. One that is on or off stands beside its
-    opposite. Several change together, as in a server that has them all: the first cell has none of them.
+    opposite. Several change together, as in a server that has them all: the first cell has none of them. PlanError where one of
+    several has nothing beside it.
     """
     chosen = _types(types, machine)
     levels = {name: _levels(values) for name, values in settings.items()}
     together = len(levels) > 1
+    single = [name for name, values in levels.items() if together and len(values) == 1]
+    if single:
+        raise PlanError(
+            f"nothing would stand beside {single[0]}={levels[single[0]][0]}: of several settings, one that is not on or off "
+            "has to have two values, first the one to compare with: wal_sync_method=fdatasync,open_sync"
+        )
     cells = len(chosen) * (2 if together else max(map(len, levels.values()), default=1))
     number = next((each for most, each in _POINTS if cells <= most), _POINTS_OF_MANY)
     asked = " ".join(f"{name}={','.join(values)}" for name, values in settings.items())
@@ -181,7 +188,10 @@ def safe_question(
 def own_question(
     machine: Machine, found: Inspected, *, beside: bool = False, points: int | None = None
 ) -> Question | None:
-    """What a server has now: is it safe, or `beside` the usual file systems, how fast. None where no plan can make that."""
+    """What a server has now: is it safe, or `beside` the usual file systems, how fast. None where no plan can make that.
+
+    PlanError where it is asked whether a server is safe of which not all can be read, or whose places stand on several file systems.
+    """
     standing, directory = found.standing, found.directory
     if standing.type not in TRAITS or not standing.layers or (directory and not directory.settings):
         return None
@@ -195,6 +205,7 @@ def own_question(
         body = f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{server}"
         title = "As fast as its neighbours"
     else:
+        _refuse_part(found)
         body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT)}"
         title = "Safe after a power cut"
     return Question(
@@ -204,6 +215,33 @@ def own_question(
         _lacking(types, machine),
         body,
     )
+
+
+def _refuse_part(found: Inspected) -> None:
+    """PlanError where the plan would have a part of the server alone: its answer would be taken for that of the whole."""
+    own = found.standing
+    problems = [f"not all of it can be read: {sentence}" for sentence in found.unknown]
+    problems += [
+        f"{what} does not stand where the data does: it is {_place_words(place)}, and the data {_place_words(own)}"
+        for what, place in found.places.items()
+        if _identity(place) != _identity(own)
+    ]
+    if problems:
+        types = dict.fromkeys(place.type for place in found.places.values() if place.type in TRAITS)
+        raise PlanError(
+            *problems,
+            "ask about its file systems and settings by name, as in: "
+            f"bedplate ask safe full_page_writes=off --on {','.join(types)}",
+        )
+
+
+def _identity(standing: MountedPlace) -> tuple[object, ...]:
+    return standing.type, standing.options, tuple(layer.name for layer in standing.layers)
+
+
+def _place_words(standing: MountedPlace) -> str:
+    device = standing.layers[0].name if standing.layers else "no device"
+    return f"{standing.type} of {device} with {','.join(standing.options)}"
 
 
 def _server(directory: DataDirectory) -> str:

@@ -7,17 +7,39 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bedplate.cli.options import PATH, RETRY_FAILED, YES
 
-_on = click.option(
-    "--on", "types", metavar="TYPES", default="", help="file systems, with commas between: ext4,xfs,btrfs"
-)
-_repetitions = click.option(
-    "--repetitions", metavar="N", type=click.IntRange(1, 1000), help="how often each cell is visited"
-)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.decorators import FC
+
+
+def _on(without: str) -> Callable[[FC], FC]:
+    return click.option(
+        "--on",
+        "types",
+        metavar="TYPES",
+        default="",
+        show_default=False,
+        help=f"file systems, with commas between; without it {without}",
+    )
+
+
+def _repetitions(without: int) -> Callable[[FC], FC]:
+    return click.option(
+        "--repetitions",
+        metavar="N",
+        type=click.IntRange(1, 1000),
+        help=f"how often each cell is visited; without it {without}",
+    )
+
+
+_on_usual = _on("those of ext4, xfs, btrfs that this kernel has")
 _directory = click.option(
     "--directory",
     metavar="DIR",
@@ -52,8 +74,8 @@ def ask() -> None:
 
 
 @ask.command(name="filesystem")
-@_on
-@_repetitions
+@_on_usual
+@_repetitions(5)
 @click.option("--scale", metavar="N", help="pgbench's scale (15 MB each), or a multiple as '4x memory'")
 @_directory
 @RETRY_FAILED
@@ -80,8 +102,8 @@ def _filesystem(
 @click.argument(
     "kernels", metavar="KERNEL...", nargs=-1, required=True, help="versions, releases or paths: 6.1 6.12"
 )
-@_on
-@_repetitions
+@_on("ext4")
+@_repetitions(3)
 @_directory
 @RETRY_FAILED
 @_yes
@@ -109,7 +131,7 @@ def _kernel(
     nargs=-1,
     help="a server's data directory, or settings of PostgreSQL: full_page_writes=off",
 )
-@_on
+@_on_usual
 @click.option(
     "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
 )

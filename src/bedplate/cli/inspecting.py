@@ -93,7 +93,7 @@ def say_inspected(found: Inspected) -> None:
         )
     for sentence in sentences(said.reasons):
         say(f"               {sentence}")
-    for sentence in found.unknown:
+    for sentence in (*found.unknown, *(directory.untold if directory else ())):
         say(f"  not known    {sentence}")
 
 

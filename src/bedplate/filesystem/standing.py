@@ -37,7 +37,7 @@ class MountedPlace:
 
     `target` is None, and the type empty, of a device that nothing is mounted of. `flushes` says whether the file system sends a flush for an fsync, None where nothing tells. `journal` is `internal`, `external`
     or `none`, `data` the journal's mode, each None where there is none or nothing tells. `layers` are the devices, the one that is
-    mounted first.
+    mounted first; a Btrfs of several devices has a stack of each.
     """
 
     path: str
@@ -90,6 +90,17 @@ def _layers(name: str | None, tree: BlockTree, virtualisation: str | None) -> tu
     return () if name is None else device_stack(name, tree, virtualisation=virtualisation)
 
 
+def _members(kind: str, name: str | None, tree: BlockTree) -> tuple[str | None, ...]:
+    """The device that is mounted, and of Btrfs the others that it spreads over."""
+    if kind != "btrfs" or name is None:
+        return (name,)
+    # fs/btrfs/sysfs.c: a link to each device.
+    links = {
+        each.name for one in tree.sys.glob(f"fs/btrfs/*/devices/{name}") for each in one.parent.iterdir()
+    }
+    return (name, *sorted(links - {name}))
+
+
 def _standing(
     path: Path, entry: MountEntry, name: str | None, tree: BlockTree, virtualisation: str | None
 ) -> MountedPlace:
@@ -109,7 +120,11 @@ def _standing(
         flushes=_flushes(entry.type, options, name),
         journal=_journal(entry.type, options, name, tree),
         data=next((word.partition("=")[2] for word in options if word.startswith("data=")), None),
-        layers=_layers(name, tree, virtualisation),
+        layers=tuple(
+            layer
+            for member in _members(entry.type, name, tree)
+            for layer in _layers(member, tree, virtualisation)
+        ),
     )
 
 

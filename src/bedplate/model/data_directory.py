@@ -12,7 +12,8 @@ class DataDirectory:
 
     `settings` are those that decide what a commit survives, as its files say or its defaults are; `said_by` has the file of each
     that is not a default. `places` are the directories whose file systems a commit depends on, by what stands there.
-    `unread` are sentences: what could not be read, and why. `knows_settings`: whether all of them could.
+    `unread` are sentences: what could not be read, and why. `knows_settings`: whether all of them could. `untold` is what no
+    file says of any such engine.
     """
 
     engine: str
@@ -22,3 +23,4 @@ class DataDirectory:
     places: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     knows_settings: bool = True
+    untold: tuple[str, ...] = ()

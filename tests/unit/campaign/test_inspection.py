@@ -16,7 +16,8 @@ from bedplate.campaign import inspection
 from bedplate.campaign.inspection import Inspected, inspect, servers
 from bedplate.campaign.questions import own_question
 from bedplate.errors import PlanError
-from bedplate.filesystem.standing import MountedPlace
+from bedplate.filesystem import standing
+from bedplate.filesystem.standing import MountedPlace, standing_of
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.stack import (
     CacheKind,
@@ -26,6 +27,7 @@ from bedplate.host.devices.stack import (
     gets_flushes,
     worst_cache,
 )
+from bedplate.host.mount import MountEntry
 from bedplate.plan.load import load_plan
 
 Place = Callable[..., Path]
@@ -200,6 +202,41 @@ def test_what_is_as_usual_stands_in_its_plan_once(cluster: Place, monkeypatch: p
     assert own_question(MACHINE, inspect(cluster("other"))) is None
 
 
+def test_a_server_of_several_file_systems_is_not_called_safe_by_one_of_them(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch)
+    plain = inspect(cluster())
+    assert 'type = "power_cut"' in plan_text(plain)
+    for change in (
+        {"type": "xfs"},
+        {"options": ("rw", "nobarrier")},
+        {"layers": (replace(disk(CacheKind.VOLATILE), name="sdb"),)},
+    ):
+        beside = replace(plain.standing, **change)
+        spread = replace(plain, places={**plain.places, "WAL": beside})
+        with pytest.raises(PlanError, match=rf"(?s)WAL does not stand where.*--on ext4(,{beside.type})?\Z"):
+            plan_text(spread)
+        assert plan_text(spread, beside=True)
+    assert plan_text(replace(plain, places={**plain.places, "WAL": plain.standing}))
+
+
+def test_a_server_of_which_not_all_can_be_read_is_not_called_safe(
+    cluster: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch)
+    place = cluster(**{"postgresql.conf": "include '/nowhere.conf'\n"})
+    with pytest.raises(
+        PlanError, match=r"(?s)read: /nowhere\.conf: it is not there.*bedplate ask safe .* --on ext4"
+    ):
+        plan_text(inspect(place))
+
+
+def test_what_no_file_of_a_cluster_says_is_said_to_be_unknown(cluster: Place) -> None:
+    assert "  not known    settings of roles and databases" in call_here("inspect", cluster()).stdout
+    assert () == inspect(cluster("again")).unknown
+
+
 def test_servers_are_found_by_their_processes(tmp_path: Path) -> None:
     for number, comm, namespace in (
         (7, "postgres", 1),
@@ -261,6 +298,31 @@ def test_a_stack_is_followed_down_to_its_disks_and_the_least_promise_counts(tmp_
     assert [CacheKind.UNKNOWN] == [
         layer.cache.kind for layer in device_stack("nvme0n1", tree, virtualisation="KVM") if layer.cache
     ]
+
+
+def test_a_btrfs_stands_on_all_its_devices_and_each_has_to_get_its_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = "queue/write_cache"
+    tree = sysfs(
+        tmp_path,
+        sda={queue: "write through\n", "size": "8"},
+        sdb={queue: "write back\n", "size": "8"},
+        sdc={queue: "write back\n", "size": "8"},
+    )
+    for owner, names in (("one", ("sda", "sdb")), ("other", ("sdc",))):
+        for name in names:
+            (tmp_path / "fs/btrfs" / owner / "devices" / name).mkdir(parents=True)
+    monkeypatch.setattr(BlockTree, "device_of_file", lambda *_: "sda")
+    expected = {"btrfs": (["sda", "sdb"], CacheKind.VOLATILE), "ext4": (["sda"], CacheKind.PROTECTED)}
+    for kind, found in expected.items():
+        entry = MountEntry(1, 0, "0:40", "/", "/", kind, "/dev/sda", ("rw",), ("rw",))
+        monkeypatch.setattr(standing, "read_mount_table", lambda entry=entry: [entry])
+        layers = standing_of(tmp_path, tree=tree).layers
+        assert found == ([layer.name for layer in layers], worst_cache(layers).kind)
+        assert gets_flushes(layers) is False
+    assert gets_flushes(device_stack("sdb", tree))
+    assert not gets_flushes((*device_stack("sdb", tree), *device_stack("sda", tree)))
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "<b>", "x" * 10_000, "\u202eevil"])

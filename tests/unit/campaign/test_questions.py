@@ -83,6 +83,17 @@ def test_several_settings_change_together() -> None:
     ]
 
 
+def test_a_setting_without_an_opposite_is_not_taken_for_compared_with_itself() -> None:
+    for several in ({**OFF, "wal_sync_method": ("open_sync",)}, {"wal_sync_method": ("x", "x"), **OFF}):
+        with pytest.raises(PlanError, match=r"two values.*: wal_sync_method=fdatasync,open_sync"):
+            safe_question(HERE, several, ("ext4",))
+    given = {**OFF, "wal_sync_method": ("fdatasync", "open_sync")}
+    assert ["fdatasync", "open_sync"] == [
+        cell.cluster.settings["wal_sync_method"]
+        for cell in plan_of(safe_question(HERE, given, ("ext4",))).cells()
+    ]
+
+
 def test_fewer_recordings_are_cut_more_often() -> None:
     points = [
         plan_of(safe_question(HERE, OFF if many else {}, types)).workloads[0].runs[0].levels["points"]

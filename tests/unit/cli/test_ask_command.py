@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from tests.support.tools.command_line import Done, call_here
+from tests.unit.plan.conftest import MACHINE
 
+from bedplate.campaign.questions import USUAL, filesystem_question, kernel_question
 from bedplate.cli import questioning
 
 KERNELS = ("kernel", "6.1", "6.12", "--on", "ext4")
@@ -92,6 +94,18 @@ def test_what_no_kernel_at_hand_has_is_left_out_after_a_yes_alone(
     alone = ask("safe", "--on", "zfs")
     assert 3 == alone.returncode
     assert "zfs: its modules are not built" in alone.stderr
+
+
+def test_its_help_says_what_is_asked_without_an_option(ask: Any) -> None:
+    for name, question, types in (
+        ("filesystem", filesystem_question(MACHINE, ()), f"those of {', '.join(USUAL)} that this kernel has"),
+        ("kernel", kernel_question(("6.1", "6.12"), ()), USUAL[0]),
+    ):
+        said = " ".join(ask(name, "--help").stdout.split())
+        repetitions = tomllib.loads(question.text)["repetitions"]
+        assert f"how often each cell is visited; without it {repetitions}" in said
+        assert f"file systems, with commas between; without it {types}" in said
+        assert "default" not in said
 
 
 def test_without_root_it_says_what_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

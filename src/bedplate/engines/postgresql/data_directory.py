@@ -33,6 +33,10 @@ _DEFAULTS = {
 _DEPTH_MOST = 10
 _FILES_MOST = 1000
 _BYTES_MOST = MIB
+_UNTOLD = (
+    "settings of roles and databases (ALTER ROLE … SET, ALTER DATABASE … SET) stand in tables, which cannot be read from files; "
+    "a session can set synchronous_commit as well"
+)
 
 
 class _Reading:
@@ -141,6 +145,7 @@ def recognise(directory: Path) -> DataDirectory | None:
         places=_places(directory, reading),
         unread=tuple(reading.unread),
         knows_settings=not reading.unread,
+        untold=(_UNTOLD,),
     )
 
 

@@ -75,10 +75,17 @@ def worst_cache(layers: tuple[StackedDevice, ...]) -> DeclaredCache:
 def gets_flushes(layers: tuple[StackedDevice, ...]) -> bool | None:
     """Whether the kernel sends a flush of what is mounted down to it; None where no queue tells.
 
-    A queue that is write through ends every flush above it (Documentation/block/writeback_cache_control.rst).
+    A queue that is write through ends every flush above it (Documentation/block/writeback_cache_control.rst). Of several stacks
+    the flush has to reach each.
     """
-    words = [layer.write_cache for layer in layers if layer.write_cache is not None]
-    return all(word == _WRITE_BACK for word in words[:1]) if words else None
+    words: list[str] = []
+    is_sought = True
+    for layer in layers:
+        is_sought = is_sought or layer.depth == 0
+        if is_sought and layer.write_cache is not None:
+            words.append(layer.write_cache)
+            is_sought = False
+    return all(word == _WRITE_BACK for word in words) if words else None
 
 
 def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) -> Iterator[StackedDevice]:
