@@ -421,6 +421,8 @@
     const valued = mine.filter(({ index }) => (view.entry(index)?.median ?? null) !== null);
     const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).median, metric.better);
     const here = { ...view, share: (value) => bedplate.heatScale.share(value, ends), best };
+    // One square alone is no map: its figure is in the table of cells.
+    const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);
     const before = bedplate.data.several ? `${page.studies[number_].name}: ` : "";
     if (!ends)
       byId("heat-list").append(
@@ -430,10 +432,8 @@
           `${before}no run of ${bedplate.data.runAndPart(state.run, state.part)} has a value for ${metric.name}.`,
         ),
       );
-    else if (!view.differences)
+    else if (!view.differences && drawn.length)
       byId("heat-legend").append(legendOf(ends, number_, metric, bedplate.heatScale.promises(valued)));
-    // One square alone is no map: its figure is in the table of cells.
-    const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);
     byId("heat-list").append(...drawn.map((name) => panel(name, number_, here, axes)));
     if (drawn.length < maps.size)
       byId("heat-list").append(
