@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     Bench = Any
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 _MEMORY = Path("/dev/shm")
 _DATA_BYTES, _JOURNAL_BYTES = 304 * MIB, 64 * MIB

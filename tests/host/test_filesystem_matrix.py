@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from bedplate.model.visit import ReadBack
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 # mkfs.xfs wants 300 MB, and more than 400 with blocks of 64 KiB.
 _SIZE_BYTES = 520 * MIB

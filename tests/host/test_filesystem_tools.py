@@ -18,7 +18,7 @@ from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
 from bedplate.units import KIB, MIB
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 _TYPES = ("jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
 

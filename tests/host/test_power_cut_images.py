@@ -22,7 +22,7 @@ from bedplate.workloads.power_cut.run.log import JOURNAL, Log, read_log
 from bedplate.workloads.power_cut.run.positions import building_order, choose_points
 from bedplate.workloads.power_cut.run.window import window
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 DISK_BYTES, JOURNAL_BYTES, WINDOW_BYTES = 64 * MIB, 16 * MIB, MIB
 RECORD_BYTES = 6000

@@ -20,7 +20,7 @@ from bedplate.host.command import Commands
 from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.units import MIB
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
 DRIVER = "power_cut_lmdb"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     BuildOf = Callable[[int], EngineBuild]
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 PROMISED = {0: 60, 1: 40}
 

@@ -20,7 +20,7 @@ from bedplate.host.command import Account, Commands
 from bedplate.host.native_driver import ensure_driver
 from bedplate.visit.cut_engine import OracleAnswer
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
 

@@ -33,7 +33,7 @@ from bedplate.host.recorder import Recorder, RecorderFailed, RecorderSizes
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.log import DISCARD, FLUSH, JOURNAL, read_log
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 # linux/loop.h
 _LOOP_CTL_ADD, _LOOP_CTL_REMOVE = 0x4C80, 0x4C81

@@ -19,7 +19,7 @@ from bedplate.host.recorder import RecorderSizes
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.log import FLUSH, Log, read_log
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 SECTOR = 512
 SIZES = RecorderSizes(disk_bytes=16 * MIB, log_limit_bytes=64 * MIB)

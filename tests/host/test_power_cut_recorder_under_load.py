@@ -23,7 +23,7 @@ from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.log import FLUSH, Log, read_log
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 SECTOR = 512
 THREADS = 8

@@ -46,7 +46,7 @@ from bedplate.workloads.power_cut.run.workload import CONTROLS, PowerCut
 if TYPE_CHECKING:
     Bench = Any
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
 POINTS = 12

@@ -27,7 +27,7 @@ from bedplate.model.visit import Outcome, VisitRecord
 
 pytestmark = [
     pytest.mark.host,
-    pytest.mark.second_lane,
+    pytest.mark.third_lane,
     pytest.mark.skipif(
         bool(lacking_programs()),
         reason=f"no Slurm here: {', '.join(lacking_programs())} (packages slurmctld slurmd slurm-client)",

@@ -32,7 +32,7 @@ class Bench(Protocol):
 
 pytestmark = [
     pytest.mark.host,
-    pytest.mark.second_lane,
+    pytest.mark.third_lane,
     pytest.mark.skipif(
         bool(lacking_programs()) or shutil.which("munged", path="/usr/sbin:/usr/bin") is None,
         reason="no Slurm here (packages slurmctld slurmd slurm-client munge)",

@@ -17,7 +17,7 @@ from tests.support.studies.study_lab import NOBODY, PLAN, Lab, identities, tmpfs
 from bedplate.host.mount import read_mount_table
 from bedplate.host.patience import wait_until
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 
 def test_a_study_runs_to_the_end_and_anybody_can_read_it(lab: Lab) -> None:
