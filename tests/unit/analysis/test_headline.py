@@ -200,7 +200,7 @@ def test_where_nothing_is_safe_nothing_is_taken(tmp_path: Path) -> None:
     found = study_of(tmp_path, {UNSAFE: 1000, cell("xfs", barrier=False): 1200})
     told = first_of(found)
     assert (Answered.NOTHING, "", None) == (told.answered, told.durability, told.taken)
-    assert lines_of(found)[0].startswith("Take  nothing by read-write: no cell is durable")
+    assert lines_of(found)[0].startswith("Take  nothing: by read-write no cell is durable")
 
 
 def doubted(run: RunFigures, _: Cell, __: ScheduledVisit) -> RunFigures:
@@ -438,3 +438,22 @@ def test_what_a_system_makes_by_itself_is_neither_another_type_nor_without_barri
     without = study_of(tmp_path / "without", {UNSAFE: 1000})
     assert () == defaults_of(without).cells
     assert 1 == len(defaults_of(study_of(tmp_path / "with", {EXT4: 1000})).cells)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "no verdict yet with 2 repetitions of read-only. Seen so far, durable: ext4 barrier 72,390 tps, xfs 70,000 tps.",
+            "no verdict yet with 2 repetitions of read-only. …",
+        ),
+        (
+            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps), btrfs (1,003 tps): others used 30% of the processors' time.",
+            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps) …",
+        ),
+        (f"{'words without an end ' * 6}", f"{'words without an end ' * 3}words …"),
+    ],
+)
+def test_what_has_no_room_ends_behind_a_sentence_or_a_name(text: str, left: str) -> None:
+    fits = HeadlineLine("Take", "first", 0)
+    assert fitted([fits, HeadlineLine("Not", text, 2)], most=2)[1].split(maxsplit=1)[1] == left

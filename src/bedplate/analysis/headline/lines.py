@@ -131,12 +131,17 @@ def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
 
 
 def _shorter(texts: Sequence[str], columns: int) -> list[str]:
-    """A line less; the one that is last now says that there is more."""
-    kept = [*texts[:-1]]
-    words = kept[-1].split(" ")
-    while len(words) > 1 and len(" ".join(words)) > columns - 2:
-        words.pop()
-    return [*kept[:-1], f"{' '.join(words).rstrip(',;: ')} …"]
+    """A line less; `…` says that there is more, behind a whole sentence, clause or name where one ends in its second half."""
+    *kept, last = texts[:-1]
+    room = last[: columns - 2]
+    for end in (". ", "; ", ", "):
+        place = f"{room} ".rfind(end) + 1
+        if place > columns // 2:
+            room = room[:place]
+            break
+    else:
+        room = room if len(room) == len(last) else room.rpartition(" ")[0] or room
+    return [*kept, f"{room.rstrip(',;: ')} …"]
 
 
 def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
@@ -167,8 +172,8 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     run, taken = answer.run[1], answer.taken
     if answer.answered is Answered.NOTHING:
         if not answer.durability:
-            return f"nothing by {run}: no cell is durable, or loses a bounded amount at most."
-        return f"nothing yet by {run}: no cell that is {answer.durability} has a trusted {answer.objective.head}."
+            return f"nothing: by {run} no cell is durable, or loses a bounded amount at most."
+        return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
     if taken is None:
         seen = [f"{names[each.cell]} {_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
         n = max(each.summary.n for each in answer.seen)
@@ -403,7 +408,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if told.answers and told.answers[0].answered is Answered.NO_VERDICT:
         return f"{step.repetitions} repetitions give verdicts{takes}"
     if told.answers and told.answers[0].answered is Answered.NOTHING:
-        return f"{step.count} more repetition{many}, where nothing disturbs them, may be trusted{takes}"
+        return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
     other = "" if step.apart is None else f" it from {names[step.apart]}"
     return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {CHANCE:.0%})"
 
