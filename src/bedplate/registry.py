@@ -31,6 +31,7 @@ WORKLOADS: Mapping[str, str] = {
 ENGINES: Mapping[str, str] = {
     "postgresql": "bedplate.engines.postgresql",
     "lmdb": "bedplate.engines.lmdb",
+    "mariadb": "bedplate.engines.mariadb",
     "none": "bedplate.engines.none",
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.session import Session, SessionFailed
+from bedplate.engines.postgresql.session import Session
 from bedplate.engines.postgresql.version import SUPPORTED_MAJORS
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, environment
@@ -26,6 +26,7 @@ from bedplate.model.cell import (
 )
 from bedplate.model.visit import EngineBuild
 from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.piped_session import SessionFailed
 
 pytestmark = pytest.mark.host
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.campaign.dataset_inputs import inputs_by_workload
 from bedplate.campaign.engine_preparation import preparations
 from bedplate.executors.local import LocalExecutor
@@ -70,8 +71,9 @@ def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Re
 
 
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:
-    """The different builds of these cells, in order."""
-    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.is_built))
+    """The different builds of these cells whose engine is prepared beforehand, in order."""
+    prepared = registry.engines_with("preparation")
+    return tuple(dict.fromkeys(cell.build for cell in cells if cell.build.engine in prepared))
 
 
 def builds_to_make(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:

@@ -6,3 +6,4 @@ POSTGRESQL = "postgresql"
 LMDB = "lmdb"
 # The file system itself: sequential I/O has no engine between.
 NO_ENGINE = "none"
+MARIADB = "mariadb"

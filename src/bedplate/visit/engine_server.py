@@ -106,7 +106,7 @@ class Server(Protocol):
 
 
 class EngineServer(Protocol):
-    """The role itself. `making` is what the step is called that makes the data directory, `programs` are the build's."""
+    """The role itself. `making` is what the step is called that makes the data directory, `programs` are paths below the build's prefix."""
 
     making: str
     programs: tuple[str, ...]

@@ -64,9 +64,7 @@ def has_memory_of_a_guest(request: VisitRequest) -> bool:
 def _missing_files(request: VisitRequest) -> list[str]:
     server, build = server_of(request.cell.build.engine), request.build
     programs = (
-        []
-        if server is None or build is None
-        else [Path(build.prefix, "bin", name) for name in server.programs]
+        [] if server is None or build is None else [Path(build.prefix, name) for name in server.programs]
     )
     wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
     return [

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self, cast
 
-from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.tpch import QUERY_NUMBERS
 from bedplate.model.visit import RunRecord
 from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.workload import VisitContext, workload_for
 from bedplate.workloads.tpch.run.answers import SHAPES, ColumnKind
 from bedplate.workloads.tpch.run.loading import csv_rows

@@ -1,15 +1,11 @@
 """A PostgreSQL cluster on the scratch file system: made, started, read back, stopped.
 
-The server is a direct child of the visit, so that its death is noticed at once. It runs as an
-unprivileged account, in a control group of its own, and listens on a private Unix socket only.
+The server listens on a private Unix socket only.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +15,12 @@ from bedplate.engines.postgresql import configuration
 from bedplate.engines.postgresql.read_back import effective_settings, read_back
 from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError
-from bedplate.host import undo
-from bedplate.host.command import Account, Completed, environment
-from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
 from bedplate.visit.engine_server import InForce, ServerFailed
+from bedplate.visit.server_process import ServerProcess
 
 if TYPE_CHECKING:
+    from bedplate.host.command import Account, Completed
     from bedplate.model.cell import Cell
     from bedplate.model.visit import EngineBuild
     from bedplate.visit.engine_server import ServerSite
@@ -90,8 +85,7 @@ class Cluster:
         self.connection = Connection(site.build, site.socket_directory, site.account)
         self._commands = site.commands
         self._ledger = site.ledger
-        self._enter_group = site.enter_group
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server = ServerProcess(site, site.build.prefix, self._settle_after)
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
@@ -129,22 +123,9 @@ class Cluster:
         """Start the server and wait until it accepts connections; `options` win over its configuration."""
         # Noted first, so given back last: of a server that is dead by then.
         self._note_shared_memory()
-        self._ledger.note(self._holding)
-        argv = (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
-        with self.log.open("ab") as log, held():
-            self._server = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                env=environment(),
-                start_new_session=True,
-                # subprocess runs preexec_fn after it has dropped privileges; the group can only be
-                # entered before, so both are done here, in that order.
-                preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
-            )
-        self._commands.record.append(argv)
+        self._server.start(
+            (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
+        )
         self._wait_until_ready(time.monotonic() + timeout_s)
 
     def stop(self, *, timeout_s: float = 300.0) -> int | None:
@@ -152,20 +133,7 @@ class Cluster:
 
         One that does not end is killed, and ServerFailed.
         """
-        server = self._server
-        if server is None:
-            return None
-        if server.poll() is None:
-            server.send_signal(signal.SIGINT)
-            try:
-                server.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
-                self._settle(was_killed=True)
-                raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
-        self._settle(was_killed=server.returncode != 0)
-        return server.returncode
+        return self._server.stop(signal.SIGINT, timeout_s=timeout_s)
 
     def run(self, program: str, *arguments: str, timeout_s: float, check: bool = True) -> Completed:
         """A program of the server's own build, by the server's account."""
@@ -174,25 +142,12 @@ class Cluster:
 
     def kill(self) -> None:
         """End the server at once, for a visit that is being abandoned."""
-        server = self._server
-        if server is None:
-            return
-        if server.poll() is None:
-            # SIGQUIT lets the postmaster end its children; they do not die with it otherwise.
-            server.send_signal(signal.SIGQUIT)
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
-        self._settle(was_killed=True)
+        # SIGQUIT lets the postmaster end its children; they do not die with it otherwise.
+        self._server.kill(signal.SIGQUIT)
 
     def check_alive(self) -> None:
         """ServerFailed with the log's last lines if the server is gone."""
-        if self._server is None or self._server.poll() is not None:
-            status = None if self._server is None else self._server.returncode
-            raise ServerFailed(f"the server died (status {status}): {self.last_words()}")
+        self._server.check_alive()
 
     def in_force(self, cell: Cell) -> InForce:
         """Every setting as it shows it, and what was asked held against it and the files."""
@@ -205,28 +160,21 @@ class Cluster:
     @property
     def was_killed(self) -> bool:
         """Whether SIGKILL ended the server or one of its processes, before anybody here asked it to end."""
-        if self._server is not None and self._server.poll() == -signal.SIGKILL:
-            return True
-        return self._has_logged(_KILLED)
+        return self._server.status == -signal.SIGKILL or self._server.has_logged(_KILLED)
 
     @property
     def has_crashed(self) -> bool:
         """Whether a signal ended one of the server's processes: it then recovers, and takes every session down."""
-        return self._has_logged(_CRASHED)
+        return self._server.has_logged(_CRASHED)
 
     @property
     def lacks_room(self) -> bool:
         """Whether its log ends with a full disk."""
-        return "No space left on device" in self.last_words(lines=40)
+        return self._server.lacks_room
 
-    def last_words(self, lines: int = 6) -> str:
+    def last_words(self) -> str:
         """The last lines of the server's log."""
-        try:
-            text = self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return "(its log cannot be read)"
-        said = [line for line in text.splitlines() if line.strip()]
-        return " | ".join(said[-lines:]) or "(its log is empty)"
+        return self._server.last_words()
 
     def create_database(self) -> None:
         """An empty database for the workload, and the role that owns it."""
@@ -243,19 +191,9 @@ class Cluster:
         """A new session with the rights, and the settings, of the workload's client."""
         return Session(self.connection.of_client)
 
-    @property
-    def _holding(self) -> Holding:
-        return Holding("server", str(self.data_directory), self.build.prefix)
-
-    def _settle(self, *, was_killed: bool = False) -> None:
-        """The server is gone, and with it, where it ended by itself, its shared memory."""
-        self._server = None
-        if was_killed:
-            # Its other processes have sessions of their own, and hold on to what they map and have open.
-            undo.end_server(self._holding)
-        self._ledger.settled(self._holding)
-        # What a kill left stays noted: the ledger looks for it when all is given back.
-        if not was_killed:
+    def _settle_after(self, in_order: bool) -> None:  # noqa: FBT001 -- what the process tells
+        """With a server that ended by itself its shared memory is gone; the ledger looks for what a kill left."""
+        if in_order:
             self._settle_shared_memory()
 
     def _note_shared_memory(self) -> None:
@@ -269,30 +207,10 @@ class Cluster:
         self._segments_since_s = None
         self._ledger.settled(Holding("shared_memory", str(self.data_directory)))
 
-    def _has_logged(self, text: str) -> bool:
-        try:
-            return text in self.log.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return False
-
-    def _become_server(self) -> None:
-        if self._enter_group is not None:
-            self._enter_group()
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setgid(self.account.gid)
-            os.setuid(self.account.uid)
-
     def _wait_until_ready(self, deadline: float) -> None:
-        assert self._server is not None  # noqa: S101 -- called by start only
         status_file = self.data_directory / "postmaster.pid"
         while time.monotonic() < deadline:
-            try:
-                status = self._server.wait(0.01)
-            except subprocess.TimeoutExpired:
-                status = None
-            if status is not None:
-                raise ServerFailed(f"the server did not start (status {status}): {self.last_words()}")
+            self._server.demand_start(0.01)
             try:
                 lines = status_file.read_text().splitlines()
             except OSError:

@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.recorded import ORACLE, START_OPTIONS, filler
-from bedplate.engines.postgresql.session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.errors import KilledFromOutside
 from bedplate.model.reason import reasons_of
 from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ class PostgresqlServer:
     """A cluster of the cell's build."""
 
     making = "initdb"
-    programs: tuple[str, ...] = ("postgres", "initdb", "pgbench", "psql")
+    programs: tuple[str, ...] = ("bin/postgres", "bin/initdb", "bin/pgbench", "bin/psql")
 
     def at(self, site: ServerSite) -> Server:
         """A cluster there."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.counters import PostgresqlProbe
 from bedplate.engines.postgresql.server import cluster_of
-from bedplate.engines.postgresql.session import Session, SessionFailed
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.model.reason import Reason, distinct, reasons_of
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.sampler import Sampler, read_all
 from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
@@ -30,6 +30,7 @@ from bedplate.workloads.pgbench.steadiness import SteadyDetector
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bedplate.engines.postgresql.session import Session
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Scalar

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from bedplate.engines.postgresql.counters import PostgresqlProbe, statement_for
-from bedplate.engines.postgresql.session import SessionFailed
+from bedplate.visit.piped_session import SessionFailed
 
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.session import Session

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.engines.postgresql.cluster import Connection
-from bedplate.engines.postgresql.session import Session, SessionFailed
+from bedplate.engines.postgresql.session import Session
 from bedplate.host.command import Account
 from bedplate.model.visit import EngineBuild
+from bedplate.visit.piped_session import SessionFailed
 
 if TYPE_CHECKING:
     from pathlib import Path

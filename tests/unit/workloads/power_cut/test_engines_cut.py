@@ -16,11 +16,11 @@ from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.configuration import configuration_text
-from bedplate.engines.postgresql.session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.errors import OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.levels import Levels
 from bedplate.model.reason import Reason
+from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.workloads.power_cut.run.kept_log import keep_log, unpack_log
 
 if TYPE_CHECKING:

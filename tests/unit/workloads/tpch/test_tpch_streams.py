@@ -14,12 +14,12 @@ from tests.support.runs.played_tpch import (
     usual_answer,
 )
 
-from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.model import codec
 from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.model.reason import sentences
 from bedplate.model.tpch import stream_phase
 from bedplate.model.visit import Outcome
+from bedplate.visit.piped_session import SessionFailed
 from bedplate.workloads.tpch.run import throughput
 from bedplate.workloads.tpch.run.queries import drawn_query, query_order, validation_query
 

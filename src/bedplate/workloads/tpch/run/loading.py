@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.server import cluster_of
-from bedplate.engines.postgresql.session import SessionFailed
 from bedplate.errors import BedplateError
 from bedplate.model.tpch import LOAD_PHASES, WORKLOAD
 from bedplate.model.visit import TimedItem
+from bedplate.visit.piped_session import SessionFailed
 from bedplate.workloads.tpch.run.asking import session_for_queries
 from bedplate.workloads.tpch.run.schema import (
     STATISTICS_TARGET,

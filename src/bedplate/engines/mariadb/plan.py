@@ -1,0 +1,70 @@
+"""`[mariadb]` in a plan: the page size of its data directory, and the server's settings."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+from pydantic import AfterValidator, Field, PlainValidator
+
+from bedplate.engines.mariadb.model import PAGE_SIZE
+from bedplate.engines.mariadb.settings import setting_name, setting_value
+from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.engines import MARIADB
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import EngineSetup
+from bedplate.plan import values
+from bedplate.plan.engine_table import EngineTable, asked
+from bedplate.plan.fields import Factor, within
+from bedplate.units import KIB
+
+PAGE_SIZES = tuple(size * KIB for size in (4, 8, 16, 32, 64))
+
+PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
+ServerSetting: TypeAlias = Annotated[str, AfterValidator(setting_name)]
+ServerSettingValue: TypeAlias = Annotated[str, PlainValidator(setting_value)]
+
+
+class MariadbTable(EngineTable):
+    """`[mariadb]`: how its data directory is made, and how its server is set."""
+
+    innodb_page_size: Factor[PageSize] = Field(default=(), description="InnoDB's page size")
+    settings: dict[ServerSetting, Factor[ServerSettingValue]] = Field(
+        default_factory=dict, description="a table of MariaDB settings"
+    )
+
+    level_names: ClassVar[dict[str, str]] = {
+        "mariadb": "cluster.settings.",
+        "mariadb.settings": "cluster.settings.",
+    }
+
+    @staticmethod
+    def level(section: str, level: Scalar) -> Scalar:
+        """Settings as the server takes them, the page size in bytes."""
+        return (
+            setting_value(level) if section == "mariadb.settings" else values.power_of_two(PAGE_SIZES, level)
+        )
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """None: the packages are the distribution's."""
+        return ()
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """The page size, then the settings."""
+        return (asked(self.innodb_page_size), *self.settings.values())
+
+    def setup(self) -> EngineSetup:
+        """Every combination."""
+        names = (PAGE_SIZE, *self.settings)
+        clusters = tuple(
+            ClusterLevels(
+                settings=Levels(
+                    {name: level for name, level in zip(names, levels, strict=True) if level is not None}
+                )
+            )
+            for levels in product(*self.cluster_factors())
+        )
+        return EngineSetup(MARIADB, (BuildLevels.unbuilt(MARIADB),), clusters)
+
+
+PLAN = MariadbTable

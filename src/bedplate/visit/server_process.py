@@ -1,0 +1,153 @@
+"""The process of an engine's server: a direct child of the visit, so that its death is noticed at once.
+
+It runs as the account without rights, in the control group of the visit, and stands in the ledger while it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from bedplate.host import undo
+from bedplate.host.command import environment
+from bedplate.host.interruption import held
+from bedplate.host.ledger import Holding
+from bedplate.visit.engine_server import ServerFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.visit.engine_server import ServerSite
+
+_LINES_QUOTED = 6
+_GENTLE_END_S = 10.0
+
+
+class ServerProcess:
+    """Started, ended, watched; what it says goes to the site's log.
+
+    Its program lies below `prefix`. `ended` is called once it is gone, with whether it left by itself and in order.
+    """
+
+    def __init__(self, site: ServerSite, prefix: str, ended: Callable[[bool], None] = lambda _: None) -> None:
+        self._site = site
+        self._ended = ended
+        self._holding = Holding("server", str(site.data_directory), prefix)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id; ServerFailed where there is none."""
+        if self._process is None:
+            raise ServerFailed("the server was not started")
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, None while it runs or where there is none."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self, argv: Sequence[str], more_environment: Mapping[str, str] | None = None) -> None:
+        """Start it; whether it then takes connections is the engine's to find out."""
+        self._site.ledger.note(self._holding)
+        with self._site.log.open("ab") as log, held():
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env=environment(more_environment),
+                start_new_session=True,
+                # subprocess runs preexec_fn after it has dropped privileges; the group can only be
+                # entered before, so both are done here, in that order.
+                preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
+            )
+        self._site.commands.record.append(tuple(argv))
+
+    def demand_start(self, wait_s: float) -> None:
+        """Wait so long for its end; ServerFailed with its last words if that comes."""
+        assert self._process is not None  # noqa: S101 -- called after start only
+        try:
+            status = self._process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return
+        raise ServerFailed(f"the server did not start (status {status}): {self.last_words()}")
+
+    def stop(self, gently: signal.Signals, *, timeout_s: float) -> int | None:
+        """End it by a signal that lets it close, and its status; None without a server.
+
+        One that does not end is killed, and ServerFailed.
+        """
+        process = self._process
+        if process is None:
+            return None
+        if process.poll() is None:
+            process.send_signal(gently)
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                self._settle(in_order=False)
+                raise ServerFailed(f"the server did not stop within {timeout_s:g} s and was killed") from None
+        self._settle(in_order=process.returncode == 0)
+        return process.returncode
+
+    def kill(self, first: signal.Signals = signal.SIGKILL) -> None:
+        """End it at once; `first` is a signal that ends its children with it, where it has some."""
+        process = self._process
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(first)
+            try:
+                process.wait(_GENTLE_END_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._settle(in_order=False)
+
+    def check_alive(self) -> None:
+        """ServerFailed with the log's last lines if it is gone."""
+        if self._process is None or self._process.poll() is not None:
+            raise ServerFailed(f"the server died (status {self.status}): {self.last_words()}")
+
+    def last_words(self, lines: int = _LINES_QUOTED) -> str:
+        """The last lines of its log."""
+        try:
+            text = self._site.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return "(its log cannot be read)"
+        said = [line for line in text.splitlines() if line.strip()]
+        return " | ".join(said[-lines:]) or "(its log is empty)"
+
+    def has_logged(self, text: str) -> bool:
+        """Whether its log has a text."""
+        try:
+            return text in self._site.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether its log ends with a full disk."""
+        return "No space left on device" in self.last_words(lines=40)
+
+    def _settle(self, *, in_order: bool) -> None:
+        self._process = None
+        if not in_order:
+            # Its other processes have sessions of their own, and hold on to what they map and have open.
+            undo.end_server(self._holding)
+        self._site.ledger.settled(self._holding)
+        self._ended(in_order)
+
+    def _become_server(self) -> None:
+        if self._site.enter_group is not None:
+            self._site.enter_group()
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(self._site.account.gid)
+            os.setuid(self._site.account.uid)

@@ -1,0 +1,144 @@
+"""A MariaDB of the distribution's packages, started for real: what is read back, what a kill leaves, what it refuses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bedplate.engines.mariadb.preparation import PREPARATION
+from bedplate.engines.mariadb.server import SERVER, MariadbInstance
+from bedplate.errors import BedplateError
+from bedplate.host.account import server_account
+from bedplate.host.command import Commands
+from bedplate.host.process import servers_of
+from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.levels import Levels
+from bedplate.visit.engine_server import ServerFailed, ServerSite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bedplate.model.visit import EngineBuild
+
+pytestmark = pytest.mark.host
+
+SMALL = {
+    "innodb_page_size": 4096,
+    "innodb_log_file_size": "8388608",
+    "innodb_buffer_pool_size": "33554432",
+    "innodb_flush_method": "O_DIRECT",
+}
+
+
+class NotedHoldings:
+    """A ledger of the test's."""
+
+    def __init__(self) -> None:
+        self.open: list[str] = []
+
+    def note(self, holding: Any) -> None:
+        self.open.append(holding.kind)
+
+    def settled(self, holding: Any) -> None:
+        self.open.remove(holding.kind)
+
+
+@pytest.fixture(scope="module")
+def build() -> EngineBuild:
+    try:
+        return PREPARATION.ensure(BuildLevels.unbuilt("mariadb"), lambda _: None, tarball=None)
+    except BedplateError as error:
+        pytest.skip(f"the packages cannot be had here: {error}")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """Where the account without rights gets to."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture
+def make(place: Path, build: EngineBuild) -> Iterator[Callable[..., tuple[MariadbInstance, Cell]]]:
+    account = server_account()
+    made: list[MariadbInstance] = []
+    for name in ("data", "socket"):
+        (place / name).mkdir(mode=0o700)
+        shutil.chown(place / name, account.uid, account.gid)
+    ledger = NotedHoldings()
+    site = ServerSite(
+        build, place / "data", place / "socket", place / "server.log", account, Commands(), ledger
+    )
+
+    def at(settings: dict[str, Any]) -> tuple[MariadbInstance, Cell]:
+        cluster = ClusterLevels(settings=Levels(settings))
+        cell = Cell(
+            DeviceLevels(),
+            KernelLevels(),
+            FilesystemLevels("ext4"),
+            BuildLevels.unbuilt("mariadb"),
+            cluster,
+        )
+        server = SERVER.at(site)
+        assert isinstance(server, MariadbInstance)
+        made.append(server)
+        return server, cell
+
+    yield at
+    for server in made:
+        server.kill()
+    assert [] == ledger.open
+    assert () == servers_of(place / "data", Path(build.prefix))
+
+
+def test_it_is_read_back_survives_a_kill_and_leaves_nothing(
+    make: Callable[..., tuple[MariadbInstance, Cell]],
+) -> None:
+    server, cell = make(SMALL)
+    server.initialise(cell)
+    server.start()
+    server.create_database()
+    found = server.in_force(cell)
+    asked = {item.name: item.matches for item in found.comparisons if item.asked is not None}
+    assert {f"setting {name}" for name in SMALL} <= set(asked)
+    assert not [name for name, matches in asked.items() if matches is False]
+    assert found.versions["mariadb"].startswith(server.programs.version)
+    with server.session() as session:
+        session.execute("CREATE TABLE kept (id INT PRIMARY KEY) ENGINE=InnoDB")
+        session.execute("INSERT INTO kept VALUES (7)")
+        # The workload's account reads no file and sets nothing of the server's.
+        rights = session.rows("SHOW GRANTS FOR bedplate_client@localhost")
+        assert ["GRANT USAGE", "GRANT ALL P"] == [str(row[0])[:11] for row in rights]
+        server.kill()
+    server.start()
+    with server.session() as session:
+        assert "7" == session.value("SELECT id FROM kept")
+    assert 0 == server.stop()
+    assert not server.has_crashed
+    with pytest.raises(ServerFailed, match="the server died"):
+        server.check_alive()
+
+
+def test_an_unknown_setting_is_refused_in_the_servers_words(
+    make: Callable[..., tuple[MariadbInstance, Cell]],
+) -> None:
+    server, cell = make({**SMALL, "innodb_nosuch": "1"})
+    with pytest.raises(ServerFailed, match=r"MariaDB [\d.]+ refuses: .*unknown variable 'innodb_nosuch=1'"):
+        server.initialise(cell)
+
+
+def test_without_packages_it_says_so(build: EngineBuild, tmp_path: Path) -> None:
+    site = ServerSite(
+        None, tmp_path, tmp_path, tmp_path / "log", server_account(), Commands(), NotedHoldings()
+    )
+    with pytest.raises(BedplateError, match="a MariaDB needs its packages"):
+        SERVER.at(site)
+    assert os.access(SERVER.at(replace(site, build=build)).programs.path("sbin/mariadbd"), os.X_OK)  # type: ignore[attr-defined]
