@@ -1,14 +1,24 @@
-"""A loop device that goes with its last user: what was written through its cache reaches the image when asked for."""
+"""A loop device that goes with its last user: what was written through its cache reaches the image, and twins stand beside each other."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from bedplate.filesystem.after_cut import (
+    mount_beside_twins,
+    stands_beside_twins,
+    unmount_beside_twins,
+)
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
+from bedplate.host.command import Commands
 from bedplate.host.devices.passing_loop import passing_loop, write_back
+from bedplate.model.cell import FilesystemLevels
 
 pytestmark = pytest.mark.host
 
@@ -46,3 +56,39 @@ def test_a_mark_of_write_protection_that_another_left_behind_is_taken_off(tmp_pa
                     break
     finally:
         subprocess.run(["blockdev", "--setrw", first], check=False)
+
+
+@pytest.mark.skipif(not stands_beside_twins(FilesystemLevels("btrfs")), reason="one at a time on this kernel")
+def test_images_of_one_btrfs_are_mounted_at_once_each_on_its_own_device(tmp_path: Path) -> None:
+    """Without the lock about every fourth of these mounts fails, or is that of another's image."""
+    generations = _generations_of_one_btrfs(tmp_path, 3)
+
+    def examine(number: int) -> list[str]:
+        found, target = [], tmp_path / f"mount-{number}"
+        target.mkdir()
+        for _ in range(8):
+            with passing_loop(generations[number]) as loop:
+                site = Site(FilesystemLevels("btrfs"), loop, target, Commands())
+                mount_beside_twins(filesystem_for("btrfs"), site)
+                found.append((target / "generation").read_text())
+                unmount_beside_twins(filesystem_for("btrfs"), site)
+        return found
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [[str(number)] * 8 for number in range(3)] == list(threads.map(examine, range(3)))
+
+
+def _generations_of_one_btrfs(folder: Path, count: int) -> list[Path]:
+    image, target, found = folder / "btrfs", folder / "mount", []
+    target.mkdir()
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", "-K", str(image)], check=True)
+    for number in range(count):
+        with passing_loop(image) as loop:
+            subprocess.run(["mount", "-t", "btrfs", loop.path, str(target)], check=True)
+            (target / "generation").write_text(str(number))
+            subprocess.run(["umount", str(target)], check=True)
+        found.append(folder / f"generation-{number}")
+        subprocess.run(["cp", "--sparse=always", str(image), str(found[-1])], check=True)
+    return found

@@ -28,6 +28,7 @@ from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
+    CONTROLS,
     LOG_FILE,
     POINTS_FILE,
     RECORDING_FILE,
@@ -41,7 +42,7 @@ from bedplate.model.power_cut import (
 from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
-from bedplate.workloads.power_cut.run.workload import CONTROLS, PowerCut
+from bedplate.workloads.power_cut.run.workload import PowerCut
 
 if TYPE_CHECKING:
     Bench = Any

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 USUAL = ("ext4", "xfs", "btrfs")
 # Five can tell what three cannot; in a guest, whose speeds are those of an emulator or of KVM, the fewest that can tell at all.
 _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
-# So many cuts of each recording, by how many recordings there are. A setting beside its opposite on three file systems is reckoned
-# 6 minutes on two cores; the aim is five (docs/BENCHMARKS.md).
+# So many cuts of each recording, by how many recordings there are: a setting beside its opposite on three file systems is answered
+# within five minutes on two cores (docs/BENCHMARKS.md).
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 _POINTS_OF_MANY = 40
 _RECORDED = "15 s"

@@ -63,6 +63,8 @@ class Profile(Enum):
 
 # Cuts at which metadata waits, besides those that are drawn.
 SOUGHT_POINTS = 24
+# Points more, whose device ignores every flush: if they are not bad, the oracle sees nothing.
+CONTROLS = 6
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 

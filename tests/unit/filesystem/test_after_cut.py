@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.support.tools.filesystem_site import site_on
 from tests.support.tools.scripted_commands import ScriptedCommands, completed
 
-from bedplate.filesystem.after_cut import image_levels, repair, repairs_of, stands_beside_twins
+from bedplate.filesystem import after_cut
+from bedplate.filesystem.after_cut import (
+    image_levels,
+    mount_beside_twins,
+    repair,
+    repairs_of,
+    stands_beside_twins,
+    unmount_beside_twins,
+)
 from bedplate.filesystem.registry import FILESYSTEMS
+from bedplate.host.file_lock import file_lock_if_free
+from bedplate.host.mount import MountRefused
 from bedplate.model.cell import FilesystemLevels
+
+if TYPE_CHECKING:
+    from bedplate.filesystem.adapter import Filesystem
+    from bedplate.filesystem.site import Site
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "filesystem"
 
@@ -20,6 +35,53 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "filesystem"
 )
 def test_two_images_of_one_btrfs_need_a_kernel_that_tells_them_apart(kernel: str, *, expected: bool) -> None:
     assert stands_beside_twins(FilesystemLevels("btrfs"), kernel=kernel) is expected
+
+
+class Watched:
+    """A file system that notes whether somebody has the lock while it is mounted and unmounted."""
+
+    def __init__(self, lock: Path, refusals: list[str]) -> None:
+        self.lock = lock
+        self.refusals = refusals
+        self.was_free: list[bool] = []
+
+    def mount(self, _: Site) -> None:
+        self._note()
+        if self.refusals:
+            said = self.refusals.pop()
+            raise MountRefused(said, said=said)
+
+    def unmount(self, _: Site) -> None:
+        self._note()
+
+    def _note(self) -> None:
+        with file_lock_if_free(self.lock) as is_free:
+            self.was_free.append(is_free)
+
+
+@pytest.mark.parametrize(("type_", "is_free"), [("btrfs", False), ("xfs", True)])
+def test_twins_of_btrfs_are_mounted_and_unmounted_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: str, *, is_free: bool
+) -> None:
+    monkeypatch.setattr(after_cut, "_BTRFS_CONTROL", tmp_path / "control")
+    (tmp_path / "control").touch()
+    watched = Watched(tmp_path / "control", [])
+    filesystem = cast("Filesystem", watched)
+    site = site_on(FilesystemLevels(type_), "/dev/loop1", ScriptedCommands())
+    mount_beside_twins(filesystem, site)
+    unmount_beside_twins(filesystem, site)
+    assert [is_free, is_free] == watched.was_free
+
+
+def test_a_twin_that_somebody_else_mounts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(after_cut, "_TWIN_PAUSES_S", (0.0, 0.0))
+    met = "BTRFS error: device /dev/loop2 already registered with a higher generation, found 7 expect 18"
+    watched = Watched(Path("/nowhere"), [met, met])
+    site = site_on(FilesystemLevels("btrfs"), "/dev/loop2", ScriptedCommands())
+    mount_beside_twins(cast("Filesystem", watched), site)
+    watched.refusals = ["open_ctree failed"]
+    with pytest.raises(MountRefused, match="open_ctree"):
+        mount_beside_twins(cast("Filesystem", watched), site)
 
 
 def test_what_finds_its_parts_by_name_stands_alone() -> None:

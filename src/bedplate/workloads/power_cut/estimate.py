@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.engine import engine_model
-from bedplate.model.power_cut import WORKLOAD
+from bedplate.model.power_cut import CONTROLS, SOUGHT_POINTS, WORKLOAD
 from bedplate.model.workload import model_of
 from bedplate.plan.workload_estimate import FILESYSTEM_OVERHEAD_BYTES, WorkloadEstimate
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell, RunSpec
     from bedplate.model.plan import Load
 
-# What it takes to make the file systems and the engine's data, and to go through the controls.
-_RECORDING_OVERHEAD_S = 12.0
+# What it takes to make the file system and the engine's data, and to read the log: 2 to 3 s on idle cores.
+_RECORDING_OVERHEAD_S = 3.0
 # On an emulated processor: 38 visits of LMDB with 106 cuts each took 86 min (docs/POWER_CUTS.md).
 _EMULATED_TIMES = 5.0
 
@@ -24,10 +24,13 @@ class PowerCutEstimate(WorkloadEstimate):
     """The recorded disk stands in memory; on the device is no more than the new cluster that tells the settings."""
 
     def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- any cell
-        """The recording, and each point of it."""
+        """The recording, and each of its cuts: those that are drawn, those that are sought, and the controls."""
         levels = load.dataset.levels
         points_per_s = engine_model(model_of(WORKLOAD).engine_of(levels)).cuts_per_s
-        points = run.levels.integer("points") or 0
+        sought = run.levels.integer("sought")
+        points = (
+            (run.levels.integer("points") or 0) + (SOUGHT_POINTS if sought is None else sought) + CONTROLS
+        )
         worked_s = _RECORDING_OVERHEAD_S + points / points_per_s
         return (levels.number("duration_s") or 0.0) + worked_s * (_EMULATED_TIMES if emulated else 1.0)
 

@@ -17,11 +17,16 @@ from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
 from bedplate.engines.postgresql.configuration import configuration_text
 from bedplate.errors import OutputNotUnderstood, StudyError
-from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
+from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.reason import Reason
+from bedplate.units import GIB
+from bedplate.visit.cut_engine import Subject
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
-from bedplate.workloads.power_cut.run.kept_log import keep_log, unpack_log
+from bedplate.workloads.power_cut.run.bench import ReplayJob
+from bedplate.workloads.power_cut.run.kept_log import LogPacking, unpack_log
+from bedplate.workloads.power_cut.run.power_bench import worker_count
 
 if TYPE_CHECKING:
     from bedplate.engines.postgresql.cluster import Cluster
@@ -199,7 +204,8 @@ def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path
     log, kept, back = tmp_path / "log", tmp_path / "log.xz", tmp_path / "back"
     page = bytes(range(256)) * 16
     log.write_bytes(b"".join(page + number.to_bytes(8, "little") for number in range(3000)))
-    keep_log(log, kept)
+    with LogPacking(log, kept) as packing:
+        assert packing.finish()
     unpack_log(kept, back)
     assert log.read_bytes() == back.read_bytes()
     assert kept.stat().st_size < log.stat().st_size / 20
@@ -213,10 +219,32 @@ def test_a_kept_log_comes_back_whole_and_a_damaged_one_is_refused(tmp_path: Path
 def test_a_log_that_packs_badly_is_given_up_at_its_limit(tmp_path: Path) -> None:
     log, kept = tmp_path / "log", tmp_path / "log.xz"
     log.write_bytes(random.Random(1).randbytes(3_000_000))
-    assert not keep_log(log, kept, limit_bytes=1_000_000)
+    with LogPacking(log, kept, limit_bytes=1_000_000) as packing:
+        assert not packing.finish()
     assert [log] == list(tmp_path.iterdir())
-    assert keep_log(log, kept, limit_bytes=4_000_000)
+    with LogPacking(log, kept, limit_bytes=4_000_000) as packing:
+        assert packing.finish()
     assert kept.exists()
+
+
+def test_a_log_that_turns_out_to_be_wanted_is_packed_whatever_its_size(tmp_path: Path) -> None:
+    log, kept, back = tmp_path / "log", tmp_path / "log.xz", tmp_path / "back"
+    log.write_bytes(random.Random(1).randbytes(300_000))
+    with LogPacking(log, kept, limit_bytes=0) as packing:
+        packing.want()
+        assert packing.finish()
+    unpack_log(kept, back)
+    assert log.read_bytes() == back.read_bytes()
+
+
+def test_a_packing_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(bytes(1000))
+    with pytest.raises(KeyError), LogPacking(log, tmp_path / "log.xz", limit_bytes=0):
+        raise KeyError
+    with LogPacking(tmp_path / "gone", tmp_path / "log.xz") as packing, pytest.raises(FileNotFoundError):
+        packing.finish()
+    assert [log] == list(tmp_path.iterdir())
 
 
 def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(
@@ -246,3 +274,27 @@ def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_near
     assert 0 < driven.seconds < 300
     whole = postgresql.drive(cluster, marks, clients=1, duration_s=0.01, seed=1)
     assert not whole.ended_early
+
+
+@pytest.mark.parametrize(
+    ("type_", "processors", "room_bytes", "points", "workers"),
+    [
+        # Another beside two waits less; it has room where a third image and its copy have.
+        ("ext4", 2, 100 * GIB, 70, 3),
+        ("ext4", 2, 4 * GIB, 70, 2),
+        ("ext4", 2, 0, 70, 2),
+        ("ext4", 1, 100 * GIB, 70, 2),
+        ("ext4", 16, 100 * GIB, 70, 4),
+        ("ext4", 2, 100 * GIB, 1, 1),
+        # A pool of ZFS is known by its name.
+        ("zfs", 2, 100 * GIB, 70, 1),
+    ],
+)
+def test_so_many_workers_keep_the_processors_busy_as_memory_has_room_for(
+    type_: str, processors: int, room_bytes: int, points: int, workers: int
+) -> None:
+    point = CutPoint(0, 1, Profile.ORDERED, Placement.UNIFORM, 1)
+    job = ReplayJob(
+        FilesystemLevels(type_), Subject("postgresql", 1, Levels({}), Levels({})), (point,) * points, 1, 1, 1
+    )
+    assert workers == worker_count(job, log_bytes=GIB, room_bytes=room_bytes, processors=processors)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.host.ledger import Ledger
 from bedplate.host.patience import wait_until
-from bedplate.workloads.power_cut.run.pressure import PRESSURE, Pace, Pressure, pause_before
+from bedplate.workloads.power_cut.run.pressure import PRESSURE, OwnWriteback, Pace, Pressure, own_writeback
 
 
 def paced(log: Path, *, elapsed_s: float, used_bytes: int) -> float:
@@ -86,6 +87,41 @@ def test_a_neighbour_that_cannot_go_on_says_why_and_ends_nothing(tmp_path: Path)
 def test_a_recording_begins_so_that_the_file_systems_own_writeback_falls_into_it(
     elapsed_s: float, duration_s: float, pause_s: float
 ) -> None:
-    assert pause_s == pytest.approx(pause_before(elapsed_s, duration_s, 30))
+    own = OwnWriteback(0.0, 30, 30)
+    assert pause_s == pytest.approx(own.pause_s(elapsed_s, duration_s))
     begins_s = elapsed_s + pause_s
     assert any(begins_s + 0.1 * duration_s <= due <= begins_s + 0.9 * duration_s for due in (30, 60, 90))
+
+
+@pytest.mark.parametrize(("elapsed_s", "pause_s"), [(0.8, 0), (12.2, 0), (12.4, 20.1)])
+def test_a_first_writeback_that_comes_earlier_is_not_waited_for(elapsed_s: float, pause_s: float) -> None:
+    """13.75 s after the mount, then every 30 s: the next is 43.75 s after it."""
+    own = OwnWriteback(0.0, 13.75, 30)
+    assert pause_s == pytest.approx(own.pause_s(elapsed_s, 15))
+
+
+def test_xfs_is_mounted_with_a_writeback_that_falls_into_the_recording(tmp_path: Path) -> None:
+    setting, ledger = tmp_path / "xfssyncd_centisecs", Ledger.open(tmp_path, "ledger")
+    setting.write_text("3000\n")
+    with own_writeback("xfs", 15, ledger=ledger, setting=setting) as own:
+        assert own is not None
+        assert (13.75, 30.0) == (own.first_s, own.period_s)
+        assert "1375" == setting.read_text().strip()
+    assert "3000" == setting.read_text().strip()
+    assert not ledger.held()
+
+
+def test_a_writeback_that_nobody_may_set_is_waited_for(tmp_path: Path) -> None:
+    setting, ledger = tmp_path / "xfssyncd_centisecs", Ledger.open(tmp_path, "ledger")
+    setting.write_text("3000, and more\n")
+    with own_writeback("xfs", 15, ledger=ledger, setting=setting) as own:
+        assert own is None
+    setting.write_text("3000\n")
+    with (
+        own_writeback("xfs", 60, ledger=ledger, setting=setting) as late,
+        own_writeback("ext4", 15, ledger=ledger, setting=setting) as other,
+    ):
+        assert late is not None
+        assert 30.0 == late.first_s
+        assert "3000" == setting.read_text().strip()
+        assert other is None

@@ -7,7 +7,8 @@ KiB does not. A log of LMDB of 869 MB was packed to 12 MB in 17 s; deflate made 
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import StudyError
 from bedplate.units import MIB
@@ -17,32 +18,92 @@ if TYPE_CHECKING:
 
 _WINDOW_BYTES = 16 * MIB
 _PIECE_BYTES = 4 * MIB
+_LOOK_EVERY_S = 0.05
 
 
-def keep_log(log: Path, target: Path, *, limit_bytes: int | None = None) -> bool:
-    """Pack a log (xz); a reader finds the whole of it or nothing. False where it would be larger than the limit."""
-    # Some interpreters are built without it, and most runs need it not.
-    import lzma  # noqa: PLC0415
+class LogPacking:
+    """Packs a log (xz) in a thread of its own from `with` on, beside whatever uses the processors meanwhile.
 
-    fastest = {
-        "id": lzma.FILTER_LZMA2,
-        "mode": lzma.MODE_FAST,
-        "mf": lzma.MF_HC3,
-        "nice_len": 64,
-        "depth": 2,
-        "dict_size": _WINDOW_BYTES,
-    }
-    part = target.with_name(f".{target.name}.part")
-    with log.open("rb") as source, lzma.open(part, "wb", filters=[fastest]) as packed:
-        while piece := source.read(_PIECE_BYTES):
-            packed.write(piece)
-            if limit_bytes is not None and part.stat().st_size > limit_bytes:
-                break
-    if limit_bytes is not None and part.stat().st_size > limit_bytes:
-        part.unlink()
-        return False
-    part.replace(target)
-    return True
+    Where the packed log reaches `limit_bytes`, the thread waits until it is `wanted` whatever its size. `finish` leaves the
+    whole of it at `target`, or nothing; so does the end of the block without it.
+    """
+
+    def __init__(self, log: Path, target: Path, *, limit_bytes: int | None = None) -> None:
+        self._log = log
+        self._target = target
+        self._part = target.with_name(f".{target.name}.part")
+        self._limit_bytes = limit_bytes
+        # Set once no limit holds any more, or nothing is to be packed any further.
+        self._decided = threading.Event()
+        self._is_over = False
+        self._is_whole = False
+        self._trouble: BaseException | None = None
+        self._thread = threading.Thread(target=self._guarded, name="packing", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._limit_bytes is None:
+            self._decided.set()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._decided.set()
+        self._thread.join()
+        self._part.unlink(missing_ok=True)
+
+    def want(self) -> None:
+        """From now on whatever its size."""
+        self._decided.set()
+
+    def finish(self) -> bool:
+        """Wait until it is packed; False where it would be larger than its limit. OSError where it cannot be written."""
+        while self._thread.is_alive() and not self._is_held_back():
+            self._thread.join(_LOOK_EVERY_S)
+        if self._trouble is not None:
+            raise self._trouble
+        if not self._is_whole:
+            return False
+        self._part.replace(self._target)
+        return True
+
+    def _is_held_back(self) -> bool:
+        return not self._decided.is_set() and self._is_too_large()
+
+    def _is_too_large(self) -> bool:
+        return (
+            self._limit_bytes is not None
+            and self._part.exists()
+            and self._part.stat().st_size > self._limit_bytes
+        )
+
+    def _guarded(self) -> None:
+        try:
+            self._pack()
+        except BaseException as error:  # noqa: BLE001 -- of a thread; whoever waits for it raises it
+            self._trouble = error
+
+    def _pack(self) -> None:
+        # Some interpreters are built without it, and most runs need it not.
+        import lzma  # noqa: PLC0415
+
+        fastest = {
+            "id": lzma.FILTER_LZMA2,
+            "mode": lzma.MODE_FAST,
+            "mf": lzma.MF_HC3,
+            "nice_len": 64,
+            "depth": 2,
+            "dict_size": _WINDOW_BYTES,
+        }
+        with self._log.open("rb") as source, lzma.open(self._part, "wb", filters=[fastest]) as packed:
+            while not self._is_over and (piece := source.read(_PIECE_BYTES)):
+                packed.write(piece)
+                if self._is_too_large():
+                    self._decided.wait()
+        # The end of the stream, which is written when it is closed, may be what is too much.
+        if self._is_too_large():
+            self._decided.wait()
+        self._is_whole = not self._is_over
 
 
 def unpack_log(kept: Path, target: Path) -> None:

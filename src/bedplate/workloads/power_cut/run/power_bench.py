@@ -40,9 +40,10 @@ from bedplate.model.power_cut import JOURNAL_KEPT, RAM_JOURNAL, PointRecord
 from bedplate.units import GIB, MIB
 from bedplate.visit.engine_server import ServerSite
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
-from bedplate.workloads.power_cut.run.pressure import ROOM_BYTES, Pace, pause_before
+from bedplate.workloads.power_cut.run.pressure import ROOM_BYTES, OwnWriteback, Pace, own_writeback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,9 +64,6 @@ _LOG_BYTES_MOST = 2 * GIB
 # So far the clients may fill it; what the engine and the kernel still hold of theirs comes on top.
 _SHARE_FOR_CLIENTS = 0.8
 _SHARE_DEALT_OUT = 0.7
-# How often XFS writes its metadata back, in hundredths of a second (Documentation/admin-guide/xfs.rst).
-_XFS_PERIOD = Path("/proc/sys/fs/xfs/xfssyncd_centisecs")
-_PERIOD_S_MOST = 60.0
 # Its log, what the disks hold, and the images of the workers afterwards.
 _SHARE_OF_MEMORY = 4
 _SYNC_LIMIT_S = 600.0
@@ -83,7 +81,7 @@ class RecordedSetup:
     memory: Path
     neighbour: Path
     disk: Path
-    mounted_s: float
+    own_writeback: OwnWriteback | None
     log_limit_bytes: int
     journal_bytes: int | None
     loses_journal: bool
@@ -131,14 +129,10 @@ class RecordedSetup:
         return int(_SHARE_DEALT_OUT * self.log_limit_bytes)
 
     def await_own_writeback(self, duration_s: float) -> None:
-        """XFS pushes all its metadata to the disk at a fixed time after the mount, and else hardly ever in seconds."""
-        try:
-            period_s = int(_XFS_PERIOD.read_text()) / 100
-        except (OSError, ValueError):
-            return
-        if self.request.cell.filesystem.type == "xfs" and period_s <= _PERIOD_S_MOST:
-            elapsed_s = time.monotonic() - self.mounted_s
-            threading.Event().wait(pause_before(elapsed_s, duration_s, period_s))
+        """Until what the file system writes back by itself falls into a recording of so long."""
+        own = self.own_writeback
+        if own is not None:
+            threading.Event().wait(own.pause_s(time.monotonic() - own.mounted_s, duration_s))
 
     def foreign_syncs(self) -> CallCounter:
         """Between preparation and end nobody here calls sync(2)."""
@@ -170,7 +164,7 @@ class PowerBench:
         return self.request.cell
 
     @contextmanager
-    def recorded(self, image_bytes: int) -> Iterator[RecordedSetup]:
+    def recorded(self, image_bytes: int, duration_s: float) -> Iterator[RecordedSetup]:
         """From mkfs to a mounted file system with a folder for the engine; all given back afterwards."""
         levels = self.request.cell.filesystem
         sizes = RecorderSizes(image_bytes, _log_limit_bytes(self.memory), self._journal_bytes(levels))
@@ -192,8 +186,8 @@ class PowerBench:
             site = Site(levels, disk, mount_point, self.commands, journal)
             filesystem_for(levels.type).mkfs(site)
             undo.callback(self._unmount, site)
-            self._mount(site)
-            mounted_s = time.monotonic()
+            with own_writeback(levels.type, duration_s, ledger=self.ledger) as own:
+                self._mount(site)
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
             shutil.chown(data_directory, self.account.uid, self.account.gid)
@@ -204,7 +198,7 @@ class PowerBench:
                 self.memory,
                 mount_point / "neighbour",
                 Path(disk.path),
-                mounted_s,
+                own,
                 sizes.log_limit_bytes,
                 sizes.journal_bytes,
                 levels.journal_device == JOURNAL_IN_RAM and not self._keeps_ram_journal,
@@ -219,8 +213,8 @@ class PowerBench:
             )
 
     def replayed(self, log: Path, job: ReplayJob, told: Callable[[str], None]) -> Iterator[PointRecord]:
-        """What came of each point, from as many workers as there are processors to keep busy."""
-        workers = worker_count(job)
+        """What came of each point, from as many workers as keep the processors busy."""
+        workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=_room_bytes(self.memory))
         with Workers(log, job, workers, memory=self.memory, ledger=self.ledger) as running:
             yield from running.records(told)
 
@@ -275,11 +269,19 @@ def replay_one(
     return record, built
 
 
-def worker_count(job: ReplayJob) -> int:
-    """One for each processor, a few at most; one where two images cannot be mounted at a time."""
+def worker_count(job: ReplayJob, *, log_bytes: int, room_bytes: int, processors: int | None = None) -> int:
+    """One for each processor, and one for two more; a few at most. One where two images cannot be mounted at a time.
+
+    A worker spends half of its time waiting for mounts, unmounts and a server that starts or stops, so more of them keep the
+    processors busy. They need memory: of each an image and a copy of it, both at most as large as the log, must have room.
+    """
     if not stands_beside_twins(job.filesystem):
         return 1
-    return max(1, min(os.cpu_count() or 1, _WORKERS_MOST, len(job.points)))
+    processors = processors or os.cpu_count() or 1
+    each_bytes = 2 * log_bytes + RECOVERY_BYTES
+    more = (processors + 1) // 2
+    wanted = processors + min(more, max(0, room_bytes // each_bytes - processors))
+    return max(1, min(wanted, _WORKERS_MOST, len(job.points)))
 
 
 class Workers:
@@ -374,5 +376,9 @@ def _require_success(process: subprocess.Popen[bytes], errors: Path, told: Calla
 
 
 def _log_limit_bytes(memory: Path) -> int:
+    return min(_LOG_BYTES_MOST, _room_bytes(memory) // _SHARE_OF_MEMORY)
+
+
+def _room_bytes(memory: Path) -> int:
     room = os.statvfs(memory)
-    return min(_LOG_BYTES_MOST, room.f_bavail * room.f_frsize // _SHARE_OF_MEMORY)
+    return room.f_bavail * room.f_frsize

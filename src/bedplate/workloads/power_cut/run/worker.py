@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, KilledFromOutside
-from bedplate.filesystem.after_cut import image_levels, mount_beside_twins, repair, repairs_of
+from bedplate.filesystem.after_cut import (
+    image_levels,
+    mount_beside_twins,
+    repair,
+    repairs_of,
+    unmount_beside_twins,
+)
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
@@ -100,7 +106,7 @@ class CutSite:
         try:
             return self._ask(promised)
         finally:
-            self._filesystem.unmount(site)
+            unmount_beside_twins(self._filesystem, site)
 
     def _mount(self, site: Site, *, repair_first: bool) -> Recovered:
         """By the kernel's own recovery, unless that is known not to do, else after each of the type's repairs in turn."""

@@ -24,6 +24,7 @@ from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
+    CONTROLS,
     DEFAULT_PROFILES,
     DURATION_S,
     IMAGE_BYTES,
@@ -48,7 +49,7 @@ from bedplate.visit.cut_engine import BEGIN, END, Subject
 from bedplate.visit.recording import Recording
 from bedplate.visit.workload import Driver
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
-from bedplate.workloads.power_cut.run.kept_log import keep_log
+from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workloads.power_cut.run.positions import choose_points
 from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
@@ -69,8 +70,6 @@ if TYPE_CHECKING:
 
 RECORDING = "recording"
 POINTS = "points"
-# Points whose device ignores every flush: if they are not bad, the oracle sees nothing.
-CONTROLS = 6
 
 
 class PowerCut:
@@ -147,7 +146,7 @@ class _Cuts:
     def run(self) -> None:
         recording = self._recording
         recording.tell(RECORDING, "the file system and the engine", done=0, of=1)
-        with self._bench.recorded(self._image_bytes) as setup:
+        with self._bench.recorded(self._image_bytes, self._duration_s) as setup:
             with recording.timed_phase(RECORDING):
                 driven = self._record(setup)
                 self._require_something(driven)
@@ -162,9 +161,12 @@ class _Cuts:
                 facts = replace(self._facts(log, begin, end, driven, job), waiting=_by_kind(waiting))
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
-            with recording.timed_phase(POINTS):
-                is_bad = self._replay(setup.log, job)
-            self._keep(setup.log, is_bad=is_bad, points=len(job.points))
+            with self._packing(setup.log) as packing:
+                with recording.timed_phase(POINTS):
+                    is_bad = self._replay(setup.log, job, packing)
+                if is_bad or self._keep_logs != KEEP_BAD:
+                    recording.tell(POINTS, "the log is packed", done=len(job.points), of=len(job.points))
+                    packing.finish()
         finally:
             shutil.rmtree(setup.log.parent)
 
@@ -214,13 +216,10 @@ class _Cuts:
         finally:
             counter.__exit__()
 
-    def _keep(self, log: Path, *, is_bad: bool, points: int) -> None:
+    def _packing(self, log: Path) -> LogPacking:
         """The log of a run with a bad cut whatever its size; of a good one if it is wanted, or small."""
-        if self._keep_logs == KEEP_BAD and not is_bad:
-            return
-        self._recording.tell(POINTS, "the log is packed", done=points, of=points)
-        limit_bytes = SMALL_LOG_BYTES if self._keep_logs == KEEP_SMALL and not is_bad else None
-        keep_log(log, self._recording.directory / LOG_FILE, limit_bytes=limit_bytes)
+        limit_bytes = {KEEP_SMALL: SMALL_LOG_BYTES, KEEP_BAD: 0}.get(self._keep_logs)
+        return LogPacking(log, self._recording.directory / LOG_FILE, limit_bytes=limit_bytes)
 
     def _require_something(self, driven: Driven) -> None:
         """A recording that ended early is a shorter one, and is told; one without a transaction is none."""
@@ -312,8 +311,8 @@ class _Cuts:
             sought=sum(point.placement is Placement.SOUGHT for point in job.points),
         )
 
-    def _replay(self, log: Path, job: ReplayJob) -> bool:
-        """Write down every point; whether one is bad that should not be."""
+    def _replay(self, log: Path, job: ReplayJob, packing: LogPacking) -> bool:
+        """Write down every point; whether one is bad that should not be, whose log is wanted."""
         recording, is_bad = self._recording, False
         started = time.monotonic()
         told: list[str] = []
@@ -321,7 +320,9 @@ class _Cuts:
             for done, record in enumerate(self._bench.replayed(log, job, told.append), start=1):
                 file.write(codec.dumps(record, indent=None) + "\n")
                 file.flush()
-                is_bad |= record.outcome.is_bad and not record.point.control
+                if record.outcome.is_bad and not record.point.control:
+                    is_bad = True
+                    packing.want()
                 recording.tell(POINTS, _words(record), done=done, of=len(job.points))
         if told:
             (recording.directory / "logs" / "workers").write_text("\n".join(told) + "\n", encoding="utf-8")
