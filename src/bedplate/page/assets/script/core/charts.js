@@ -2,7 +2,14 @@
 // Plotly in the page's own clothes: its fonts, its colours in both themes, thin lines, no tool bar.
 
 bedplate.charts = (() => {
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // A picture asks for its few colours once for each of its lines; they hold until the theme changes, or paper wants others.
+  const known = new Map();
+  for (const query of ["(prefers-color-scheme: dark)", "print"])
+    window.matchMedia(query).addEventListener("change", () => known.clear());
+  const colour = (name) => {
+    if (!known.has(name)) known.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+    return known.get(name);
+  };
   const series = (index) => colour(`--series-${(index % 8) + 1}`);
   // Plotly reads a small markup in its texts; what came from outside must not speak it.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -54,8 +61,8 @@ bedplate.charts = (() => {
 
   // A logarithmic axis has numbers at powers of ten alone where it reaches over some of them, else at round steps between.
   const logTicks = (values) => {
-    const known = values.filter((value) => value > 0);
-    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const positive = values.filter((value) => value > 0);
+    const [low, high] = [Math.min(...positive), Math.max(...positive)];
     if (!(high > low)) return {};
     const decades = Math.log10(high / low);
     if (decades >= 2) return { dtick: Math.ceil(decades / 6) };

@@ -119,6 +119,18 @@ bedplate.element = (name, attributes = {}, ...children) => {
   return made;
 };
 
+// Thousands apart, and so many decimals. One is made for each number of them: to make one takes longer than to use it.
+bedplate.fixed = (() => {
+  const made = new Map();
+  return (decimals) => {
+    if (!made.has(decimals)) {
+      const options = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+      made.set(decimals, new Intl.NumberFormat("en-US", options));
+    }
+    return made.get(decimals);
+  };
+})();
+
 // Four significant digits, thousands apart; a whole one is a count; a dash where nothing was measured. With a scatter no digit that it
 // leaves open.
 bedplate.number = (value, scatter = null) => {
@@ -128,10 +140,7 @@ bedplate.number = (value, scatter = null) => {
   if (magnitude >= 9 || magnitude < -4) return value.toExponential(2);
   const digits = scatter ? Math.min(4, Math.max(1, magnitude - Math.floor(Math.log10(scatter)) + 2)) : 4;
   const decimals = Number.isInteger(value) ? 0 : Math.max(0, digits - 1 - magnitude);
-  return Number(value.toPrecision(digits)).toLocaleString("en-US", {
-    minimumFractionDigits: decimals,
-    maximumFractionDigits: decimals,
-  });
+  return bedplate.fixed(decimals).format(Number(value.toPrecision(digits)));
 };
 
 // Half the width of a summary's interval, or of its range where there is none; null where nothing tells how runs scatter.

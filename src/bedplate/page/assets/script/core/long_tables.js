@@ -39,6 +39,7 @@ bedplate.longTables = (() => {
   };
 
   const matches = (row, words) => {
+    if (!words.length) return true;
     const said = row.textContent.toLowerCase();
     return words.every((word) => said.includes(word));
   };

@@ -30,7 +30,9 @@ bedplate.onScreen = (() => {
     return view.drawing;
   };
 
-  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const whenIdle = window.requestIdleCallback ?? setTimeout;
+  // What stands in the window is painted first.
+  const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => whenIdle(resolve)));
   let queue = Promise.resolve();
   // An error of a view is reported, here and below, and the next view is drawn all the same. One a frame, so that a choice that is made
   // meanwhile waits for one at the most.
@@ -41,7 +43,6 @@ bedplate.onScreen = (() => {
     return view.drawing;
   };
 
-  const whenIdle = window.requestIdleCallback ?? setTimeout;
   const rest = async () => {
     const next = views.find((view) => view.due && !isFolded(view));
     if (!next || timer) return;
@@ -73,7 +74,12 @@ bedplate.onScreen = (() => {
     }, options);
   // They tell in any order.
   const told = new Set();
-  const observers = [observing("seen", {}), observing("near", { rootMargin: AHEAD })];
+  // What the bar hides is not in the window.
+  const bar = /** @type {HTMLElement} */ (document.querySelector(".choice"));
+  const observers = [
+    observing("seen", { rootMargin: `-${bar.offsetHeight}px 0px 0px` }),
+    observing("near", { rootMargin: AHEAD }),
+  ];
 
   // → `ask`: draws at once where the element is in the window (or is none), soon where it is near, else some time. Its
   // promise is that of what is drawn at once or soon.

@@ -42,8 +42,15 @@ bedplate.place = (() => {
     at = window.scrollY;
   };
 
-  // Before anything is drawn: what is looked at now stays where it is.
+  // Before anything is drawn: what is looked at now stays where it is. Once a frame, as to ask where it is lays out the page anew
+  // after each of the views that one choice draws; nobody scrolls in between.
+  let kept = false;
   const keep = () => {
+    if (kept) return;
+    kept = true;
+    requestAnimationFrame(() => {
+      kept = false;
+    });
     if (held && Math.abs(window.scrollY - at) > 1) held = null;
     if (!held) hold(eye());
   };

@@ -16,12 +16,16 @@
     longTables.attach(table, { alike: table.querySelector("tr[data-cell]") ? ofCells : null });
   }
 
-  const draw = () => {
-    const shown = new Set(bedplate.choice.shown().map(String));
-    for (const table of document.querySelectorAll("#summary table, #durability table"))
-      if (!longTables.choose(table, shown))
-        for (const row of table.querySelectorAll("tr[data-cell]")) row.hidden = !shown.has(row.dataset.cell);
-  };
-
-  bedplate.view({ name: "rows", keys: ["shown"], draw });
+  for (const place of ["summary", "durability"])
+    bedplate.view({
+      name: `rows of ${place}`,
+      keys: ["shown"],
+      place,
+      draw: () => {
+        const shown = new Set(bedplate.choice.shown().map(String));
+        for (const table of document.querySelectorAll(`#${place} table`))
+          if (!longTables.choose(table, shown))
+            for (const row of table.querySelectorAll("tr[data-cell]")) row.hidden = !shown.has(row.dataset.cell);
+      },
+    });
 })();

@@ -420,12 +420,9 @@ bedplate.courses = (() => {
 
   let listed = null;
 
-  // Which cells, which repetition, and the one that is looked at alone.
-  const drawChoice = (state) => {
+  // Hundreds of boxes, made when they are unfolded. They stay the same elements under the pointer while the same cells are shown.
+  const drawBoxes = (state) => {
     const shown = bedplate.choice.shown();
-    byId("cell-choice").querySelector("summary").textContent =
-      `Choose cells (${state.courses.length} of ${shown.length})`;
-    // Boxes stay the same elements under the pointer while the same cells are shown.
     if (listed !== shown)
       byId("cell-list").replaceChildren(
         h("legend", { class: "note" }, "Up to eight"),
@@ -452,6 +449,17 @@ bedplate.courses = (() => {
       box.checked = state.courses.includes(Number(box.value));
       box.disabled = !box.checked && state.courses.length >= MOST_CELLS;
     }
+  };
+  byId("cell-choice")?.addEventListener("toggle", () => {
+    if (byId("cell-choice").open) drawBoxes(bedplate.choice.state);
+  });
+
+  // Which cells, which repetition, and the one that is looked at alone.
+  const drawChoice = (state) => {
+    const shown = bedplate.choice.shown();
+    byId("cell-choice").querySelector("summary").textContent =
+      `Choose cells (${state.courses.length} of ${shown.length})`;
+    if (byId("cell-choice").open) drawBoxes(state);
     const repetitions = [...new Set(m.repetition.filter((_, i) => !m.canary[i]))].sort((a, b) => a - b);
     const option = (value, text, selected) => h("option", { value, selected }, text);
     const all = state["courses.repetitions"] === "all";

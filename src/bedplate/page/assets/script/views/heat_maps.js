@@ -25,6 +25,8 @@
   // Made over all cells together, not over the repetitions of one.
   const OVER_CELLS = new Set(page.rules.tpch.SCORES);
 
+  const numbered = page.cells.map((cell, index) => ({ ...cell, index }));
+
   choice.own("heat.show", { values: () => SHOW.map(([name]) => name) });
   choice.own("heat.press", { values: () => PRESS.map(([name]) => name) });
 
@@ -132,25 +134,38 @@
       });
   };
 
+  // What each square says below the maps, and does when it is pressed: one listener serves hundreds of them.
+  const said = new WeakMap();
+  const squareOf = (event) => event.target.closest("#heat-list td[tabindex]");
+  const tell = (event) => {
+    const saysIt = said.get(squareOf(event));
+    if (saysIt) byId("heat-detail").textContent = saysIt();
+  };
+  const press = (event) => {
+    const cell = squareOf(event)?.dataset.cell;
+    if (cell === undefined) return;
+    event.preventDefault();
+    onPress(Number(cell));
+  };
+  const saying = (made, make) => {
+    said.set(made, make);
+    return made;
+  };
+  const list = byId("heat-list");
+  list?.addEventListener("focusin", tell);
+  list?.addEventListener("mouseover", tell);
+  list?.addEventListener("click", press);
+  list?.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") press(event);
+  });
+
   const square = (index, view) => {
     const found = view.entry(index);
-    const show = (make) => {
-      byId("heat-detail").textContent = make();
-    };
     if (!found || found.median === null) {
       const [word, reasons] = emptyReason(index, view);
       const text = `${bedplate.data.cellName(index)}: ${word}. ${[...new Set(reasons)].join("; ")}`;
-      return h(
-        "td",
-        {
-          class: found && found.limit !== null ? "empty stopped" : "empty",
-          tabindex: "0",
-          title: text,
-          onfocus: () => show(() => text),
-          onmouseenter: () => show(() => text),
-        },
-        word,
-      );
+      const kind = found && found.limit !== null ? "empty stopped" : "empty";
+      return saying(h("td", { class: kind, tabindex: "0", title: text }, word), () => text);
     }
     const made = view.differences
       ? difference(index, view)
@@ -163,9 +178,8 @@
     const label = [bedplate.data.cellName(index), [made.figure, made.sign, isBest].filter(Boolean).join(", ")].join(
       ": ",
     );
-    const describing = () => show(() => describe(index, view));
     const doubt = ["suspect", "unknown"].includes(found.basis) ? found.basis : "";
-    return h(
+    const drawn = h(
       "td",
       {
         class: [made.kind, doubt, view.baselines.has(index) ? "baseline" : "", isBest && "best"]
@@ -176,20 +190,12 @@
         role: "button",
         "aria-label": label,
         "data-cell": index,
-        onfocus: describing,
-        onmouseenter: describing,
-        onclick: () => onPress(index),
-        onkeydown: (event) => {
-          if (event.key === "Enter" || event.key === " ") {
-            event.preventDefault();
-            onPress(index);
-          }
-        },
       },
       made.figure,
       made.sign ? h("small", {}, made.sign) : null,
       isBest ? h("small", {}, `★ ${isBest}`) : null,
     );
+    return saying(drawn, () => describe(index, view));
   };
 
   const grid = (rows, columns, caption, make) =>
@@ -226,9 +232,7 @@
     );
 
   const panel = (name, study, view, axes) => {
-    const cells = page.cells
-      .map((cell, index) => ({ ...cell, index }))
-      .filter((cell) => cell.study === study && cell.panel === name);
+    const cells = numbered.filter((cell) => cell.study === study && cell.panel === name);
     const pruned = page.pruned.filter((cell) => cell.study === study && cell.panel === name);
     const shown = cells.filter((cell) => view.shown.has(cell.index));
     const rows = axes.rows.filter((row) =>
@@ -251,10 +255,7 @@
             : page.studies[study].selection
               ? ["–", `${where}: not among the selected cells`]
               : ["not planned", `${where}: not in the plan`];
-        const show = () => {
-          byId("heat-detail").textContent = text;
-        };
-        return h("td", { class: "empty", title: text, tabindex: "0", onfocus: show, onmouseenter: show }, word);
+        return saying(h("td", { class: "empty", title: text, tabindex: "0" }, word), () => text);
       },
     );
   };
@@ -284,9 +285,7 @@
     const { state } = view;
     const metric = page.metrics[state.metric];
     const due = new Set(page.measurements.cell.filter((_, i) => page.measurements.run[i] === state.run));
-    const every = page.cells
-      .map((cell, index) => ({ ...cell, index }))
-      .filter((cell) => cell.study === number_ && (due.has(cell.index) || due.size === 0));
+    const every = numbered.filter((cell) => cell.study === number_ && (due.has(cell.index) || due.size === 0));
     const mine = every.filter((cell) => view.shown.has(cell.index));
     const maps = new Map(mine.map((cell) => [cell.panel, new Map()]));
     for (const cell of mine) {
