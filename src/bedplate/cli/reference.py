@@ -34,6 +34,7 @@ from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.query_plan import QueryPlans
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
+from bedplate.model.workload import RecordWords, model_of
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def parts() -> Mapping[str, str]:
         "validity rules": _rules(),
         **{f"metrics of {group}": _metrics(metrics) for group, metrics in METRIC_GROUPS.items()},
         **{f"fields of {record.__name__}": _fields(record) for record in _records(_DOCUMENTS)},
+        "workloads in records": _workloads(),
         f"columns of {COURSE_FILE}": _course(COURSE),
         f"columns of {LATENCY_FILE}": _course(LATENCY),
         **{f"columns of {name}": _exported(name, columns) for name, columns in _TABLES.items()},
@@ -167,6 +169,19 @@ def _exported(table: str, columns: Mapping[str, ExportColumn]) -> str:
             rows.append(([], column.meaning))
         rows[-1][0].append(f"`{name}`")
     return _table(("column", "meaning"), ((", ".join(names), meaning) for names, meaning in rows))
+
+
+def _workloads() -> str:
+    """A row for each type and for each kind of record in which it writes something of its own."""
+    known = {name: model_of(name).words for name in registry.WORKLOADS}
+    meanings = _meanings(RecordWords)
+    rows = (
+        (f"`{name}`", meanings[each.name], words)
+        for name, told in known.items()
+        for each in fields(RecordWords)
+        if (words := getattr(told, each.name))
+    )
+    return _table(("workload", "of", "what it records"), rows)
 
 
 def _records(found: Iterable[Any]) -> list[type[Any]]:

@@ -98,7 +98,7 @@ RUN_COLUMNS: Mapping[str, ExportColumn] = {
     "durability_volatile": ExportColumn(
         String,
         "what survives a power cut if the device's cache does not; of the commits that promise least, where a run has "
-        'several kinds (LMDB, `sync = "by-test"`). Measured, of a device with sectors of 4 KiB; '
+        "several kinds. Measured, of a device with sectors of 4 KiB; "
         "empty for a run that did not complete",
     ),
     "durability_volatile_512": ExportColumn(
@@ -142,15 +142,12 @@ FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
     **KEY_COLUMNS,
     "phase": ExportColumn(
         String,
-        "`measure` for the whole run; of TPC-H also a phase of the load (`load`, `primary keys`, …), `queries`, or "
-        "`stream 1` and so on; of LMDB `tests`; of bonnie++ a stage (`put_block`, …) or `sync`; of fio `lay out`, `job` "
-        "or `sync`; of pg_test_fsync a part of its output (`one write`)",
+        "`measure` for the whole run; else a part of it, by its workload (docs/STUDY_FORMAT.md, "
+        "“What each workload records”)",
     ),
     "item": ExportColumn(
         String,
-        "the part of a workload that the figure belongs to: a TPC-H query (`14`), a table, a key or an index that was "
-        "loaded; a test of LMDB (`fillseq`); `read`, `write` or `sync` of a job of fio, a method of pg_test_fsync; empty "
-        "for the whole",
+        "the query, table, test or method that the figure belongs to, by its workload as the phase; empty for the whole",
     ),
     "pass": ExportColumn(Int64, "which pass over the items, from 1"),
     "metric": ExportColumn(String, "name of the metric (docs/METHOD.md, “Metrics”)"),
@@ -163,8 +160,8 @@ FIGURE_COLUMNS: Mapping[str, ExportColumn] = {
     "reason": ExportColumn(String, "why a figure is absent"),
     "durability_volatile": ExportColumn(
         String,
-        "what survives a power cut of what this figure's commits wrote: of an LMDB test its own class, `reads only` where "
-        "it commits nothing; else that of the run",
+        "what survives a power cut of what this figure's commits wrote: of a part of a run its own class where it has one, "
+        "`reads only` where it commits nothing; else that of the run",
     ),
     "durability_volatile_512": ExportColumn(String),
     "durability_protected": ExportColumn(String),

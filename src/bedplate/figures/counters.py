@@ -345,7 +345,7 @@ def _server_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[
 
 def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
     def client_share() -> float:
-        # pgbench's own resource usage covers exactly its life; the probe sees it once a second.
+        # The client's own resource usage covers exactly its life; the probe sees it once a second.
         cpu_s = divisors.client_cpu_s if divisors.client_cpu_s is not None else deltas.growth("client.cpu_s")
         return _divide(cpu_s, divisors.duration_s * divisors.client_threads, _NO_TIME)
 

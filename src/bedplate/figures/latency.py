@@ -30,7 +30,7 @@ _COURSE_LIMIT_S = 30 * 86400
 
 @dataclass(frozen=True)
 class LatencySummary:
-    """Exact moments of the selected transactions; `latency_us_stddev` is the population's, as pgbench's."""
+    """Exact moments of the selected transactions; `latency_us_stddev` is the population's, as the client states it."""
 
     transactions: int
     latency_us_mean: float
@@ -132,7 +132,7 @@ def course(
         last = int(seconds.max()) if last_second is None else last_second
     if last - first > _COURSE_LIMIT_S:
         raise OutputNotUnderstood(
-            "the pgbench log", expected="the seconds of one run", found=f"seconds from {first} to {last}"
+            "the transaction log", expected="the seconds of one run", found=f"seconds from {first} to {last}"
         )
     failures = pl.sum_horizontal("failed", "serialization_failures", "deadlock_failures")
     outcomes = log.seconds.group_by("second").agg(pl.col("skipped").sum(), failures.sum().alias("failures"))

@@ -1,6 +1,6 @@
-"""Decodes what `bedplate-pgbench-log` recorded: counts per second, script and latency bucket.
+"""Decodes what the reader of the transaction log recorded: counts per second, script and latency bucket.
 
-The format stands at the head of `drivers/pgbench_log.c`. A record that was cut off, and a missing
+The format stands at the head of its driver (`drivers/pgbench_log.c`). A record that was cut off, and a missing
 trailer, mean that the reader was killed: what is whole is kept, and `complete` is false.
 """
 
@@ -50,10 +50,10 @@ _KEY = ("second", "script", "series")
 
 
 class LatencyKind(IntEnum):
-    """What was counted. The last two exist only where the log has the schedule lag (pgbench --rate)."""
+    """What was counted. The last two exist only where the log has the schedule lag, as under a rate."""
 
     LATENCY = 0
-    """As pgbench logs it; under a rate that includes the schedule lag."""
+    """As the client logs it; under a rate that includes the schedule lag."""
     LATENCY_WITHOUT_LAG = 1
     """Latency minus schedule lag: the time that the database took."""
     SCHEDULE_LAG = 2

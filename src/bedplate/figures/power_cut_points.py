@@ -71,5 +71,5 @@ def recovery_s(record: PointRecord) -> float | None:
     """Seconds until the engine answered again; None where it never did."""
     if record.mount_s is None or record.consistent is None:
         return None
-    # LMDB has no server to start: it answers from a file system that is mounted.
+    # An engine without a server has none to start: it answers from a file system that is mounted.
     return record.mount_s + (record.fsck_s or 0.0) + (record.engine_start_s or 0.0)

@@ -40,7 +40,7 @@ STRAY_FLUSHES_MAX = 16
 STRAY_FLUSHES_SHARE_MAX = 0.01
 # Sessions share a flush, and so there are fewer than commits; half of one for each session's is far too few.
 FLUSHES_SHARE_MIN = 0.5
-# An engine may sync twice for a commit (LMDB does), and a file system may have syncs of its own; where fewer syncs than one in so many flushed
+# An engine may sync twice for a commit, and a file system may have syncs of its own; where fewer syncs than one in so many flushed
 # in the visit, a flush for each commit is another device.
 FLUSHES_SHARE_MAX = 4.0
 _ANOTHER_RUN_FAILED = because(

@@ -49,8 +49,8 @@ def _not_from_the_device(evidence: ToolEvidence) -> str | None:
 
 CACHE_ANSWERED: Rule[ToolEvidence] = Rule(
     "cache answered",
-    f"the device gave less than {READ_SHARE_MIN:.0%} of the bytes that a job, or bonnie++'s rewriting, reading or seeking, "
-    "read (bonnie++'s canaries apart)",
+    f"the device gave less than {READ_SHARE_MIN:.0%} of the bytes that a job, or a stage that rewrites, reads or seeks, "
+    "read (canaries on a file that fits the memory apart)",
     "what comes from memory tells nothing of the file system; the limit is a convention of bedplate",
     _not_from_the_device,
 )

@@ -1,6 +1,6 @@
 """The measured window on the clock: when transactions ran, and which seconds of the course it covers.
 
-pgbench's transaction log carries whole seconds of the wall clock, so the course stands on that grid:
+A transaction log carries whole seconds of the wall clock, so the course stands on that grid:
 its second 0 is the wall-clock second in which `measure` began. The first and the last second are
 covered in part only.
 """

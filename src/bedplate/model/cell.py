@@ -220,13 +220,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Layer `load`: what is loaded once per visit, e.g. pgbench at scale 300."""
+    """Layer `load`: what is loaded once per visit, e.g. a database at scale 300."""
 
     workload: str
-    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
+    """its type in a plan (“What each workload records”)"""
     levels: Levels = field(default_factory=Levels)
-    """`scale`, `scale_factor`, …; of power cuts `engine`, `image_bytes`, `clients`, `duration_s`, `points`, and
-    `ram_journal` where it is `kept`"""
+    """`scale`, `scale_factor`, …, by its workload (“What each workload records”)"""
 
     @property
     def id(self) -> str:
@@ -237,7 +236,7 @@ class Dataset:
 
     @property
     def words(self) -> str:
-        """What a person would call it: `lmdb entries 1000000 map 1 GiB value 100 B`; two may have the same words."""
+        """What a person would call it: `power_cut clients 4 image 1 GiB`; two may have the same words."""
         told = (_in_words(name, value) for name, value in self.levels.items())
         return " ".join([self.workload, *(words for words in told if words)])
 
@@ -249,14 +248,9 @@ class RunSpec:
     name: str
     """unique within a visit"""
     workload: str
-    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
+    """its type in a plan (“What each workload records”)"""
     levels: Levels = field(default_factory=Levels)
-    """of pgbench `script`, `clients`, `jobs`, `duration_s`, …; of TPC-H `kind` (`load`, `power`, `throughput`),
-    `pass` (`cold`, `warm`), `pass_number`, `streams`, `parameters` (`validation`, `drawn`), `parameter_seed`,
-    `query_timeout_s`; of LMDB `kind` (`write`, `read`), `pass` (`cold`, `warm`), `pass_number`, `tests` (with
-    commas between), `batch`, `threads`, `map_bytes`; of bonnie++ `direct`, `chunk_bytes`,
-    `per_character_bytes`, `files`; of fio the job's options in fio's spelling, or `tool` (`pg_test_fsync`)
-    and `seconds`; of power cuts `points`, `profiles` (with commas between), `cache_bytes`, `seed`"""
+    """`script`, `clients`, `kind`, …, by its workload (“What each workload records”)"""
 
     @property
     def id(self) -> str:

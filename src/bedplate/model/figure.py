@@ -80,7 +80,7 @@ class Figure:
     item: str
     """a query, a table, a test, a stage; empty for the whole phase"""
     pass_: int
-    """from 1; of TPC-H and LMDB the place of the pass among the plan's passes"""
+    """from 1; of a run that is one of several passes its place among the plan's passes"""
     metric: str
     """name in the registry (METHOD.md)"""
     value: float | None
@@ -119,7 +119,7 @@ class RunFigures:
     run_id: str
     """name and hash of its levels"""
     workload: str
-    """`pgbench`, `tpch`, `lmdb`, `bonnie`, `fio`, `power_cut`"""
+    """its type in a plan (“What each workload records”)"""
     outcome: Outcome
     reasons: tuple[Reason, ...]
     """why not completed"""

@@ -1,7 +1,7 @@
 """`Levels`: named values of one layer, immutable, ordered by name, and hashable.
 
 The typed records of `cell.py` hold what every implementation shares. `Levels` holds what only
-one file system, engine or workload knows (btrfs `nodatacow`, pgbench `clients`), so that a new
+one file system, engine or workload knows (btrfs `nodatacow`, `clients` of a load), so that a new
 one is a new file and not a change of the model.
 """
 

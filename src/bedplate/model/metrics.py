@@ -45,7 +45,7 @@ _LATENCIES = taken_from(
     Metric("latency_ms_max", "ms", _RATIO, _LOWER, "largest latency of one transaction or operation"),
 )
 
-# Under a rate limit pgbench counts latency from the scheduled start; both readings are kept.
+# Under a rate limit the client counts latency from the scheduled start; both readings are kept.
 _RATE_LIMITED = taken_from(
     "transaction log",
     Metric("latency_without_lag_ms_mean", "ms", _RATIO, _LOWER, "mean latency without schedule lag"),
@@ -120,10 +120,10 @@ _SERVER = (
 
 _PROCESSORS = (
     Metric("server_cpu_ms_per_transaction", "ms", _RATIO, _LOWER, "CPU of the server / transactions", _SERVER_CGROUP),
-    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)", "`wait4` of pgbench"),
+    Metric("client_cpu_share", "share", _SHARE, _LOWER, "CPU of the client / (time x its threads)", "`wait4` of the client program"),
     Metric("client_sleeps_per_transaction", "1", _RATIO, _NEITHER,
         "times that a thread of the client waited for an answer / transactions: 1 where each answer wakes its thread",
-        "`wait4` of pgbench, voluntary context switches"),
+        "`wait4` of the client program, voluntary context switches"),
     Metric("context_switches_per_transaction", "1", _RATIO, _NEITHER,
         "context switches of all CPUs / transactions", "`/proc/stat`, `ctxt`"),
     Metric("watching_cpu_share", "share", _SHARE, _LOWER, "CPU of bedplate's probes and log reader / time", "`/proc/PID/stat`"),

@@ -37,7 +37,7 @@ from bedplate.units import GIB
 # image full of zeros would cost more than the canary itself.
 CANARY_IMAGE_BYTES = GIB
 # The table of defaults that a plan is read with. One that changes a run gets a new version, and a study that was begun
-# with an earlier one goes on with it (`StudyFacts.defaults`). 2: pgbench has a thread for each client.
+# with an earlier one goes on with it (`StudyFacts.defaults`). 2: a client program has a thread for each client.
 DEFAULTS_VERSION = 2
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
@@ -46,7 +46,7 @@ VISITS_PER_BOOT = 8
 
 @dataclass(frozen=True)
 class DatasetScale:
-    """How much is loaded: a pgbench scale (`units`), a multiple of the memory (`times_memory`), else what suits the memory."""
+    """How much is loaded: a scale (`units`), a multiple of the memory (`times_memory`), else what suits the memory."""
 
     units: int | None = None
     times_memory: float | None = None

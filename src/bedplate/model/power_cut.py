@@ -22,7 +22,7 @@ POINTS_FILE = "points.jsonl"
 RECORDING_FILE = "recording.json"
 LOG_FILE = "log.xz"
 
-# Level `engine` of a dataset of this workload: `postgresql` or `lmdb`, as in `model/engines.py`.
+# Level `engine` of a dataset of this workload: its name in the registry.
 ENGINE = "engine"
 # Level `ram_journal` of a dataset: what becomes of an external journal in RAM at the cut. It is lost, unless it is kept to
 # stand for one on a device of its own.

@@ -8,8 +8,7 @@
         record.json         RunRecord
         course.jsonl        one Sample a second
         transactions.bin    the transaction log, condensed (see drivers/pgbench_log.c)
-        plans.json          the plans of its queries (model/query_plan.py)
-        lmdb/<test>.json    what LMDB's driver says of a test (drivers/lmdb_bench.c)
+        …                   what else its workload keeps (docs/STUDY_FORMAT.md)
         logs/               what the workload's tool printed
 
 Figures are made from it afterwards, on the host (room `figures`).
@@ -163,8 +162,8 @@ class VisitRequest:
     journal_device: ScratchDevice | None = None
     """where the cell asks for an external journal; an image is memory then, in an `image_directory` on a tmpfs"""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """what was made for the workloads beforehand: name to path (`tpch`: the folder of its CSV files;
-    `pg_test_fsync`: the folder of a PostgreSQL's programs)"""
+    """what was made for the workloads beforehand: name to path (a folder of CSV files by the
+    type of its workload; `pg_test_fsync`: the folder of a PostgreSQL's programs)"""
     expected_answers: Mapping[str, str] = field(default_factory=dict)
     """digests of right answers by what was asked, as earlier visits found them"""
     answer_sources: Mapping[str, str] = field(default_factory=dict)
@@ -230,9 +229,7 @@ class Phase:
     """A stretch of a run: `warmup` is recorded and not reported, `measure` is."""
 
     name: str
-    """of pgbench `warmup`, `measure`; of TPC-H `load`, `primary keys`, `foreign keys`, `indexes`, `analyze`,
-    `checkpoint`; `query 1` to `query 22`; `throughput`; of LMDB its tests (`fillseq`, …); of bonnie++ its
-    stages (`put_block`, …) and `sync`; of fio `lay out`, `job` and `sync`"""
+    """`warmup` and `measure`, or what its workload has in their place (“What each workload records”)"""
     start_monotonic_s: float
     """monotonic clock"""
     end_monotonic_s: float
@@ -287,18 +284,13 @@ class RunRecord:
     after: Sample | None = None
     """counters right after `measure`, or after the last phase"""
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    """single values that only the workload knows; of pgbench `clients`, `jobs`, `writing_transactions` and how
-    they were counted (`writing_transactions_by`: `ids`, `WAL`), `wal_syncs`, `session_…` (settings of a new
-    session after the run), `role_settings`, `unlogged_tables_written`, `script_sets_synchronous_commit_off`,
-    …; of TPC-H `scale_factor`, `database_bytes`, `wal_bytes_on_disk`, `made_cold`, `streams`, `streams_s`, …;
-    of LMDB `made_cold`, `left_out` (tests that the sync mode does not have); of bonnie++ and fio
-    `file_bytes`, `made_cold`, `tool_cpu_s`"""
+    """single values that only the workload knows (“What each workload records”)"""
     commands: tuple[tuple[str, ...], ...] = ()
     """argument lists"""
     phase_counters: tuple[PhaseCounters, ...] = ()
     """counters at both ends of each phase, of a run that has others than `measure`"""
     items: tuple[TimedItem, ...] = ()
-    """what was timed within phases: queries, tables, keys, indexes, tests of LMDB (phase `tests`)"""
+    """what was timed within phases: queries, tables, keys, indexes, tests"""
 
 
 @dataclass(frozen=True)
@@ -317,7 +309,7 @@ class Durability:
     reasons: tuple[Reason, ...] = ()
     """why it is not `durable`"""
     without_waiting: Durability | None = None
-    """of commits that do not wait for the medium, where a visit makes both kinds (LMDB with `sync = "by-test"`)"""
+    """of commits that do not wait for the medium, where a visit makes both kinds, as some tests of a microbenchmark do"""
     by_runs: tuple[Reason, ...] = ()
     """of the reasons, those that runs gave by what they did; they lower a measured class, too, as cuts
     asked about other transactions"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate import registry
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Scalar
 
 
+@dataclass(frozen=True)
+class RecordWords:
+    """What a type writes into the records that all types share, in Markdown for docs/STUDY_FORMAT.md; empty: nothing of its own."""
+
+    dataset: str = ""
+    """the levels of its datasets"""
+    run: str = ""
+    """the levels of its runs"""
+    phases: str = ""
+    """the phases of its records and figures"""
+    items: str = ""
+    """the items within a phase"""
+    facts: str = ""
+    """the facts of its runs"""
+    files: str = ""
+    """the files of its own beside a run's record"""
+
+
 class WorkloadModel:
     """A type whose datasets are all for one engine, and whose runs stand each for itself; others say so."""
 
@@ -23,8 +42,10 @@ class WorkloadModel:
         tools: Mapping[str, str] | None = None,
         *,
         plan_keys: Mapping[str, str] | None = None,
+        words: RecordWords | None = None,
     ) -> None:
         self._engine = engine
+        self.words: RecordWords = words or RecordWords()
         self.tools: Mapping[str, str] = tools or {}
         """Programs of the system that do the work, and the option that makes each say its version."""
         self._plan_keys: Mapping[str, str] = plan_keys or {}

@@ -2,7 +2,7 @@
 
 It asks for little, so that little besides the machine can change it: the file system's defaults, no
 throttle and no memory limit, a build that the study makes anyway, and no checkpoint within its run.
-About 20 s with its preparation (a 1 GiB image, pgbench at scale 5). What it runs is
+About 20 s with its preparation (a 1 GiB image, a database of 75 MB). What it runs is
 the role `canary` of a workload, which not all have.
 """
 

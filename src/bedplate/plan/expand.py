@@ -17,7 +17,7 @@ from bedplate.plan.rules import CellContext, reasons
 from bedplate.plan.scale import scale_units
 from bedplate.units import GIB, MIB, format_size
 
-# As bonnie++ itself demands.
+# As a benchmark of files itself demands.
 _TIMES_MEMORY_MIN = 2
 
 
@@ -67,7 +67,7 @@ def expand(
 
 
 def _small_files(kept: Iterable[PlannedCell], memory_of: Callable[[Cell], int | None]) -> tuple[str, ...]:
-    """Files of bonnie++ that the cache may answer, one sentence for each size and memory."""
+    """Files that the cache may answer, one sentence for each size and memory."""
     found: dict[str, None] = {}
     for planned in kept:
         memory = memory_of(planned.cell)

@@ -53,7 +53,7 @@ _PGBENCH_SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Script:
-    """A pgbench script: a built-in one by name, or an own one (`custom`) with its text and stem."""
+    """A script of transactions: a built-in one by name, or an own one (`custom`) with its text and stem."""
 
     name: str
     text: str | None = None
@@ -158,7 +158,7 @@ def read_ahead_kb(value: Any) -> int:
 
 
 def duration(lowest: float, value: Any) -> float:
-    """Whole seconds, as pgbench counts them."""
+    """Whole seconds, as a client program counts them."""
     allowed = (
         f'allowed is a whole number of seconds from {lowest:.0f}, or a text such as "90 s", "4 min", "2 h"'
     )
@@ -191,7 +191,7 @@ def rate(value: Any) -> float | None:
 
 
 def scale(value: Any) -> DatasetScale:
-    """A pgbench scale, or a multiple of the memory."""
+    """A scale in units of a workload, or a multiple of the memory."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
         return DatasetScale(units=value)
     found = _TIMES_MEMORY.fullmatch(value) if isinstance(value, str) else None
@@ -234,12 +234,12 @@ def file_size(value: Any) -> int | str:
 
 
 def per_character(value: Any) -> int:
-    """The bytes of bonnie++'s per-character stages, in whole MiB; 0 leaves them out."""
+    """The bytes of stages that go character by character, in whole MiB; 0 leaves them out."""
     return 0 if value in (0, "0") and not isinstance(value, bool) else size(MIB, GIB, value) // MIB * MIB
 
 
 def file_count(value: Any) -> int:
-    """How many files bonnie++ creates: a multiple of 1024, or none."""
+    """How many files are created: a multiple of 1024, or none."""
     number = whole_number(0, 29_000 * 1024, value)
     if number % 1024:
         raise ValueError("allowed is a multiple of 1024, or 0 for none")

@@ -52,8 +52,8 @@ class StudyFacts:
     executor: str = "local"
     """who runs the visits: `local`, `qemu`, `slurm`; where the plan says `auto`, the one that the study was begun with"""
     defaults: int = 1
-    """version of the table of defaults that the plan is read with: 1, where it is missing, gives pgbench two
-    threads; 2 one for each client"""
+    """version of the table of defaults that the plan is read with: 1, where it is missing, gives a client program
+    two threads; 2 one for each client"""
     checksums: Mapping[str, FileChecksum] = field(default_factory=dict)
     """the other files at the top (`plan.toml`, `plan/`, `machine.json`, `schedule.json`), by their path, as they
     were when the study was made or last extended; empty in older studies"""

@@ -85,7 +85,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
 
 
 def _has_latency(found: Overview, runs: Sequence[Run]) -> bool:
-    """Queries of a data warehouse are no transactions, nor are stages of bonnie++; they have no percentiles."""
+    """Queries of a data warehouse are no transactions, nor are stages of a benchmark of files; they have no percentiles."""
     return any(makes_transactions(found, run) for run in runs)
 
 

@@ -30,7 +30,7 @@ BEGIN, END = "begin", "end"
 class Subject:
     """Whose data stand on the recorded file system, and what its oracle has to know of them.
 
-    `rows` are the accounts of a PostgreSQL, or the entries of an LMDB, that were there before the clients began.
+    `rows` are the accounts of a server, or the entries of a key-value store, that were there before the clients began.
     `drivers` are paths of built C drivers by name, `settings` the engine's. `oracle` is the kind of what the clients left to
     be asked for (`CutEngine.oracle`); recordings without it are of the first.
     """

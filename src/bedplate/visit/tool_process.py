@@ -85,7 +85,7 @@ class ToolProcess:
     ) -> None:
         process = self._running
         if self._ended is None:
-            # Its children too: a job of fio's would go on writing.
+            # Its children too: a job of an I/O tool would go on writing.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

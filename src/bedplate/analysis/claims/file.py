@@ -56,7 +56,7 @@ class Check(PlanTable):
     """What every kind of check has: which figure, of which cells."""
 
     kind: str
-    run: Line = Field(description="the name of a run, a pgbench script, or a workload")
+    run: Line = Field(description="the name of a run, of its script, or of a workload")
     metric: MetricName = Field(description="a metric of docs/METHOD.md")
     per: MetricName | None = Field(default=None, description="a metric that it is divided by")
     items: tuple[Line, ...] = Field(

@@ -215,7 +215,7 @@ class _Look:
         self._number = Area(LOOK, 3, _CHOSEN_ROW)
         self._choices_end = len(choices)
         self.labels = self._of_choices("choice")
-        # A cell has another class in another choice: each test of LMDB has its own.
+        # A cell has another class in another choice: a part of a run may have its own.
         held = {durability_class(_durability(result), result.cell.cache) for result in results}
         longest = max(len(result.name) for result in results[:count])
         self._name_width = min(max(_NAME_WIDTHS[0], longest + 1.0), _NAME_WIDTHS[1])

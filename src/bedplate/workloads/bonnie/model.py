@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bedplate.model.engines import NO_ENGINE
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 
 WORKLOAD = "bonnie"
 
@@ -17,4 +17,10 @@ MODEL = WorkloadModel(
         "per_character_bytes": "per_character",
         "files": "files",
     },
+    words=RecordWords(
+        dataset="`file_bytes`",
+        run="`direct`, `chunk_bytes`, `per_character_bytes`, `files`",
+        phases="its stages (`put_block`, …) and `sync`",
+        facts="`file_bytes`, `made_cold`, `tool_cpu_s`",
+    ),
 )

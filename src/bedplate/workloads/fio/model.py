@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import NO_ENGINE
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 from bedplate.workloads.fio.words import PG_TEST_FSYNC
 
 if TYPE_CHECKING:
@@ -27,4 +27,13 @@ class FioModel(WorkloadModel):
         return {name if name == PG_TEST_FSYNC else f"job.{name}": level for name, level in levels.items()}
 
 
-MODEL = FioModel(NO_ENGINE, {"fio": "--version"})
+MODEL = FioModel(
+    NO_ENGINE,
+    {"fio": "--version"},
+    words=RecordWords(
+        run="the job's options in fio's spelling, or `tool` (`pg_test_fsync`) and `seconds`",
+        phases="`lay out`, `job` and `sync`; of pg_test_fsync a part of its output (`one write`)",
+        items="`read`, `write` or `sync` of a job, a method of pg_test_fsync",
+        facts="`file_bytes`, `made_cold`, `tool_cpu_s`",
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,4 +38,13 @@ MODEL = PgbenchModel(
         "rate_tps": "run.rate",
         "protocol": "run.protocol",
     },
+    words=RecordWords(
+        dataset="`scale`",
+        run="`script`, `clients`, `jobs`, `duration_s`, …",
+        phases="`warmup`, `measure`",
+        facts="`clients`, `jobs`, `writing_transactions` and how they were counted (`writing_transactions_by`: `ids`, `WAL`), "
+        "`wal_syncs`, `session_…` (settings of a new session after the run), `role_settings`, `unlogged_tables_written`, "
+        "`script_sets_synchronous_commit_off`, …",
+        files="`transactions.bin`: the transaction log, condensed",
+    ),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.power_cut import ENGINE
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
     from bedplate.model.levels import Levels
@@ -35,4 +35,9 @@ MODEL = PowerCutModel(
         "seed": "seed",
         "keep_logs": "keep_logs",
     },
+    words=RecordWords(
+        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`, and `ram_journal` where it is `kept`",
+        run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`",
+        files="`recording.json`, `points.jsonl`, `log.xz`",
+    ),
 )

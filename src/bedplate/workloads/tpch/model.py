@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.tpch import LOAD
-from bedplate.model.workload import WorkloadModel
+from bedplate.model.workload import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
@@ -28,4 +28,14 @@ MODEL = TpchModel(
         "streams": "streams",
         "parameters": "parameters",
     },
+    words=RecordWords(
+        dataset="`scale_factor`",
+        run="`kind` (`load`, `power`, `throughput`), `pass` (`cold`, `warm`), `pass_number`, `streams`, `parameters` "
+        "(`validation`, `drawn`), `parameter_seed`, `query_timeout_s`",
+        phases="`load`, `primary keys`, `foreign keys`, `indexes`, `analyze`, `checkpoint`; `query 1` to `query 22`, whose "
+        "figures are of phase `queries`; `throughput`, whose figures are of `stream 1` and so on",
+        items="a query (`14`), a table, a key or an index that was loaded",
+        facts="`scale_factor`, `database_bytes`, `wal_bytes_on_disk`, `made_cold`, `streams`, `streams_s`, …",
+        files="`plans.json`: the plans of its queries",
+    ),
 )

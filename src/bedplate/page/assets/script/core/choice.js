@@ -9,7 +9,7 @@
 //   baseline, contender a cell's index, {factor, level} for all cells of a level, or null
 //   courses             the cells whose courses are drawn, all of them shown ones
 //   focus               the one of them that is looked at alone; null where there is none
-// and what a view declared with `own(name, {usual, values})`: texts such as "lmdb.test", of which `values()` are the
+// and what a view declared with `own(name, {usual, values})`: texts such as "raw.logarithmic", of which `values()` are the
 // known ones; with `code: cellCode` the index of a cell.
 //
 // `change({run: 2, cells: null})` chooses, null goes back to the default; `subscribe(keys, act)` calls
