@@ -23,9 +23,10 @@ from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.model import codec
-from bedplate.model.tpch import LOAD, WARM
 from bedplate.model.visit import RunRecord, VisitRecord
+from bedplate.model.workload import WARM
 from bedplate.workloads.tpch.data import ensure_tpch_data
+from bedplate.workloads.tpch.model import LOAD
 from bedplate.workloads.tpch.run.loading import copy_command
 from bedplate.workloads.tpch.run.queries import query_order, validation_query
 from bedplate.workloads.tpch.run.schema import (

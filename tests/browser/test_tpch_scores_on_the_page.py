@@ -14,8 +14,8 @@ from tests.browser.opened_page import opened
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
 from bedplate.analysis.overview import overview
+from bedplate.analysis.scores import SCORES, ScoreView
 from bedplate.analysis.selected import selected_overviews
-from bedplate.analysis.tpch_view import SCORES, TpchView
 from bedplate.model.visit import Validity
 from bedplate.page.build import build_report
 from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
@@ -43,7 +43,7 @@ def report(study: Path) -> Path:
     return study.parent / "report.html"
 
 
-def on_the_page(page: Page, view: TpchView, names: Sequence[str], selected: Sequence[str]) -> Any:
+def on_the_page(page: Page, view: ScoreView, names: Sequence[str], selected: Sequence[str]) -> Any:
     """What the script makes of the runs of a view, given the numbers of cells."""
     packed = packed_query_times([(view, {name: place for place, name in enumerate(names)})])
     times = json.loads(zlib.decompress(base64.b64decode(packed)))
@@ -107,7 +107,7 @@ def test_the_script_makes_the_scores_that_python_makes(browser: Browser, report:
             runs = drawn_runs(seed)
             names = [f"cell {number}" for number in range(6)]
             selected = random.Random(seed).sample(names, random.Random(seed).randint(1, 6))
-            view = TpchView("d", "cold", scores(runs, names), {}, {}, tuple(runs))
+            view = ScoreView("d", "cold", scores(runs, names), {}, {}, tuple(runs))
             hold_together(on_the_page(found.page, view, names, selected), scores(runs, selected), names)
         assert [] == found.complaints
 
@@ -134,7 +134,7 @@ def test_the_worked_example_and_its_like(
     ]
     expected = scores(runs, ["a", "b"])
     with opened(browser, report) as found:
-        view = TpchView("d", "cold", expected, {}, {}, tuple(runs))
+        view = ScoreView("d", "cold", expected, {}, {}, tuple(runs))
         made = on_the_page(found.page, view, ["a", "b"], ["a", "b"])
     hold_together(made, expected, ["a", "b"])
     assert score == pytest.approx([cell["score"][0] for cell in made["cells"]])
@@ -144,13 +144,13 @@ def test_the_whole_study_comes_out_as_its_document_says(browser: Browser, study:
     whole = overview(study)
     names = list(whole.cells)
     with opened(browser, report) as found:
-        for view in whole.tpch:
+        for view in whole.scores:
             hold_together(on_the_page(found.page, view, names, names), view.scores, names)
 
 
 def test_a_reader_chooses_the_cells_that_scores_are_over(browser: Browser, study: Path, report: Path) -> None:
     (some,) = selected_overviews([study], ["type=ext4"])
-    expected = some.tpch[0].scores
+    expected = some.scores[0].scores
     with opened(browser, report) as found:
         page = found.page
         expect(page.locator("#scores-note")).to_contain_text(

@@ -18,24 +18,23 @@ from bedplate.host.command import Commands
 from bedplate.model import codec
 from bedplate.model.cell import Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans, plan_hash
 from bedplate.model.reason import sentences
-from bedplate.model.tpch import (
-    COLD,
+from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, VisitRecord, VisitRequest
+from bedplate.model.workload import COLD, WARM
+from bedplate.units import MIB
+from bedplate.workloads.tpch.data import ensure_tpch_data
+from bedplate.workloads.tpch.model import (
     LOAD,
     LOAD_PHASES,
     POWER,
     QUERIES,
     QUERY_NUMBERS,
     THROUGHPUT,
-    WARM,
     WORKLOAD,
     query_phase,
     stream_phase,
 )
-from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, VisitRecord, VisitRequest
-from bedplate.units import MIB
-from bedplate.workloads.tpch.data import ensure_tpch_data
+from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans, plan_hash
 from bedplate.workloads.tpch.run.queries import query_order
 from bedplate.workloads.tpch.run.schema import TABLES, foreign_keys, indexes, primary_keys, row_count
 

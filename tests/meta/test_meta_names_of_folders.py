@@ -80,7 +80,7 @@ def test_a_planted_name_is_found() -> None:
     planted = {
         "src/bedplate/plan/order.py": 'if workload.type == "tpch":\n    pass\n',
         "src/bedplate/page/answer.py": "from bedplate.model.engines import LMDB as engine\n",
-        "src/bedplate/page/choice.py": "from bedplate.model import tpch\nname = tpch.WORKLOAD\n",
+        "src/bedplate/page/choice.py": "from bedplate.workloads.tpch import model as tpch\nname = tpch.WORKLOAD\n",
         "src/bedplate/workloads/fio/run.py": 'name = "fio"\n',
         "src/bedplate/plan/words.py": '"""Of fio and tpch."""\n',
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.tpch_view import score_summaries
+from bedplate.analysis.scores import score_summaries
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.summary import Summaries, Summary, SummaryKey, summarise
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from bedplate.analysis.overview import CellFacts, Measurement
-    from bedplate.analysis.tpch_view import TpchView
+    from bedplate.analysis.scores import ScoreView
     from bedplate.model.cell import RunSpec
 
 
@@ -22,9 +22,9 @@ def summaries_of_runs(
     plain: Sequence[Measurement],
     specs: Mapping[tuple[str, str], RunSpec],
     cells: Mapping[str, CellFacts],
-    views: Sequence[TpchView],
+    views: Sequence[ScoreView],
 ) -> Summaries:
-    """Of all figures of the runs, and of TPC-H's scores. Cells whose visits are not comparable have no interval."""
+    """Of all figures of the runs, and of scores over cells. Cells whose visits are not comparable have no interval."""
     scores = {key: summary for view in views for key, summary in score_summaries(view).items()}
     groups: dict[tuple[str, str, str], list[Measurement]] = {}
     for m in plain:

@@ -18,7 +18,7 @@ from bedplate.analysis.modes import marked_by_mode
 from bedplate.analysis.parts import WHOLE, part_figures, whole_figures
 from bedplate.analysis.power_cut_view import CutRun, cut_runs
 from bedplate.analysis.promise import latest_records, promise
-from bedplate.analysis.tpch_view import TpchView, score_reasons, tpch_views, with_composites
+from bedplate.analysis.scores import ScoreView, completed_by_others, score_reasons, score_views
 from bedplate.analysis.unmeasured import without_figures
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.device_cache import least_sector_bytes, sector_bytes_of, volatile_cache_of
@@ -183,8 +183,8 @@ class Overview:
     """Everything that tables and pages show of one study; `cells` keep the order of the schedule.
 
     `runs` are pairs of dataset and run name. `marks` are sentences that stand beside every figure, `pruned` the
-    cells that cannot exist, with their reasons. `tpch` has the scores over all cells, one view for each
-    power run of each dataset. `selection` says which cells of the study these are; None where they are all.
+    cells that cannot exist, with their reasons. `scores` are those over all cells, one view for each
+    scored run of each dataset. `selection` says which cells of the study these are; None where they are all.
     """
 
     study: Study
@@ -194,7 +194,7 @@ class Overview:
     summaries: Mapping[SummaryKey, Summary]
     marks: tuple[str, ...]
     pruned: tuple[tuple[CellLabel, tuple[str, ...]], ...]
-    tpch: tuple[TpchView, ...] = ()
+    scores: tuple[ScoreView, ...] = ()
     selection: str | None = None
 
     def summary(
@@ -246,7 +246,7 @@ class Overview:
 
     @cached_property
     def _score_reasons(self) -> Mapping[SummaryKey, str]:
-        return {key: reason for view in self.tpch for key, reason in score_reasons(view).items()}
+        return {key: reason for view in self.scores for key, reason in score_reasons(view).items()}
 
     @cached_property
     def repetitions(self) -> int:
@@ -269,12 +269,12 @@ def overview(directory: Path) -> Overview:
 def overview_of(study: Study) -> Overview:
     """Summarise a study that was read."""
     specs = _specs(study)
-    measurements = tuple(with_composites(marked_by_mode(tuple(_measurements(study))), specs))
+    measurements = tuple(completed_by_others(marked_by_mode(tuple(_measurements(study))), specs))
     plain = [m for m in measurements if not m.canary]
     runs = tuple(dict.fromkeys((m.dataset, m.run) for m in plain))
     records = [visit.record for visit in study.visits]
     cells, pruned = _cells(study)
-    views = tpch_views(plain, tuple(cells), specs)
+    views = score_views(plain, tuple(cells), specs)
     return Overview(
         study=study,
         cells=cells,
@@ -283,7 +283,7 @@ def overview_of(study: Study) -> Overview:
         summaries=summaries_of_runs(plain, specs, cells, views),
         marks=(*study_marks(study.schedule.cells.values(), records), *fleet_marks(study), *study.marks),
         pruned=pruned,
-        tpch=views,
+        scores=views,
     )
 
 

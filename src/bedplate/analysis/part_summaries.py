@@ -12,8 +12,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.parts import WHOLE
+from bedplate.analysis.workload_view import view_of
 from bedplate.model.figure import Status
-from bedplate.model.tpch import QUERIES, THROUGHPUT, stream_phase
 from bedplate.model.visit import Outcome
 from bedplate.statistics.summary import basis_of
 
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bedplate.analysis.overview import Overview
+    from bedplate.model.cell import RunSpec
     from bedplate.statistics.summary import Summary, SummaryKey
-
-_STREAM = stream_phase(0).removesuffix("0")
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,11 @@ class RankedSummary:
 
 def page_parts(overviews: Sequence[Overview]) -> tuple[PagePart, ...]:
     """The whole run first, then phases and items as they first come up, queries by their numbers."""
-    found = dict.fromkeys(
-        (key.phase, key.item)
-        for overview in overviews
-        for key in overview.summaries
-        if (key.phase, key.item) != (WHOLE, "")
-    )
+    found: dict[tuple[str, str], PagePart] = {}
+    for overview in overviews:
+        for key in overview.summaries:
+            if (part := (key.phase, key.item)) != (WHOLE, "") and part not in found:
+                found[part] = _part(*part, overview.spec((key.dataset, key.run)))
     phases = {phase: place for place, phase in enumerate(dict.fromkeys(phase for phase, _ in found))}
     places = {part: place for place, part in enumerate(found)}
 
@@ -64,17 +62,16 @@ def page_parts(overviews: Sequence[Overview]) -> tuple[PagePart, ...]:
 
     return (
         PagePart(WHOLE, "", "whole run", ""),
-        *(_part(phase, item) for phase, item in sorted(found, key=order)),
+        *(found[part] for part in sorted(found, key=order)),
     )
 
 
-def _part(phase: str, item: str) -> PagePart:
+def _part(phase: str, item: str, spec: RunSpec | None) -> PagePart:
     if not item:
         return PagePart(phase, item, phase, "phases")
-    if phase == QUERIES:
-        return PagePart(phase, item, f"query {item}", phase)
-    if phase.startswith(_STREAM) or phase == THROUGHPUT:
-        return PagePart(phase, item, f"{phase}, query {item}", phase)
+    words = view_of(spec.workload).item_words(phase, item) if spec else None
+    if words is not None:
+        return PagePart(phase, item, words, phase)
     return PagePart(phase, item, item, f"{phase}, one by one")
 
 

@@ -15,7 +15,7 @@ from bedplate.analysis.factors import TYPE, short_name
 from bedplate.analysis.labels import study_marks
 from bedplate.analysis.overview import overview
 from bedplate.analysis.run_heads import writes
-from bedplate.analysis.tpch_view import SCORES, score_summaries, tpch_views
+from bedplate.analysis.scores import SCORES, score_summaries, score_views
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
@@ -107,7 +107,7 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str, without: tupl
     runs = tuple(run for run in found.runs if any((m.dataset, m.run) == run for m in plain))
     cells = {cell: _among(facts, chosen) for cell, facts in found.cells.items() if cell in chosen}
     specs = {run: spec for run in runs if (spec := found.spec(run)) is not None}
-    views = tpch_views(plain, tuple(cells), specs)
+    views = score_views(plain, tuple(cells), specs)
     scores = {
         key: replace(summary, low=None, high=None) if cells[key.cell].incomparable else summary
         for view in views
@@ -135,7 +135,7 @@ def _narrowed(found: Overview, chosen: frozenset[str], words: str, without: tupl
         ),
         # What was pruned was selected by nobody.
         pruned=(),
-        tpch=views,
+        scores=views,
         selection=selection,
     )
 

@@ -9,9 +9,10 @@ from bedplate import registry
 from bedplate.errors import PlanError, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.analysis.scores import ScoreView
     from bedplate.model.cell import RunSpec
     from bedplate.model.visit import Durability
 
@@ -66,6 +67,27 @@ class WorkloadView:
     def promised(self, durability: Durability | None, phase: str, item: str) -> Durability | None:  # noqa: ARG002 -- of parts unlike the cell
         """The class that stands beside a figure of a part of a run, from that of its cell."""
         return durability
+
+    def score_views(
+        self,
+        plain: Sequence[Measurement],  # noqa: ARG002 -- of those whose runs are scored
+        cells: Sequence[str],  # noqa: ARG002
+        specs: Mapping[tuple[str, str], RunSpec],  # noqa: ARG002
+    ) -> Sequence[ScoreView]:
+        """The scores of its runs over all cells; `specs` are its runs, `plain` measurements of any, without canaries."""
+        return ()
+
+    def completed_by_others(
+        self,
+        measurements: Iterable[Measurement],
+        specs: Mapping[tuple[str, str], RunSpec],  # noqa: ARG002 -- of those that lack something
+    ) -> Iterable[Measurement]:
+        """The measurements of any runs, those of its own (`specs`) with the figures that take several runs of a visit."""
+        return measurements
+
+    def item_words(self, phase: str, item: str) -> str | None:  # noqa: ARG002 -- of those with numbered items
+        """What an item of a phase is called where it is a number; None where its name says it."""
+        return None
 
     def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # noqa: ARG002 -- of most nothing
         """What `show --json` says of these runs beside their figures, by its keys."""

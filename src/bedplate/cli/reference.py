@@ -32,7 +32,6 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
-from bedplate.model.query_plan import QueryPlans
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.model.workload import RecordWords, model_of
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
@@ -51,10 +50,10 @@ _DOCUMENTS = (
     VisitRequest,
     VisitRecord,
     RunRecord,
-    QueryPlans,
     RecordingFacts,
     PointRecord,
     RunFigures,
+    *(record for own in registry.parts("records").values() for record in own),
 )
 _TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
     "runs": RUN_COLUMNS,

@@ -23,6 +23,9 @@ _CHANGED: Mapping[str, tuple[int, Reason]] = dict.fromkeys(
     ),
 )
 
+# What is said of a censored figure.
+STOPPED_AT = "stopped at its limit of {limit}"
+
 
 class Scale(StrEnum):
     """What kind of quantity a metric is; it decides the statistics."""

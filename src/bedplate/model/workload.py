@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
 
+# Level `pass` of a run that reads: with everything dropped from every cache before it, or as it was left.
+COLD = "cold"
+WARM = "warm"
+
 
 @dataclass(frozen=True)
 class RecordWords:

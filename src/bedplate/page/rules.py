@@ -10,10 +10,11 @@ from bedplate.analysis.comparison import surroundings
 from bedplate.analysis.effects import sentences as effects
 from bedplate.analysis.factors import DEFAULT
 from bedplate.analysis.parts import VISIT_FIGURES
+from bedplate.analysis.scores import SCORES
 from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, ONLY_READS, UNKNOWN, UNSAFE
+from bedplate.model.figure import STOPPED_AT
 from bedplate.model.power_cut_metrics import RECOVERY
-from bedplate.model.tpch_figures import STOPPED_AT
 from bedplate.page.workload_page import workload_pages
 from bedplate.statistics import comparable, comparison, estimation, heat_map, pooled_pairs
 from bedplate.statistics.comparison import Verdict
@@ -97,6 +98,7 @@ def rules_document() -> dict[str, Any]:
         "heat_map": {"LOGARITHMIC_ABOVE": heat_map.LOGARITHMIC_ABOVE},
         **{name: rules for own in pages for name, rules in own.rules.items()},
         "visit_figures": list(VISIT_FIGURES),
+        "scores": list(SCORES),
         "words": {
             "default": DEFAULT,
             "only_reads": ONLY_READS,

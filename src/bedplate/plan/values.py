@@ -14,7 +14,7 @@ from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
 from bedplate.model.plan import DatasetScale
-from bedplate.model.tpch import COLD, WARM
+from bedplate.model.workload import COLD, WARM
 from bedplate.plan import words
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import joined, shown

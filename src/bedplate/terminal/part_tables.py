@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.wording import block_words, number
-from bedplate.model import tpch
+from bedplate.analysis.workload_view import view_of
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import plain_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.model.cell import RunSpec
     from bedplate.statistics.summary import Summary
 
 CELLS_SHOWN = 15
@@ -59,7 +60,9 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
             cell: _entry(found.summary(cell, run, metric, *part), limits.get((cell, *part)))
             for cell in found.cells
         }
-        rows[_label(*part)] = {cell: entry for cell, entry in entries.items() if entry is not None}
+        rows[_label(found.spec(run), *part)] = {
+            cell: entry for cell, entry in entries.items() if entry is not None
+        }
     if not rows:
         return None
     known = METRICS[metric]
@@ -71,9 +74,10 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
     return Group(Text(), title, *tables, Text(words, style="dim"))
 
 
-def _label(phase: str, item: str) -> str:
-    if phase == tpch.QUERIES and item.isdecimal():
-        return tpch.query_phase(int(item))
+def _label(spec: RunSpec | None, phase: str, item: str) -> str:
+    words = view_of(spec.workload).item_words(phase, item) if spec else None
+    if words is not None:
+        return words
     return f"{phase}: {item}" if item else phase
 
 

@@ -11,11 +11,11 @@ from typing import Any, Self, cast
 
 from bedplate.model.cell import Dataset, RunSpec
 from bedplate.model.levels import Levels
-from bedplate.model.tpch import QUERY_NUMBERS
 from bedplate.model.visit import RunRecord
 from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.workload import VisitContext, workload_for
+from bedplate.workloads.tpch.model import QUERY_NUMBERS
 from bedplate.workloads.tpch.run.answers import SHAPES, ColumnKind
 from bedplate.workloads.tpch.run.loading import csv_rows
 from bedplate.workloads.tpch.run.queries import drawn_query, validation_query

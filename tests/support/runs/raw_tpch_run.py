@@ -21,16 +21,6 @@ from bedplate.model.cell import (
     RunSpec,
 )
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.tpch import (
-    LOAD,
-    LOAD_PHASES,
-    POWER,
-    QUERIES,
-    QUERY_NUMBERS,
-    THROUGHPUT,
-    query_phase,
-    stream_phase,
-)
 from bedplate.model.visit import (
     FORMAT_VERSION,
     Outcome,
@@ -42,6 +32,16 @@ from bedplate.model.visit import (
     Timing,
     VisitKey,
     VisitRecord,
+)
+from bedplate.workloads.tpch.model import (
+    LOAD,
+    LOAD_PHASES,
+    POWER,
+    QUERIES,
+    QUERY_NUMBERS,
+    THROUGHPUT,
+    query_phase,
+    stream_phase,
 )
 
 WALL = 1_762_132_851.75

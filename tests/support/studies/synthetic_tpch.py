@@ -36,15 +36,15 @@ from bedplate.model.cell import (
 from bedplate.model.codec import write
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import ScheduledVisit
-from bedplate.model.tpch import (
+from bedplate.model.visit import FORMAT_VERSION, Outcome, Timing, VisitKey, VisitRecord
+from bedplate.study.records import StudySchedule
+from bedplate.workloads.tpch.model import (
     LOAD,
     POWER,
     THROUGHPUT,
     VALIDATION,
     WORKLOAD,
 )
-from bedplate.model.visit import FORMAT_VERSION, Outcome, Timing, VisitKey, VisitRecord
-from bedplate.study.records import StudySchedule
 
 if TYPE_CHECKING:
     from pathlib import Path

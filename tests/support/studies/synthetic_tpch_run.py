@@ -25,10 +25,10 @@ from bedplate.model.course import COURSE_COLUMNS, COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import censored, figure
 from bedplate.model.plan import ScheduledVisit
-from bedplate.model.query_plan import PLANS_FILE, QueryPlan, QueryPlans, plan_hash
 from bedplate.model.reason import Reason, joined
-from bedplate.model.tpch import (
-    COLD,
+from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity
+from bedplate.model.workload import COLD
+from bedplate.workloads.tpch.model import (
     LOAD,
     LOAD_PHASES,
     POWER,
@@ -39,8 +39,8 @@ from bedplate.model.tpch import (
     query_phase,
     stream_phase,
 )
-from bedplate.model.tpch_figures import power, throughput
-from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity
+from bedplate.workloads.tpch.power_and_throughput import power, throughput
+from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlan, QueryPlans, plan_hash
 from bedplate.workloads.tpch.run.queries import query_order
 from bedplate.workloads.tpch.run.schema import TABLES, foreign_keys, indexes, primary_keys
 

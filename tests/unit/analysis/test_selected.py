@@ -47,9 +47,9 @@ def test_scores_are_those_of_a_study_that_has_no_other_cells(tmp_path: Path) -> 
     small = synthetic_tpch_study(tmp_path / "small", replace(recipe, filesystems=("btrfs",), other_plans=()))
     chosen = over(whole, "type=btrfs")
     assert list(overview(small).cells) == list(chosen.cells)
-    cold = chosen.tpch[0].scores
+    cold = chosen.scores[0].scores
     assert 22 == len(cold.kept), "query 9 has two plans in cells that are not selected"
-    assert 21 == len(overview(whole).tpch[0].scores.kept)
+    assert 21 == len(overview(whole).scores[0].scores.kept)
     for cell in cold.cells:
         best = {q: min(one.times_s[q] for one in cold.cells) for q in cold.queries}
         score = sum(best[q] / cell.times_s[q] for q in cold.queries)

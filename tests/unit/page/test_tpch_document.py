@@ -14,9 +14,9 @@ from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_stud
 from bedplate.analysis.overview import overview
 from bedplate.errors import StudyError
 from bedplate.model.codec import read, write
-from bedplate.model.query_plan import PLANS_FILE, QueryPlan, QueryPlans
 from bedplate.page.document import page_document
 from bedplate.workloads.tpch.page.document import tpch_document
+from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlan, QueryPlans
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -96,7 +96,7 @@ def test_the_load_has_a_column_for_each_phase(study: Path, shown: str) -> None:
 
 def test_scores_have_their_share_of_the_ideal_and_an_interval(study: Path, cold: str) -> None:
     row = row_of(cold, "Scores of cold", "ext4")
-    view = next(view for view in overview(study).tpch if view.run == "cold")
+    view = next(view for view in overview(study).scores if view.run == "cold")
     first = view.scores.cells[0]
     assert first.m_score.value is not None
     assert first.m_score.ideal_share is not None
@@ -278,7 +278,7 @@ def test_a_study_that_has_only_begun_shows_what_is_missing(tmp_path: Path) -> No
     text = printed(show_tables([study]))
     assert "not run yet" in text
     assert "over 0 of 6 cells" in text
-    assert () == overview(study).tpch
+    assert () == overview(study).scores
     assert 0 == overview(study).repetitions
 
 
@@ -337,7 +337,7 @@ def test_the_exported_scores_are_those_of_the_study(study: Path, tmp_path: Path)
     scores = pl.read_parquet(tmp_path / "scores.parquet")
     # Six cells, two passes, four scores.
     assert 48 == scores.height
-    view = overview(study).tpch[0]
+    view = overview(study).scores[0]
     made = {cell.cell: cell.m_score.value for cell in view.scores.cells}
     rows = scores.filter(metric="m_score", run=view.run)
     assert made == dict(zip(rows["cell"], rows["value"], strict=True))

@@ -22,7 +22,7 @@ from bedplate.analysis.factors import DEFAULT, TYPE, factor_levels
 from bedplate.analysis.fleet import nodes_of_repetitions
 from bedplate.analysis.observed import measurements_with, observed
 from bedplate.analysis.parts import VISIT_FIGURES, WHOLE
-from bedplate.analysis.tpch_view import SCORES
+from bedplate.analysis.scores import SCORES
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
     about_counts,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bedplate.analysis.tpch_view import tpch_document
 from bedplate.analysis.workload_view import RunHead, WorkloadView
-from bedplate.model.tpch import LOAD, POWER, THROUGHPUT
+from bedplate.workloads.tpch.model import LOAD, POWER, THROUGHPUT, query_words
+from bedplate.workloads.tpch.scores import pass_views, tpch_document, with_composites
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.analysis.scores import ScoreView
     from bedplate.model.cell import RunSpec
 
 _HEADS = {
@@ -31,9 +32,28 @@ class TpchRunsView(WorkloadView):
         """The answer is ordered by the queries, which read."""
         return False
 
+    def score_views(
+        self,
+        plain: Sequence[Measurement],
+        cells: Sequence[str],
+        specs: Mapping[tuple[str, str], RunSpec],
+    ) -> Sequence[ScoreView]:
+        """One for each pass."""
+        return pass_views(plain, cells, specs)
+
+    def completed_by_others(
+        self, measurements: Iterable[Measurement], specs: Mapping[tuple[str, str], RunSpec]
+    ) -> Iterable[Measurement]:
+        """The composite of streams, which takes a pass too."""
+        return with_composites(measurements, specs)
+
+    def item_words(self, phase: str, item: str) -> str | None:
+        """Queries are numbers."""
+        return query_words(phase, item)
+
     def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
         """The scores of their passes."""
-        views = [tpch_document(view) for view in found.tpch if (view.dataset, view.run) in runs]
+        views = [tpch_document(view) for view in found.scores if (view.dataset, view.run) in runs]
         return {"tpch": views} if views else {}
 
 

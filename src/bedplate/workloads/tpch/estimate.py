@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.tpch import LOAD
 from bedplate.plan.workload_estimate import WorkloadEstimate
+from bedplate.workloads.tpch.model import LOAD
 from bedplate.workloads.tpch.size import database_bytes, temporary_bytes, tpch_data_bytes
 
 if TYPE_CHECKING:

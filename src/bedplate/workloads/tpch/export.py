@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from polars import Float64, Int64, String
 
 from bedplate.analysis.run_heads import runs_of
-from bedplate.analysis.tpch_view import SCORES, plan_letters, read_plans
+from bedplate.analysis.scores import SCORES
 from bedplate.export.columns import (
     KEY_COLUMNS,
     ExportColumn,
@@ -17,14 +17,15 @@ from bedplate.export.columns import (
     run_key,
 )
 from bedplate.model.metrics import METRICS
-from bedplate.model.tpch import WORKLOAD
-from bedplate.model.tpch_figures import NOT_AUDITED
+from bedplate.workloads.tpch.model import WORKLOAD
+from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED
+from bedplate.workloads.tpch.scores import plan_letters, read_plans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from bedplate.analysis.overview import Overview
-    from bedplate.analysis.tpch_view import TpchView
+    from bedplate.analysis.scores import ScoreView
     from bedplate.statistics.tpch_scores import Score
 
 # `m_time` and `m_score` are made of the kept queries, the others of all.
@@ -83,10 +84,10 @@ _DROPPED_COLUMNS: Mapping[str, ExportColumn] = {
 
 def _score_rows(found: Overview) -> list[dict[str, Any]]:
     """Four for each cell of each power run; a cell without a time has them too."""
-    return [row for view in found.tpch for cell in found.cells for row in _of_cell(found, view, cell)]
+    return [row for view in found.scores for cell in found.cells for row in _of_cell(found, view, cell)]
 
 
-def _of_cell(found: Overview, view: TpchView, cell: str) -> Iterator[dict[str, Any]]:
+def _of_cell(found: Overview, view: ScoreView, cell: str) -> Iterator[dict[str, Any]]:
     scores = view.scores
     made = next((entry for entry in scores.cells if entry.cell == cell), None)
     facts = found.cells[cell]
@@ -119,7 +120,7 @@ def _of_cell(found: Overview, view: TpchView, cell: str) -> Iterator[dict[str, A
 
 def _plan_rows(found: Overview) -> Iterator[dict[str, Any]]:
     """One per query of every power run and stream that kept its plans."""
-    lettered = {(view.dataset, view.run): plan_letters(view) for view in found.tpch}
+    lettered = {(view.dataset, view.run): plan_letters(view) for view in found.scores}
     for m in found.measurements:
         plans = read_plans(m)
         letters = {} if m.canary else lettered.get((m.dataset, m.run), {})
@@ -146,7 +147,7 @@ def _dropped_rows(found: Overview) -> list[dict[str, Any]]:
             "reasons": "; ".join(reasons),
             "selection": found.selection,
         }
-        for view in found.tpch
+        for view in found.scores
         for query, reasons in view.scores.dropped.items()
     ]
 

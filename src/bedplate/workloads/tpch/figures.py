@@ -15,9 +15,10 @@ from bedplate.figures.protocol import Made
 from bedplate.figures.samples import values_between
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
-from bedplate.model.tpch import COLD, LOAD, POWER, THROUGHPUT
 from bedplate.model.visit import Outcome, Sample
+from bedplate.model.workload import COLD
 from bedplate.units import KERNEL_SECTOR_BYTES
+from bedplate.workloads.tpch.model import LOAD, POWER, THROUGHPUT
 from bedplate.workloads.tpch.parts import load_figures, missing_parts, power_figures, throughput_figures
 from bedplate.workloads.tpch.validity import VALIDITY, TpchEvidence
 

@@ -9,8 +9,8 @@ from bedplate.campaign.dataset_inputs import Unused
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.whole_folder import is_work_folder, lock_of
-from bedplate.model.tpch import WORKLOAD
 from bedplate.workloads.tpch import data
+from bedplate.workloads.tpch.model import WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -1,15 +1,33 @@
-"""What records say of the datasets and runs of TPC-H."""
+"""What records say of the datasets and runs of TPC-H, and the names that plans, records and figures share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.tpch import LOAD
 from bedplate.model.workload import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
+
+WORKLOAD = "tpch"
+
+# Level `kind` of a run.
+LOAD = "load"
+POWER = "power"
+THROUGHPUT = "throughput"
+
+# Level `parameters`: the specification's validation parameters, or drawn from the plan's seed.
+VALIDATION = "validation"
+DRAWN = "drawn"
+
+# The phases of the load run, in order. The last one writes what the others left dirty.
+LOAD_PHASES = ("load", "primary keys", "foreign keys", "indexes", "analyze", "checkpoint")
+# The one phase of a power run. Each query is a phase of the course and of the counters (`query_phase`).
+QUERIES = "queries"
+_STREAM = "stream "
+
+QUERY_NUMBERS = tuple(range(1, 23))
 
 
 class TpchModel(WorkloadModel):
@@ -18,6 +36,23 @@ class TpchModel(WorkloadModel):
     def fills(self, spec: RunSpec) -> bool:
         """The load."""
         return spec.levels.text("kind") == LOAD
+
+
+def query_phase(query: int) -> str:
+    """The name of a query's phase in the course and among the counters of a power run."""
+    return f"query {query}"
+
+
+def stream_phase(stream: int) -> str:
+    """The phase of one stream's items in a throughput run; streams count from 1 (clause 5.3.4)."""
+    return f"{_STREAM}{stream}"
+
+
+def query_words(phase: str, item: str) -> str | None:
+    """What a query is called by its phase; None for an item that is no query."""
+    if phase == QUERIES and item.isdecimal():
+        return query_phase(int(item))
+    return f"{phase}, query {item}" if phase.startswith(_STREAM) or phase == THROUGHPUT else None
 
 
 MODEL = TpchModel(

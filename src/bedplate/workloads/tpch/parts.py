@@ -13,7 +13,7 @@ from bedplate.figures.facts import no_fact, number, size_figures, step_figure
 from bedplate.figures.phased import no_phase, phase_deltas, phase_seconds
 from bedplate.model.metrics import censored, figure
 from bedplate.model.reason import because, joined
-from bedplate.model.tpch import (
+from bedplate.workloads.tpch.model import (
     LOAD,
     LOAD_PHASES,
     POWER,
@@ -23,7 +23,7 @@ from bedplate.model.tpch import (
     query_phase,
     stream_phase,
 )
-from bedplate.model.tpch_figures import power, throughput
+from bedplate.workloads.tpch.power_and_throughput import power, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Dataset
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
-    from bedplate.model.tpch_figures import TpchFigure
     from bedplate.model.visit import RunRecord, TimedItem, VisitRecord
+    from bedplate.workloads.tpch.power_and_throughput import TpchFigure
 
 _WITHOUT_SCALE = because("no-scale-factor", "the dataset has no scale factor")
 _NOT_ENDED = because("not-ended", "it did not end")

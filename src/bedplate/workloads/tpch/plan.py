@@ -11,10 +11,10 @@ from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import PlannedWorkload
-from bedplate.model.tpch import DRAWN, LOAD, POWER, THROUGHPUT, VALIDATION, WORKLOAD
 from bedplate.plan import values
 from bedplate.plan.fields import Duration, Factor, Passes, within
 from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.workloads.tpch.model import DRAWN, LOAD, POWER, THROUGHPUT, VALIDATION, WORKLOAD
 
 ScaleFactor: TypeAlias = Annotated[float, PlainValidator(values.scale_factor)]
 Streams: TypeAlias = Annotated[int, within(values.whole_number, 0, 100)]

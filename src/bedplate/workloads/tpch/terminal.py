@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from bedplate.analysis.tpch_view import NONE_TRUSTED, SCORES, SOME_UNTRUSTED, plan_letters, power_notes
+from bedplate.analysis.scores import SCORES
 from bedplate.analysis.wording import number
-from bedplate.model import tpch
 from bedplate.model.reason import Reason, sentences
 from bedplate.model.template import filled
-from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.statistics.summary import TRUSTED
 from bedplate.terminal.part_tables import PartEntry, entry_tables
 from bedplate.terminal.table_parts import MARKS, Notes, cell_name, plain_table, state_text
+from bedplate.workloads.tpch import model as tpch
+from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED, WITHOUT_REFRESH, throughput
+from bedplate.workloads.tpch.scores import NONE_TRUSTED, SOME_UNTRUSTED, plan_letters, power_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import CellFacts, Overview
-    from bedplate.analysis.tpch_view import TpchView
+    from bedplate.analysis.scores import ScoreView
     from bedplate.statistics.summary import Summary
     from bedplate.statistics.tpch_scores import CellScores, Score, Scores
     from bedplate.terminal.fitting_table import FittingTable
@@ -53,7 +54,7 @@ def tpch_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """Every table of these runs of a study, its load first."""
     loads = [run for run in runs if _kind(found, run) == tpch.LOAD]
     powers = [run for run in runs if _kind(found, run) == tpch.POWER]
-    views = {(view.dataset, view.run): view for view in found.tpch}
+    views = {(view.dataset, view.run): view for view in found.scores}
     queries = [_query_table(found, views[run]) for run in powers if run in views]
     rated = [run for run in runs if run not in loads]
     return [
@@ -119,7 +120,7 @@ def _range(summary: Summary, unit: float = 1.0, *, columns: int = 11) -> str:
     return f"\n{text}" if len(text) <= columns else f"\n{low}–\n{high}"
 
 
-def _score_table(found: Overview, run: Run, view: TpchView | None) -> RenderableType:
+def _score_table(found: Overview, run: Run, view: ScoreView | None) -> RenderableType:
     notes = Notes()
     scores = None if view is None else view.scores
     unit, seconds = _unit(cell.time.value for cell in scores.cells) if scores else _unit(())
@@ -271,7 +272,7 @@ def _sentence(notes: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _query_table(found: Overview, view: TpchView) -> RenderableType:
+def _query_table(found: Overview, view: ScoreView) -> RenderableType:
     letters = plan_letters(view)
     rows: dict[str, dict[str, PartEntry]] = {}
     for query in view.scores.queries:
@@ -287,7 +288,7 @@ def _query_table(found: Overview, view: TpchView) -> RenderableType:
 
 
 def _query_entry(
-    cell: CellScores, query: str, view: TpchView, letters: Mapping[str, Mapping[str, str]]
+    cell: CellScores, query: str, view: ScoreView, letters: Mapping[str, Mapping[str, str]]
 ) -> PartEntry:
     seconds, over = cell.times_s[query], query in cell.timeouts
     text = Text(f"> {number(seconds)}" if over else number(seconds), style="yellow" if over else "")

@@ -15,9 +15,9 @@ from tests.support.runs.played_tpch import (
 
 from bedplate.errors import BedplateError
 from bedplate.model.reason import sentences
-from bedplate.model.tpch import LOAD_PHASES
 from bedplate.model.visit import Outcome
 from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.tpch.model import LOAD_PHASES
 from bedplate.workloads.tpch.run.loading import copy_command, csv_rows
 from bedplate.workloads.tpch.run.schema import TABLES, Statement
 

@@ -21,11 +21,11 @@ from tests.support.runs.played_tpch import (
 
 from bedplate.errors import VisitFailed
 from bedplate.model import codec
-from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.model.reason import sentences
-from bedplate.model.tpch import QUERIES, query_phase
 from bedplate.model.visit import Outcome
 from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.tpch.model import QUERIES, query_phase
+from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.workloads.tpch.run import answer_check
 from bedplate.workloads.tpch.run.answers import answer_digest
 from bedplate.workloads.tpch.run.queries import query_order, validation_query

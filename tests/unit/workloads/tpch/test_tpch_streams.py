@@ -15,11 +15,11 @@ from tests.support.runs.played_tpch import (
 )
 
 from bedplate.model import codec
-from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.model.reason import sentences
-from bedplate.model.tpch import stream_phase
 from bedplate.model.visit import Outcome
 from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.tpch.model import stream_phase
+from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlans
 from bedplate.workloads.tpch.run import throughput
 from bedplate.workloads.tpch.run.queries import drawn_query, query_order, validation_query
 

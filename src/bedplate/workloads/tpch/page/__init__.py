@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bedplate.analysis import tpch_view
 from bedplate.page.workload_page import WorkloadPage
 from bedplate.statistics import tpch_scores
+from bedplate.workloads.tpch import scores
 from bedplate.workloads.tpch.page.document import has_tpch, tpch_document
 
 PAGE = WorkloadPage(
@@ -15,13 +15,12 @@ PAGE = WorkloadPage(
     has_tpch,
     lambda overviews, runs: {"tpch": tpch_document(overviews, runs)},
     rules={
-        "tpch": {
+        "query_scores": {
             "NO_TIME": tpch_scores.NO_TIME,
             "OVER_LIMIT": tpch_scores.OVER_LIMIT,
             "PLAN_UNKNOWN": tpch_scores.PLAN_UNKNOWN,
             "PLANS_IN_A_CELL": tpch_scores.PLANS_IN_A_CELL,
             "PLANS_ACROSS_CELLS": tpch_scores.PLANS_ACROSS_CELLS,
-            "SCORES": list(tpch_view.SCORES),
         }
     },
     templates={
@@ -35,7 +34,7 @@ PAGE = WorkloadPage(
         "no_time_here": tpch_scores.NO_TIME_HERE,
         "untrusted": tpch_scores.UNTRUSTED,
         "unlike": tpch_scores.UNLIKE,
-        "none_trusted": tpch_view.NONE_TRUSTED,
-        "some_untrusted": tpch_view.SOME_UNTRUSTED,
+        "none_trusted": scores.NONE_TRUSTED,
+        "some_untrusted": scores.SOME_UNTRUSTED,
     },
 )

@@ -11,24 +11,25 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis.plan_difference import first_difference, plan_lines
 from bedplate.analysis.rounding import rounded
 from bedplate.analysis.run_heads import run_kind
-from bedplate.analysis.tpch_view import SCORES, power_notes, read_plans
+from bedplate.analysis.scores import SCORES
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.tpch import POWER, THROUGHPUT
-from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH
 from bedplate.page.courses import packed
+from bedplate.workloads.tpch.model import POWER, THROUGHPUT
 from bedplate.workloads.tpch.page.query_times import packed_query_times
+from bedplate.workloads.tpch.plan_difference import first_difference, plan_lines
+from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED, WITHOUT_REFRESH
+from bedplate.workloads.tpch.scores import power_notes, read_plans
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.analysis.plan_difference import PlanLine
-    from bedplate.analysis.tpch_view import TpchView
-    from bedplate.model.query_plan import QueryPlan
+    from bedplate.analysis.scores import ScoreView
     from bedplate.statistics.tpch_scores import CellScores
+    from bedplate.workloads.tpch.plan_difference import PlanLine
+    from bedplate.workloads.tpch.query_plan import QueryPlan
 
 _DIGITS = 5
 # So many cells or reasons are named; of hundreds the rest is counted.
@@ -50,10 +51,10 @@ def tpch_document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]
         "scores": [
             _scores(found, view, study=number, run=runs.index((view.dataset, view.run)), cell_of=cells)
             for number, (found, cells) in enumerate(zip(overviews, cell_of, strict=True))
-            for view in found.tpch
+            for view in found.scores
         ],
         "times": packed_query_times(
-            [(view, cells) for found, cells in zip(overviews, cell_of, strict=True) for view in found.tpch]
+            [(view, cells) for found, cells in zip(overviews, cell_of, strict=True) for view in found.scores]
         ),
         "power_notes": _power_notes(overviews, runs, cell_of),
         "plans": _plans(overviews, runs, cell_of),
@@ -80,7 +81,7 @@ def _power_notes(
 
 
 def _scores(
-    found: Overview, view: TpchView, *, study: int, run: int, cell_of: Mapping[str, int]
+    found: Overview, view: ScoreView, *, study: int, run: int, cell_of: Mapping[str, int]
 ) -> dict[str, Any]:
     names = _Names(found)
     return {
@@ -100,7 +101,7 @@ def _scores(
     }
 
 
-def _cell_scores(cell: CellScores, view: TpchView, index: int, *, bounded: bool) -> dict[str, Any]:
+def _cell_scores(cell: CellScores, view: ScoreView, index: int, *, bounded: bool) -> dict[str, Any]:
     """Each score as value, share of the ideal, ends of the interval, and why there is none.
 
     Of visits that cannot be compared there is no interval (CellFacts.incomparable): they are not `bounded`.

@@ -15,7 +15,7 @@ from bedplate.statistics.tpch_scores import interval_factor
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.analysis.tpch_view import TpchView
+    from bedplate.analysis.scores import ScoreView
     from bedplate.statistics.tpch_scores import QueryRun
 
 # More than the scores show, so that a sum over 22 of them is right in all that they do.
@@ -27,7 +27,7 @@ _NO_PLAN = -1
 _DOUBTS = {Validity.VALID: 0, Validity.SUSPECT: 1, Validity.UNKNOWN: 2}
 
 
-def packed_query_times(views: Sequence[tuple[TpchView, Mapping[str, int]]]) -> str:
+def packed_query_times(views: Sequence[tuple[ScoreView, Mapping[str, int]]]) -> str:
     """The runs of every view in the order given, each view with the index of its cells on the page.
 
     A row is [cell, repetition, doubt, times, plans], with a time and a plan for each of the view's `queries`: null
@@ -43,7 +43,7 @@ def packed_query_times(views: Sequence[tuple[TpchView, Mapping[str, int]]]) -> s
     )
 
 
-def _view(view: TpchView, cell_of: Mapping[str, int]) -> dict[str, Any]:
+def _view(view: ScoreView, cell_of: Mapping[str, int]) -> dict[str, Any]:
     queries = tuple(dict.fromkeys((*view.scores.queries, *(run.query for run in view.query_runs))))
     rows: dict[tuple[int, int, int], dict[str, QueryRun]] = {}
     for run in view.query_runs:

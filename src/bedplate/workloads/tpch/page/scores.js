@@ -5,7 +5,7 @@ bedplate.scores = (() => {
   const { element: h, number, words } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
-  const NAMES = page.rules.tpch.SCORES;
+  const NAMES = page.rules.scores;
   const OFFICIAL = {
     power: [["tpch_power", "power"]],
     throughput: [
@@ -258,5 +258,8 @@ bedplate.scores = (() => {
 
   bedplate.view({ name: "scores", keys: ["run", "shown"], place: "scores", draw });
 
-  return { over };
+  // What a metric of the specification's own is not.
+  const remark = (name) => (name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "");
+
+  return { over, remark };
 })();

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.model.reason import Reason, because
-from bedplate.model.tpch import DRAWN, QUERIES, stream_phase
+from bedplate.workloads.tpch.model import DRAWN, QUERIES, stream_phase
 from bedplate.workloads.tpch.run.answers import answer_digest
 from bedplate.workloads.tpch.run.schema import exact_scale_factor
 from bedplate.workloads.tpch.run.specification_answers import SCALE_FACTOR, check_answer

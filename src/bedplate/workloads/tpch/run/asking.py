@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.model.tpch import DRAWN
 from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.tpch.model import DRAWN
 from bedplate.workloads.tpch.run.queries import drawn_query, query_order, validation_query
 from bedplate.workloads.tpch.run.schema import exact_scale_factor
 

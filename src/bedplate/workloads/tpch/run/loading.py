@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
-from bedplate.model.tpch import LOAD_PHASES, WORKLOAD
 from bedplate.model.visit import TimedItem
 from bedplate.visit.piped_session import SessionFailed
+from bedplate.workloads.tpch.model import LOAD_PHASES, WORKLOAD
 from bedplate.workloads.tpch.run.asking import session_for_queries
 from bedplate.workloads.tpch.run.schema import (
     STATISTICS_TARGET,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model import codec
-from bedplate.model.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlan, QueryPlans, plan_hash
+from bedplate.workloads.tpch.query_plan import ANALYZE_TARGET, PLANS_FILE, QueryPlan, QueryPlans, plan_hash
 from bedplate.workloads.tpch.run.answer_check import item_place
 from bedplate.workloads.tpch.run.schema import STATISTICS_TARGET
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.server import cluster_of
-from bedplate.model.tpch import COLD, QUERIES, query_phase
 from bedplate.model.visit import TimedItem
+from bedplate.model.workload import COLD
+from bedplate.workloads.tpch.model import QUERIES, query_phase
 from bedplate.workloads.tpch.run.answer_check import check_answers, item_place
 from bedplate.workloads.tpch.run.asking import ask, limit_of, questions, session_for_queries
 from bedplate.workloads.tpch.run.plans import keep_plans

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
-from bedplate.model.tpch import QUERY_NUMBERS, THROUGHPUT
+from bedplate.workloads.tpch.model import QUERY_NUMBERS, THROUGHPUT
 from bedplate.workloads.tpch.run.answer_check import check_answers, item_place
 from bedplate.workloads.tpch.run.asking import ask, limit_of, questions, session_for_queries
 from bedplate.workloads.tpch.run.plans import keep_plans

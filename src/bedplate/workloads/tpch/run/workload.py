@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.model.reason import reasons_of
-from bedplate.model.tpch import LOAD, POWER, THROUGHPUT, WORKLOAD
 from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
+from bedplate.workloads.tpch.model import LOAD, POWER, THROUGHPUT, WORKLOAD
 from bedplate.workloads.tpch.run.loading import load
 from bedplate.workloads.tpch.run.power import run_power
 from bedplate.workloads.tpch.run.recording import TpchRecording

@@ -13,7 +13,7 @@
     return [...groups].flatMap(([label, options]) => (label ? h("optgroup", { label }, options) : options));
   };
 
-  const SCORES = bedplate.document.rules.tpch.SCORES;
+  const SCORES = bedplate.document.rules.scores;
   const metricGroup = (name) => {
     if (name.startsWith("latency") || name.startsWith("schedule")) return "latency";
     if (name.startsWith("tps") || name.startsWith("trans")) return "throughput";

@@ -11,7 +11,7 @@
     ["metrics", "the run chosen above, in every metric"],
   ];
   const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
-  const SCORES = new Set(page.rules.tpch.SCORES);
+  const SCORES = new Set(page.rules.scores);
   // A table of more says nothing to a reader; the rest stands in what `bedplate compare` prints.
   const ROWS_MOST = 400;
   const LINES_MOST = 12;

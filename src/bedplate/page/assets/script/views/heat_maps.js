@@ -23,7 +23,7 @@
   ];
   const COURSES_MOST = 8;
   // Made over all cells together, not over the repetitions of one.
-  const OVER_CELLS = new Set(page.rules.tpch.SCORES);
+  const OVER_CELLS = new Set(page.rules.scores);
 
   const numbered = page.cells.map((cell, index) => ({ ...cell, index }));
 
@@ -37,7 +37,7 @@
   const entriesOf = async (state) => {
     const { name } = page.metrics[state.metric];
     const summary = (cell) => bedplate.data.summary(cell, state.run, state.metric, state.part);
-    if (!OVER_CELLS.has(name) || !page.tpch || choice.shown().length === page.cells.length) return summary;
+    if (!OVER_CELLS.has(name) || choice.shown().length === page.cells.length) return summary;
     const over = await bedplate.scores.over(state.run);
     return (cell) => {
       const found = summary(cell);
@@ -385,7 +385,7 @@
       choice.shown().map((cell) => view.entry(cell)?.n ?? 0),
       "square",
     );
-    const audit = metric.name.startsWith("tpch_") && page.tpch ? ` This is ${page.tpch.note}.` : "";
+    const audit = bedplate.scores.remark(metric.name);
     const beside =
       state["heat.show"] === "difference" && !view.differences
         ? " There is no difference to show: choose a baseline in the bar above, or let a press on a square make it one."

@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bedplate.model.figure import STOPPED_AT
 from bedplate.model.reason import Reason, because, distinct
 from bedplate.model.template import filled
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 NOT_AUDITED = because("not-audited", "not an audited TPC-H result, and not comparable with published ones")
 WITHOUT_REFRESH = because("without-refresh-functions", "without the refresh functions RF1 and RF2")
-# What the page's script says too.
-STOPPED_AT = "stopped at its limit of {limit}"
 _COARSE = because("coarse-times", "queries under 1 s count to the nearest 0.1 s, which is coarse for them")
 
 _QUERIES = 22

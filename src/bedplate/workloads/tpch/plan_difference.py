@@ -1,6 +1,6 @@
 """A query plan as lines, as EXPLAIN writes them, and where two plans part.
 
-What makes two plans differ is their structure (`model.query_plan`): costs, rows and conditions stand beside
+What makes two plans differ is their structure (`query_plan`): costs, rows and conditions stand beside
 a line as its detail, and are no difference.
 """
 
@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bedplate.model.query_plan import plan_structure
+from bedplate.workloads.tpch.query_plan import plan_structure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.analysis.plan_difference import PlanDifference, first_difference, plan_lines
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.query_plan import plan_hash
+from bedplate.workloads.tpch.plan_difference import PlanDifference, first_difference, plan_lines
+from bedplate.workloads.tpch.query_plan import plan_hash
 
 if TYPE_CHECKING:
     from pathlib import Path

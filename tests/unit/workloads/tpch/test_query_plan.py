@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.query_plan import plan_hash, plan_structure
+from bedplate.workloads.tpch.query_plan import plan_hash, plan_structure
 
 GOLDEN = "tests/golden/tpch"
 STRUCTURE = {

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bedplate.model import codec, tpch
+from bedplate.analysis.scores import ScoreView
+from bedplate.model import codec
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
-from bedplate.model.query_plan import PLANS_FILE, QueryPlans
 from bedplate.model.reason import Reason, because, joined, sentences
-from bedplate.model.tpch_figures import NOT_AUDITED, WITHOUT_REFRESH, TpchFigure, composite, power
 from bedplate.model.visit import Outcome, Validity
-from bedplate.statistics.summary import TRUSTED, Summary, SummaryKey
-from bedplate.statistics.tpch_scores import QueryRun, Scores, scores
+from bedplate.statistics.summary import TRUSTED
+from bedplate.statistics.tpch_scores import QueryRun, scores
+from bedplate.workloads.tpch import model as tpch
+from bedplate.workloads.tpch.power_and_throughput import (
+    NOT_AUDITED,
+    WITHOUT_REFRESH,
+    TpchFigure,
+    composite,
+    power,
+)
+from bedplate.workloads.tpch.query_plan import PLANS_FILE, QueryPlans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +29,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import Measurement, Overview
     from bedplate.model.cell import RunSpec
     from bedplate.model.figure import Figure
-    from bedplate.statistics.tpch_scores import Score
 
-SCORES = ("time", "score", "m_time", "m_score")
 # What the page's script says too.
 NONE_TRUSTED = "No cell has a trusted run, so these scores are suspect throughout."
 SOME_UNTRUSTED = "No trusted run, so that they set no best time and drop no query: {cells}."
@@ -32,26 +38,10 @@ _COMPOSITE = "tpch_composite"
 _NO_POWER_RUN = because("no-power-run", "no power run came before it in its visit")
 
 
-@dataclass(frozen=True)
-class TpchView:
-    """The scores of one power run over all cells of a study.
-
-    `plans` are the hashes that a query had in a cell, each once, in the order of the repetitions.
-    `repetitions` counts the runs behind a cell's scores, `query_runs` are what these are made of.
-    """
-
-    dataset: str
-    run: str
-    scores: Scores
-    plans: Mapping[str, Mapping[str, tuple[str, ...]]]
-    repetitions: Mapping[str, int]
-    query_runs: tuple[QueryRun, ...] = ()
-
-
-def tpch_views(
+def pass_views(
     plain: Sequence[Measurement], cells: Sequence[str], specs: Mapping[tuple[str, str], RunSpec]
-) -> tuple[TpchView, ...]:
-    """A view for each power run that has a time anywhere; `plain` are the measurements without canaries."""
+) -> tuple[ScoreView, ...]:
+    """A view for each power run that has a time anywhere; `plain` are measurements without canaries, `specs` TPC-H's runs."""
     by_run: dict[tuple[str, str], list[Measurement]] = {}
     for m in plain:
         if _is_kind(specs.get((m.dataset, m.run)), tpch.POWER):
@@ -59,7 +49,7 @@ def tpch_views(
     return tuple(_view(run, found, cells) for run, found in by_run.items() if any(m.parts for m in found))
 
 
-def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[str]) -> TpchView:
+def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[str]) -> ScoreView:
     completed = [m for m in found if m.outcome is Outcome.COMPLETED]
     plans_of = {(m.cell, m.repetition): plan_hashes(m) for m in completed}
     rows = [row for m in completed for row in _query_runs(m, plans_of[m.cell, m.repetition])]
@@ -73,7 +63,7 @@ def _view(run: tuple[str, str], found: Sequence[Measurement], cells: Sequence[st
     for row in rows:
         if row.cell in bases and _counts(row, bases[row.cell]):
             counting[row.cell].add(row.repetition)
-    return TpchView(
+    return ScoreView(
         dataset=run[0],
         run=run[1],
         scores=made,
@@ -116,40 +106,6 @@ def _query_runs(m: Measurement, plans: Mapping[str, str]) -> Iterator[QueryRun]:
 def _positive(value: float | None) -> float | None:
     """No query takes no time; a study that says so does not know it."""
     return value if value is not None and value > 0 else None
-
-
-def score_summaries(view: TpchView) -> dict[SummaryKey, Summary]:
-    """The scores as summaries of the run, so that they are drawn and listed as every other metric is."""
-    found = {}
-    for cell in view.scores.cells:
-        for metric in SCORES:
-            score: Score = getattr(cell, metric)
-            count = view.repetitions[cell.cell]
-            known = score.value is not None
-            found[SummaryKey(cell.cell, view.dataset, view.run, metric)] = Summary(
-                n=count if known else 0,
-                basis=cell.basis if known else None,
-                median=score.value,
-                low=score.low,
-                high=score.high,
-                absent=0 if known else count,
-            )
-    return found
-
-
-def score_reasons(view: TpchView) -> dict[SummaryKey, str]:
-    """Why a cell has no score, by the key of the summary that lacks it."""
-    found = {
-        SummaryKey(cell, view.dataset, view.run, metric): reason
-        for cell, reason in view.scores.left_out.items()
-        for metric in SCORES
-    }
-    for cell in view.scores.cells:
-        for metric in SCORES:
-            score: Score = getattr(cell, metric)
-            if score.reasons:
-                found[SummaryKey(cell.cell, view.dataset, view.run, metric)] = "; ".join(score.reasons)
-    return found
 
 
 def with_composites(
@@ -213,10 +169,10 @@ def power_notes(found: Overview, cell: str, run: tuple[str, str]) -> tuple[str, 
 
 
 def _is_kind(spec: RunSpec | None, kind: str) -> bool:
-    return spec is not None and spec.workload == tpch.WORKLOAD and spec.levels.text("kind") == kind
+    return spec is not None and spec.levels.text("kind") == kind
 
 
-def plan_letters(view: TpchView) -> dict[str, dict[str, str]]:
+def plan_letters(view: ScoreView) -> dict[str, dict[str, str]]:
     """A letter for every plan of every query, by hash: `A` is the one that its first cell chose."""
     found: dict[str, dict[str, str]] = {}
     for cell in view.scores.cells:
@@ -233,7 +189,7 @@ def _letters(number: int) -> str:
     return (_letters(before - 1) if before else "") + chr(ord("A") + place)
 
 
-def tpch_document(view: TpchView) -> dict[str, Any]:
+def tpch_document(view: ScoreView) -> dict[str, Any]:
     """A view as JSON; a score that is absent is null and has its reasons."""
     scores_ = view.scores
     return {

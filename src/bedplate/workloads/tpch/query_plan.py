@@ -12,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping  # noqa: TC003 -- the codec reads the types of fields
 from dataclasses import dataclass
 from typing import Any
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.model.tpch import QUERIES
+from bedplate.workloads.tpch.model import QUERIES
 
 _STRUCTURE = (
     "Node Type",
@@ -50,7 +50,7 @@ class QueryPlan:
     item: str
     """number of the query: `14`"""
     hash: str
-    """SHA-256 of its structure (`model/query_plan.py`): equal where two plans do the same"""
+    """SHA-256 of its structure (`workloads/tpch/query_plan.py`): equal where two plans do the same"""
     explained: str
     """EXPLAIN (FORMAT JSON), as PostgreSQL printed it"""
     phase: str = QUERIES

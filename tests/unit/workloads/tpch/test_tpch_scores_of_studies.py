@@ -17,7 +17,7 @@ from tests.unit.terminal.test_tables import printed
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.parts import part_figures, whole_figures
-from bedplate.analysis.tpch_view import SCORES, TpchView, plan_letters
+from bedplate.analysis.scores import SCORES, ScoreView
 from bedplate.analysis.wording import span
 from bedplate.model.codec import read, write
 from bedplate.model.metrics import figure
@@ -27,6 +27,7 @@ from bedplate.page.static import page_shell
 from bedplate.statistics.summary import SUSPECT, Summary, SummaryKey
 from bedplate.statistics.tpch_scores import QueryRun, scores
 from bedplate.terminal.tables import show_tables
+from bedplate.workloads.tpch.scores import plan_letters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,9 +108,9 @@ def test_a_pass_with_a_timeout_took_longer_than_its_sum(tmp_path: Path) -> None:
 
 def test_scores_are_summaries_too(tmp_path: Path) -> None:
     found = overview(synthetic_tpch_study(tmp_path / "study", RECIPE))
-    (cold, warm) = found.tpch
+    (cold, warm) = found.scores
     assert ("cold", "warm") == (cold.run, warm.run)
-    for view in found.tpch:
+    for view in found.scores:
         for cell in view.scores.cells:
             for metric in SCORES:
                 summary = found.summary(cell.cell, (view.dataset, view.run), metric)
@@ -120,7 +121,7 @@ def test_scores_are_summaries_too(tmp_path: Path) -> None:
 
 
 def test_the_best_cell_is_the_faster_one(tmp_path: Path) -> None:
-    view = overview(synthetic_tpch_study(tmp_path / "study", RECIPE)).tpch[0]
+    view = overview(synthetic_tpch_study(tmp_path / "study", RECIPE)).scores[0]
     first, second = view.scores.cells
     assert (EXT4, BTRFS) == (first.cell, second.cell)
     assert first.m_score.value == pytest.approx(22, abs=0.01)
@@ -131,7 +132,7 @@ def test_the_best_cell_is_the_faster_one(tmp_path: Path) -> None:
 def test_suspect_runs_count_only_where_there_are_no_others(tmp_path: Path) -> None:
     recipe = replace(RECIPE, suspect=((0, 1, "cold"), *((1, number, "cold") for number in (1, 2, 3))))
     found = overview(synthetic_tpch_study(tmp_path / "study", recipe))
-    view = found.tpch[0]
+    view = found.scores[0]
     assert {EXT4: 2, BTRFS: 3} == view.repetitions
     assert (2, "trusted") == _n_and_basis(found.summary(EXT4, found.runs[1], "time"))
     assert (3, SUSPECT) == _n_and_basis(found.summary(BTRFS, found.runs[1], "time"))
@@ -209,7 +210,7 @@ def test_repetitions_are_counted_without_any_tps(tmp_path: Path) -> None:
     assert 0 == overview(synthetic_tpch_study(tmp_path / "begun", begun)).repetitions
     bench = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=2, course_s=5)
     found = overview(write_study(tmp_path / "bench", bench))
-    assert (2, ()) == (found.repetitions, found.tpch)
+    assert (2, ()) == (found.repetitions, found.scores)
 
 
 def test_a_time_that_cannot_be_is_no_time(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_a_time_that_cannot_be_is_no_time(tmp_path: Path) -> None:
         if (row["metric"], row["item"]) == ("query_s", "7"):
             row["value"] = 0.0
     path.write_text(json.dumps(run))
-    view = overview(study).tpch[0]
+    view = overview(study).scores[0]
     assert "7" in view.scores.dropped
     assert view.scores.cells[0].time.value is None
 
@@ -233,7 +234,7 @@ def test_equal_letters_are_equal_plans(chosen: list[list[int]]) -> None:
     hashes = {
         cell: {"9": tuple(dict.fromkeys(map(str, plans)))} for cell, plans in zip(cells, chosen, strict=True)
     }
-    letters = plan_letters(TpchView("d", "cold", scores(runs, cells), hashes, {}))["9"]
+    letters = plan_letters(ScoreView("d", "cold", scores(runs, cells), hashes, {}))["9"]
     assert {str(plan) for plans in chosen for plan in plans} == set(letters)
     assert len(letters) == len(set(letters.values()))
     assert "A" == letters[str(chosen[0][0])]
