@@ -36,6 +36,11 @@ ENGINES: Mapping[str, str] = {
 }
 
 
+def first_workload() -> str:
+    """The type that runs where a plan names none."""
+    return next(iter(WORKLOADS))
+
+
 def part(workload: str, role: str) -> Any:
     """What a workload has for a role: the object `ROLE` (in capitals) of the file `role` of its folder.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.workload_view import RunHead, view_of
+from bedplate.analysis.workload_view import MovedBytes, RunHead, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,12 @@ def has_transactions(overviews: Sequence[Overview]) -> bool:
     return not made or any(made)
 
 
+def moved_bytes(found: Overview, run: tuple[str, str]) -> MovedBytes | None:
+    """What a run is that is about bytes in a second; None of any other."""
+    spec = found.spec(run)
+    return None if spec is None else view_of(spec.workload).moved_bytes(spec)
+
+
 def has_raw(overviews: Sequence[Overview]) -> bool:
     """Whether any run is about bytes in a second."""
-    specs = (found.spec(run) for found in overviews for run in found.runs)
-    return any(view_of(spec.workload).moves_bytes(spec) for spec in specs if spec is not None)
+    return any(moved_bytes(found, run) for found in overviews for run in found.runs)

@@ -31,6 +31,17 @@ class RunHead:
     beneath: bool = False
 
 
+@dataclass(frozen=True)
+class MovedBytes:
+    """What a run is that is about bytes in a second: by which `tool`, and which of its `stages` are drawn beside each other.
+
+    A run without stages is drawn beside the tool's other runs on its dataset.
+    """
+
+    tool: str
+    stages: tuple[str, ...] = ()
+
+
 class WorkloadView:
     """What readers ask of a run. `makes_transactions`: its runs have rates and percentiles of them over their time.
 
@@ -60,9 +71,9 @@ class WorkloadView:
         """Whether a run writes to the file system that is measured, by what it does and not by its name."""
         raise NotImplementedError
 
-    def moves_bytes(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of those that do
-        """Whether a run is about bytes in a second, and what a GiB of them took of the processor."""
-        return False
+    def moved_bytes(self, spec: RunSpec) -> MovedBytes | None:  # noqa: ARG002 -- of those that do
+        """Of a run that is about bytes in a second, and what a GiB of them took of the processor; None of any other."""
+        return None
 
     def promised(self, durability: Durability | None, phase: str, item: str) -> Durability | None:  # noqa: ARG002 -- of parts unlike the cell
         """The class that stands beside a figure of a part of a run, from that of its cell."""

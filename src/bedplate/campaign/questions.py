@@ -13,10 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.errors import PlanError
 from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.power_cut import POINTS_DEFAULT
 from bedplate.plan.platforms import LOCAL, QEMU
+from bedplate.plan.workload_estimate import estimate_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -94,7 +96,7 @@ def filesystem_question(
 ) -> Question:
     """Which file system should PostgreSQL stand on, here."""
     chosen = _types(types, machine)
-    load = "" if scale is None else f'\n[[workload]]\ntype = "pgbench"\nscale = {_scale(scale, machine)}\n'
+    load = "" if scale is None else f"{_workload()}scale = {_scale(scale, machine)}\n"
     return Question(
         _name("filesystem", types),
         f"Which file system for PostgreSQL: {', '.join(chosen)}",
@@ -119,9 +121,7 @@ kernel = {{ vary = [{", ".join(map(_quoted, kernels))}] }}
 # The guest is that large.
 memory = "1 GB"
 {_filesystems(chosen)}
-[[workload]]
-type = "pgbench"
-# 60 MB: an emulated processor loads one unit in some 5 s.
+{_workload()}# 60 MB: an emulated processor loads one unit in some 5 s.
 scale = 4
 
 [[workload.run]]
@@ -358,16 +358,21 @@ def _varied(values: Sequence[str]) -> str:
     return f"{{ vary = [{', '.join(map(_quoted, values))}] }}"
 
 
+def _workload() -> str:
+    """The head of the table of the workload that runs where a plan has none."""
+    return f'\n[[workload]]\ntype = "{registry.first_workload()}"\n'
+
+
 def _scale(word: str, machine: Machine) -> int:
     """A scale, or a multiple of the memory as one: an image of the right size can be made of a number alone."""
     from bedplate.plan import values  # noqa: PLC0415 -- pydantic
-    from bedplate.plan.scale import scale_units  # noqa: PLC0415
 
     is_number = word.isascii() and word.isdigit() and len(word) < 10
     try:
-        return scale_units(values.scale(int(word) if is_number else word), machine.memory_bytes)
+        scale = values.scale(int(word) if is_number else word)
     except ValueError as error:
         raise PlanError(f"--scale {word!r}: {error}") from None
+    return estimate_of(registry.first_workload()).scale_units(scale, machine.memory_bytes)
 
 
 def _key(name: str) -> str:

@@ -76,7 +76,7 @@ def ask() -> None:
 @ask.command(name="filesystem")
 @_on_usual
 @_repetitions(5)
-@click.option("--scale", metavar="N", help="pgbench's scale (15 MB each), or a multiple as '4x memory'")
+@click.option("--scale", metavar="N", help="scale of the load (15 MB each), or a multiple as '4x memory'")
 @_directory
 @RETRY_FAILED
 @_yes

@@ -15,7 +15,7 @@ from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.effective import effective_document
 from bedplate.analysis.part_summaries import PagePart, page_parts, ranked
 from bedplate.analysis.rounding import rounded
-from bedplate.analysis.run_heads import run_head, run_kind, writes
+from bedplate.analysis.run_heads import moved_bytes, run_head, run_kind, writes
 from bedplate.analysis.wording import (
     counted,
     durability_class,
@@ -129,7 +129,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 
 def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[str]) -> dict[str, Any]:
-    """`kind` is what it does, `writes` says whether the run does; `first` is the metric that stands for the run."""
+    """`kind` is what it does, `writes` says whether the run does, `moves` how it is drawn if it is about bytes in a second; `first` is the metric that stands for the run."""
     owner = next(found for found in overviews if run in found.runs)
     return {
         "dataset": run[0],
@@ -137,6 +137,7 @@ def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[
         "run": run[1],
         "kind": run_kind(owner, run),
         "writes": writes(owner, run),
+        "moves": None if (moved := moved_bytes(owner, run)) is None else to_json(moved),
         "first": metrics.index(run_head(owner, run).first),
     }
 

@@ -14,7 +14,7 @@ from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
 from bedplate.plan.rules import CellContext, reasons
-from bedplate.plan.scale import scale_units
+from bedplate.plan.workload_estimate import estimate_of
 from bedplate.units import GIB, MIB, format_size
 
 # As a benchmark of files itself demands.
@@ -94,7 +94,7 @@ def _loads(workloads: Iterable[PlannedWorkload], known_memory_bytes: int | None)
                     "machine says how much that is"
                 )
             memory = known_memory_bytes or 0
-            levels = Levels(scale=scale_units(scale, memory))
+            levels = Levels(scale=estimate_of(workload.type).scale_units(scale, memory))
             if scale.times_memory is not None:
                 # The rule "the database must not fit the cache" needs to know what was meant.
                 levels = levels.updated(scale_asked=f"{scale.times_memory:g}x memory")

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bedplate import registry
 from bedplate.model.cell import Cell, Dataset, RunSpec
-from bedplate.model.plan import Load
+from bedplate.model.plan import DatasetScale, Load
 from bedplate.units import MIB
 
 FILESYSTEM_OVERHEAD_BYTES = 160 * MIB  # journal, tables of inodes, template databases
@@ -26,6 +26,10 @@ class EngineEstimate(Protocol):
 
 class WorkloadEstimate:
     """Where the engine keeps a log the device holds it up to its limit, else files alone."""
+
+    def scale_units(self, scale: DatasetScale, memory_bytes: int) -> int:
+        """How many units are loaded; `memory_bytes` 0 is not known. Of workloads whose datasets have a scale."""
+        raise NotImplementedError
 
     def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:  # noqa: ARG002 -- of others' role
         """What it takes to load the dataset before the runs."""

@@ -24,7 +24,7 @@ def table_of(workload: str) -> type[WorkloadTable]:
 
 def default_workloads() -> tuple[WorkloadTable, ...]:
     """What a plan without a workload gets: the first type with its defaults."""
-    first = next(iter(registry.WORKLOADS))
+    first = registry.first_workload()
     return (table_of(first).model_validate({"type": first}),)
 
 

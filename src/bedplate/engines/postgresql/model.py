@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.engine import EngineModel
+from bedplate.units import KIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.model.cell import Cell
     from bedplate.model.levels import Levels
+
+# What a build may be given.
+DATABASE_BLOCK_SIZES = tuple(kib * KIB for kib in (1, 2, 4, 8, 16, 32))
 
 
 class PostgresqlModel(EngineModel):

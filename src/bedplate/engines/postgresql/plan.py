@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
 from bedplate.engines.postgresql import settings as known_settings
+from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
 from bedplate.engines.postgresql.settings import PAGE_COSTS, refused_settings
 from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.engines import POSTGRESQL
@@ -18,7 +19,6 @@ from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, within
-from bedplate.plan.scale import DATABASE_BLOCK_SIZES
 from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
 

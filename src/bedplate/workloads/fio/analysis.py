@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.analysis.workload_view import MovedBytes, RunHead, WorkloadView
 from bedplate.workloads.fio.options import MIXED_RW, WRITING_RW
 from bedplate.workloads.fio.words import PG_TEST_FSYNC, WORKLOAD, is_pg_test_fsync
 
@@ -28,9 +28,9 @@ class FioView(WorkloadView):
         """By the job's `rw`."""
         return is_pg_test_fsync(spec) or spec.levels.text("rw") in WRITING_RW | MIXED_RW
 
-    def moves_bytes(self, spec: RunSpec) -> bool:
+    def moved_bytes(self, spec: RunSpec) -> MovedBytes | None:
         """Of a job."""
-        return not is_pg_test_fsync(spec)
+        return None if is_pg_test_fsync(spec) else MovedBytes("fio")
 
     def kind(self, spec: RunSpec) -> str | None:
         """The tool."""

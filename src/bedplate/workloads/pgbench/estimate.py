@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.plan.scale import bytes_per_scale
 from bedplate.plan.workload_estimate import GROWTH, WorkloadEstimate
 from bedplate.units import KIB
+from bedplate.workloads.pgbench.scale import bytes_per_scale, scale_units
 
 if TYPE_CHECKING:
     from bedplate.model.cell import Cell, Dataset, RunSpec, Throttle
-    from bedplate.model.plan import Load
+    from bedplate.model.plan import DatasetScale, Load
 
 _LOAD_S_PER_SCALE = 0.12
 # On an emulated processor, loaded and idle hosts between them: the load of scale 1 takes 3 to 10 s.
@@ -23,6 +23,10 @@ _LOAD_IO_BYTES = 128 * KIB
 
 class PgbenchEstimate(WorkloadEstimate):
     """Its runs take what they were asked to; a throttled device is reckoned from its limits."""
+
+    def scale_units(self, scale: DatasetScale, memory_bytes: int) -> int:
+        """Pgbench's scale."""
+        return scale_units(scale, memory_bytes)
 
     def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:
         """By the scale, and by what the device lets through."""

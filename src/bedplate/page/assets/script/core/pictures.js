@@ -2,25 +2,21 @@
 // Each picture of the page with the table behind it: what can be saved. A picture without an id here is a table itself.
 
 (() => {
+  // Those whose table or legend is not called as they are: `NAME-plot`, `NAME-table`, `NAME-legend`.
   const BEHIND = {
     "heat-list": ["heat-table", "heat-legend"],
     "courses-plot": ["courses-table", "chosen"],
-    "lmdb-plot": ["lmdb-table"],
     "raw-throughput": ["raw-table", "raw-legend"],
     "raw-cpu": ["raw-table", "raw-legend"],
-    "items-plot": ["items-table", "items-legend"],
     "latency-linear": ["latency-table"],
     "latency-logarithmic": ["latency-table"],
     "distribution-plot": ["distribution-table", "chosen"],
     "effects-shares": ["effects-table"],
     "effects-ratios": ["effects-table"],
-    "order-plot": ["order-table", "order-legend"],
-    "ranking-plot": ["ranking-table", "ranking-legend"],
     "plans-trees": ["plans-table"],
-    "cut-speed-plot": ["cut-speed-table", "cut-speed-legend"],
-    "cut-lost-plot": ["cut-lost-table"],
-    "cut-recovery-plot": ["cut-recovery-table"],
   };
+  for (const { id } of document.querySelectorAll("[id$='-plot']"))
+    BEHIND[id] ??= [id.replace(/plot$/, "table"), id.replace(/plot$/, "legend")];
   const TABLES = ["compare-table", "scores-table", "scores-official", "caches-table", "checkpoints-table"];
 
   for (const [id, [table, legend]] of Object.entries(BEHIND))

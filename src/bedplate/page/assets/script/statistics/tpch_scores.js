@@ -3,7 +3,8 @@
 // Pure: rows as the workload's query_times.py packs them in, figures and what was left out of them, out.
 
 bedplate.tpchScores = (() => {
-  const { NO_TIME, OVER_LIMIT, PLAN_UNKNOWN, PLANS_IN_A_CELL, PLANS_ACROSS_CELLS } = bedplate.document.rules.query_scores;
+  const { NO_TIME, OVER_LIMIT, PLAN_UNKNOWN, PLANS_IN_A_CELL, PLANS_ACROSS_CELLS } =
+    bedplate.document.rules.query_scores;
   const { filled } = bedplate.words;
 
   const sum = (values) => values.reduce((one, other) => one + other, 0);

@@ -1,5 +1,5 @@
 "use strict";
-// bonnie++ and fio: throughput, and beside it what it took of the processor, in the chosen cells.
+// Tools that move bytes: throughput, and beside it what it took of the processor, in the chosen cells.
 
 (() => {
   const { element: h, number, charts } = bedplate;
@@ -8,23 +8,6 @@
   const PLOTS = [
     ["raw-throughput", "throughput_mib_per_s"],
     ["raw-cpu", "cpu_s_per_gib"],
-  ];
-  // Single bytes take a thousand times the CPU of blocks, and would leave nothing else to see.
-  const STAGES = ["put_block", "rewrite", "get_block"];
-  const LISTED = [
-    "putc",
-    "put_block",
-    "rewrite",
-    "getc",
-    "get_block",
-    "seeks",
-    "seq_create",
-    "seq_stat",
-    "seq_del",
-    "ran_create",
-    "ran_stat",
-    "ran_del",
-    "sync",
   ];
   const MORE = [
     "operations_per_s",
@@ -38,18 +21,21 @@
 
   bedplate.choice.own("raw.logarithmic");
 
-  const stagePart = (name) =>
-    page.parts.findIndex(([label, group], index) => index > 0 && label === name && group === "phases");
-  const isRaw = (run) => ["bonnie", "fio"].includes(page.runs[run]?.kind);
+  // The stages of a run, in the order in which they ran.
+  const stagesOf = (run) =>
+    page.parts
+      .map(([name, group], part) => ({ name, group, run, part }))
+      .filter(({ group, part }) => part > 0 && group === "phases");
+  const isRaw = (run) => Boolean(page.runs[run]?.moves);
+  const hasStages = (run) => page.runs[run].moves.stages.length > 0;
 
-  // A dataset without levels has no other words than the name of the tool.
-  const jobsOn = ({ kind, dataset_words: words }) => `The jobs of fio${words === kind ? "" : ` on ${words}`}`;
-  // The places on the axis: stages of one run of bonnie++, or all jobs of fio on one dataset.
+  // A dataset without levels has no other words than the type of its workload.
+  const jobsOn = ({ kind, moves, dataset_words: words }) =>
+    `The jobs of ${moves.tool}${words === kind ? "" : ` on ${words}`}`;
+  // The places on the axis: stages of one run, or all jobs of a tool on one dataset.
   const places = (run) => {
-    if (page.runs[run].kind === "bonnie") {
-      return STAGES.map((name) => ({ name, run, part: stagePart(name) })).filter(({ part }) => part > 0);
-    }
-    const { dataset, kind } = page.runs[run];
+    const { dataset, kind, moves } = page.runs[run];
+    if (hasStages(run)) return stagesOf(run).filter(({ name }) => moves.stages.includes(name));
     return page.runs
       .map((one, index) => ({ name: one.run, run: index, part: 0, one }))
       .filter(({ one }) => one.dataset === dataset && one.kind === kind);
@@ -138,10 +124,7 @@
   const table = (cells, run, shown) => {
     const names = [...PLOTS.map(([, name]) => name), ...MORE].filter((name) => bedplate.data.metricOf.has(name));
     // Seeks and small files have no bytes, and so no bar.
-    const rows =
-      page.runs[run].kind === "bonnie"
-        ? LISTED.map((name) => ({ name, run, part: stagePart(name) })).filter(({ part }) => part > 0)
-        : shown;
+    const rows = hasStages(run) ? stagesOf(run) : shown;
     const heads = names.map((name) => {
       const { unit } = page.metrics[bedplate.data.metricOf.get(name)];
       return `${name}, ${unit}#`;
@@ -183,9 +166,9 @@
     const cells = away ? bedplate.choice.usual(run) : state.courses;
     const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
     byId("raw-note").textContent =
-      `${page.runs[run].kind === "bonnie" ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.` +
+      `${hasStages(run) ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.` +
       bedplate.sampleSize(cells.flatMap(sizes), "bar") +
-      (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is none of bonnie++ or fio.`) +
+      (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is no sequential I/O.`) +
       (away ? " None of the cells chosen under Courses has such a run: its leader and its runner-up are shown." : "") +
       (cells.length ? "" : " No cell is chosen.") +
       defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");

@@ -11,12 +11,14 @@ At 8 kB that is 14.96 MiB per unit of scale, and 14.96 MiB were measured (Postgr
 from __future__ import annotations
 
 from math import ceil
+from typing import TYPE_CHECKING
 
-from bedplate.model.plan import DatasetScale
-from bedplate.units import KIB
+from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
+
+if TYPE_CHECKING:
+    from bedplate.model.plan import DatasetScale
 
 ROWS_PER_SCALE = 100_000
-DATABASE_BLOCK_SIZES = tuple(kib * KIB for kib in (1, 2, 4, 8, 16, 32))
 
 _PAGE_HEADER = 24
 _HEAP_ROW = 128 + 4
