@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
 from bedplate.model.lmdb_metrics import LMDB_METRICS
 from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
-from bedplate.model.raw_metrics import RAW_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,7 +143,7 @@ _VISIT = taken_from(
     Metric("cluster_s", "s", _RATIO, _LOWER, "time of initdb and the first start of the server"),
     Metric("load_s", "s", _RATIO, _LOWER, "time to load the dataset"),
     Metric("duration_s", "s", _RATIO, _NEITHER,
-        "length of the measured window, in which transactions ran", "pgbench's summary, held against the monotonic clock"),
+        "length of the measured window, in which transactions ran", "the client's summary, held against the monotonic clock"),
     Metric("database_mib", "MiB", _RATIO, _LOWER, "size of the database after the run", "`pg_database_size()`"),
     Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run", "`pg_ls_waldir()`"),
 )
@@ -181,6 +181,16 @@ _TPCH_SCORES = taken_from(
 )
 # fmt: on
 
+
+def _of_workloads() -> Mapping[str, tuple[Metric, ...]]:
+    """The role `metrics` of their folders: those that a workload alone has, by their heading; several may share one."""
+    found: dict[str, tuple[Metric, ...]] = {}
+    for groups in registry.parts("metrics").values():
+        for heading, metrics in groups.items():
+            found[heading] = (*found.get(heading, ()), *metrics)
+    return found
+
+
 # By the headings of docs/METHOD.md, “Metrics”, whose tables are made from these.
 METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Transactions": _TRANSACTIONS,
@@ -193,7 +203,7 @@ METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "TPC-H": _TPCH,
     "TPC-H scores": _TPCH_SCORES,
     "LMDB": LMDB_METRICS,
-    "Sequential I/O": RAW_METRICS,
+    **_of_workloads(),
     "Power cuts": POWER_CUT_METRICS,
 }
 METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.values() for metric in group}

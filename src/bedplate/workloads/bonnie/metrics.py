@@ -1,18 +1,18 @@
-"""The metrics of sequential I/O: of a stage of bonnie++, of a job of fio, of a method of pg_test_fsync."""
+"""The metrics of sequential I/O: of a stage of bonnie++, and what jobs of fio and methods of pg_test_fsync share with it."""
 
 from __future__ import annotations
 
 from bedplate.model.figure import Better, Metric, Scale
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
-_RATIO, _PROPORTION, _SHARE = Scale.RATIO, Scale.PROPORTION, Scale.SHARE
+_RATIO, _SHARE = Scale.RATIO, Scale.SHARE
 
 # Where some figures are taken from, unlike the others of their group.
 _OUTPUT = "bonnie++'s CSV line, fio's JSON"
 
 # A table: a line for a metric, of which the formatter would make eight.
 # fmt: off
-RAW_METRICS = (
+METRICS = {"Sequential I/O": (
     Metric("throughput_mib_per_s", "MiB/s", _RATIO, _HIGHER,
         "bytes of files that the tool read and wrote per second; a byte that bonnie++ rewrites counts once", _OUTPUT),
     Metric("operations_per_s", "1/s", _RATIO, _HIGHER,
@@ -27,7 +27,5 @@ RAW_METRICS = (
         "CPU time of the tool as it states it / time; 1 is one CPU busy throughout", _OUTPUT),
     Metric("tool_cpu_s", "s", _RATIO, _LOWER, "CPU time of the tool and its children over the run", "wait4(2)"),
     Metric("stages_total_s", "s", _RATIO, _LOWER, "all stages of bonnie++ together, without the sync", "sum of `phase_s`"),
-    Metric("steady_state_attained", "share", _PROPORTION, _HIGHER,
-        "1 where fio's criterion of a steady state was met, else 0; only where the job asks for one", "fio's JSON"),
-)
+)}
 # fmt: on
