@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import sys
 import textwrap
@@ -17,27 +18,34 @@ from enum import Enum
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
 from bedplate import registry
+from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import program
 from bedplate.cli.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.tables import workload_exports
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn
 from bedplate.model.figure import Metric, RunFigures
+from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.model.workload import RecordWords, model_of
+from bedplate.plan.document import TABLES
+from bedplate.plan.fields import FEATURES, varies
+from bedplate.plan.table import PlanTable
 from bedplate.study.records import Checksums, StudyFacts, StudySchedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from pydantic.fields import FieldInfo
 
     from bedplate.figures.rule import Rule, RunRules
 
@@ -61,6 +69,13 @@ _TABLES: Mapping[str, Mapping[str, ExportColumn]] = {
     **{name: table.columns for each in workload_exports() for name, table in each.tables.items()},
     "nodes": NODE_COLUMNS,
 }
+# By their headings on docs/CLAIMS.md; those of a kind without the keys that every check has.
+_CLAIMS: Mapping[str, tuple[type[PlanTable], type[PlanTable] | None]] = {
+    "a file of claims": (ClaimFile, None),
+    "[[claim]]": (Claim, None),
+    "every [[claim.check]]": (Check, None),
+    **{f"{kind} checks": (table, Check) for kind, table in CHECKS.items()},
+}
 _NUMBERS = {int: "whole number", float: "number"}
 _WORDS = {bool: "true or false", Levels: "object of single values"}
 MARKER = re.compile(r"^<!-- generated( to the end)?: (.+) -->$", re.MULTILINE)
@@ -77,6 +92,8 @@ def parts() -> Mapping[str, str]:
         f"columns of {COURSE_FILE}": _course(COURSE),
         f"columns of {LATENCY_FILE}": _course(LATENCY),
         **{f"columns of {name}": _exported(name, columns) for name, columns in _TABLES.items()},
+        **{f"keys of {_heading(place)}": _keys(table) for place, table in TABLES.items()},
+        **{f"keys of {name}": _claim_keys(table, less) for name, (table, less) in _CLAIMS.items()},
     }
 
 
@@ -168,6 +185,68 @@ def _exported(table: str, columns: Mapping[str, ExportColumn]) -> str:
             rows.append(([], column.meaning))
         rows[-1][0].append(f"`{name}`")
     return _table(("column", "meaning"), ((", ".join(names), meaning) for names, meaning in rows))
+
+
+def _heading(place: tuple[str, ...]) -> str:
+    """That of a table of a plan, by where it is: of a `[[workload]]` the type comes after its name."""
+    if not place:
+        return "the plan"
+    if place[0] == "workload":
+        return f"[[{'.'.join((place[0], *place[2:]))}]] of type {place[1]}"
+    return f"[[{place[0]}]]" if place[0] == "filesystem" else f"[{place[0]}]"
+
+
+def _keys(table: type[PlanTable]) -> str:
+    """A row for each key: as the docstring below its field says it; of a type's own factors as its traits do."""
+    told: dict[str, str] = {}
+    for each in table.__mro__:
+        # Those that are made of the traits of file systems and of the engines have no text.
+        if issubclass(each, PlanTable) and each.__doc__:
+            told = {**_meanings(each), **told}
+    found = sorted(table.model_fields.items(), key=lambda item: item[0] in FEATURES)
+    rows = ((f"`{name}`", *_key_row(name, field, told.get(name))) for name, field in found)
+    return _table(("key", "layer", "varies", "values", "default", "example"), rows)
+
+
+def _key_row(name: str, field: FieldInfo, told: str | None) -> tuple[str, ...]:
+    if told is not None:
+        layer, values, default, example = map(str.strip, told.split(" | "))
+        return layer, _varies(field), values, default, example
+    if name in FEATURES:
+        levels = [f"`{json.dumps(level)}`" for level in feature_levels()[name]]
+        types = ", ".join(kind for kind, traits in TRAITS.items() if name in traits.features)
+        return "filesystem", "yes", f"{', '.join(levels)} ({types})", "the file system's own", levels[-1]
+    if get_origin(field.annotation) is Literal:
+        (kind,) = get_args(field.annotation)
+        return "load", "no", f"`{kind}`", "required", f'`"{kind}"`'
+    if (varied := _varies(field)) == "–":
+        return "–", varied, "the table below", "all defaults", "–"
+    return "–", varied, field.description or "–", "–", "–"
+
+
+def _varies(field: FieldInfo) -> str:
+    if varies(field.metadata):
+        return "yes"
+    held = [*get_args(field.annotation), field.annotation]
+    if any(varies(getattr(each, "__metadata__", ())) for each in held):
+        return "each"
+    return "–" if any(isinstance(each, type) and issubclass(each, PlanTable) for each in held) else "no"
+
+
+def _claim_keys(table: type[PlanTable], less: type[PlanTable] | None) -> str:
+    """What each key of a table of claims takes, without those that another table lists."""
+    rows = (
+        (f"`{name}`", f"{field.description or 'one of those below'}{_left_out(field)}")
+        for name, field in table.model_fields.items()
+        if less is None or name not in less.model_fields
+    )
+    return _table(("key", "values"), rows)
+
+
+def _left_out(field: FieldInfo) -> str:
+    if field.is_required():
+        return ""
+    return f"; `{field.default}` if left out" if field.default else "; may be left out"
 
 
 def _workloads() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
@@ -45,6 +46,12 @@ Factor: TypeAlias = Annotated[tuple[Level, ...], BeforeValidator(_levels), After
 ListFactor: TypeAlias = Annotated[
     tuple[Level, ...], BeforeValidator(_levels_of_lists), AfterValidator(_distinct)
 ]
+
+
+def varies(metadata: Sequence[Any]) -> bool:
+    """Whether what pydantic knows of a field makes it a factor."""
+    before = (each.func for each in metadata if isinstance(each, BeforeValidator))
+    return any(func in (_levels, _levels_of_lists) for func in before)
 
 
 def within(check: Any, *bounds: Any) -> PlainValidator:

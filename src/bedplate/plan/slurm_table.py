@@ -94,22 +94,39 @@ class SlurmTable(PlanTable):
     """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes."""
 
     nodes: Nodes = Field(description='list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
+    """– | a list of names of nodes, ranges as Slurm writes them; repetition 1 is lived on the first, 2 on the second, and so on,
+    round and round | required | `["n[01-16]"]`"""
     partition: Word | None = Field(default=None, description="partition of the nodes")
+    """– | partition of the nodes | the cluster's | `"bench"`"""
     constraint: Constraint | None = Field(default=None, description="features that the nodes must have")
+    """– | features that the nodes must have | none | `"nvme"`"""
     account: Word | None = Field(default=None, description="account that the jobs are charged to")
+    """– | account that the jobs are charged to | the user's | `"storage"`"""
     gres: Word | None = Field(default=None, description='generic resource, such as "scratch_device:1"')
+    """– | a generic resource that every job asks for | none | `"scratch_device:1"`"""
     time: JobTime | None = Field(default=None, description='limit of one job, such as "12 h"')
+    """– | a minute or more: limit of one job, which is one repetition on one node | three times the estimate, an hour at least |
+    `"12 h"`"""
     devices: dict[NodeName, DeviceName] = Field(
         default_factory=dict, description="a table of scratch devices by node"
     )
+    """– | a table of scratch devices by node, in place of `device` in `[scratch_device]`; **each will be erased**, and must be
+    named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
     journal_devices: dict[NodeName, DeviceName] = Field(
         default_factory=dict, description="a table of devices of external journals by node"
     )
+    """– | a table of devices of external journals by node, in place of `device` in `[journal_device]`; **each will be erased**, and
+    must be named with `--erase` | none | `{ n1 = "/dev/disk/by-id/nvme-…" }`"""
     local_directory: Directory = Field(default=LOCAL_DIRECTORY, description="absolute path on every node")
+    """– | an absolute path on every node, on a disk of its own: results and images stand below it while a visit lives |
+    `"/var/tmp"` | `"/scratch"`"""
     controller_deadline: JobTime = Field(
         default=CONTROLLER_DEADLINE_S, description='how long a silent controller is waited for: "1 d"'
     )
+    """– | how long a controller that does not answer is waited for | `"1 d"` | `"2 h"`"""
     differing: Differing = Field(default=(), description=f"some of {', '.join(DIFFERING)}")
+    """– | in what nodes may differ: a list of `cpu`, `memory`, `kernel`, `distribution`, `firmware`, `device` | nothing |
+    `["firmware"]`"""
 
     @model_validator(mode="after")
     def _knows_its_nodes(self) -> SlurmTable:

@@ -11,7 +11,7 @@ from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.read_once import studies_read_once  # noqa: F401 -- for every test here
 from tests.support.tools.command_line import call_here
 
-from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile, parse_claims
+from bedplate.analysis.claims.file import parse_claims
 
 ROOT = Path(__file__).parents[3]
 CLAIM = """
@@ -68,29 +68,6 @@ def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
     assert 2 == call_here("claims", tmp_path).returncode
-
-
-def _documented() -> dict[str, set[str]]:
-    """The keys in the first column of the table under each heading of docs/CLAIMS.md."""
-    found: dict[str, set[str]] = {}
-    heading = ""
-    for line in (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            heading = line[3:]
-        elif row := re.match(r"\| `([a-z_]+)` \|", line):
-            found.setdefault(heading, set()).add(row[1])
-    return found
-
-
-def test_every_key_is_documented_and_no_other() -> None:
-    own = {kind: set(table.model_fields) - set(Check.model_fields) for kind, table in CHECKS.items()}
-    expected = {
-        "The file": set(ClaimFile.model_fields),
-        "[[claim]]": set(Claim.model_fields),
-        "Every [[claim.check]]": set(Check.model_fields),
-        **own,
-    }
-    assert expected == {name: keys for name, keys in _documented().items() if name in expected}
 
 
 def test_the_documented_claim_is_one() -> None:

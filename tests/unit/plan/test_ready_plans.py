@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -205,31 +204,6 @@ def test_the_document_of_a_plan_is_json_with_cells_and_pruned(machine: MakeMachi
     assert all(entry["reasons"] for entry in document["pruned"])
     assert document["cells"][0]["levels"]["filesystem.type"] == "ext2"
     assert len(schedule.visits) == len(document["schedule"])
-
-
-def _documented() -> dict[tuple[str, ...], set[str]]:
-    """The keys in the first column of the table under each heading of docs/PLANS.md that names a table."""
-    found: dict[tuple[str, ...], set[str]] = {}
-    table: tuple[str, ...] | None = None
-    for line in (ROOT / "docs" / "PLANS.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            heading = line[3:]
-            named = re.fullmatch(r"\[+([a-z_.]+)\]+(?: of type ([a-z_]+))?", heading)
-            table = None if named is None else tuple(named[1].split("."))
-            if heading == "The plan itself":
-                table = ()
-            elif named is not None and table is not None and named[2]:
-                # A type's tables: the type comes after the name of the list that it stands in.
-                table = (table[0], named[2], *table[1:])
-        elif table is not None and (
-            row := re.match(r"\| `([a-z_]+)` \| [a-z–]+ \| (no|yes|each|–) \|", line)
-        ):
-            found.setdefault(table, set()).add(row[1])
-    return found
-
-
-def test_every_key_is_documented_and_no_other() -> None:
-    assert {table: set(model.model_fields) for table, model in TABLES.items()} == _documented()
 
 
 def test_every_throttle_is_documented() -> None:

@@ -56,16 +56,19 @@ class Check(PlanTable):
     """What every kind of check has: which figure, of which cells."""
 
     kind: str
-    run: Line = Field(description="the name of a run, of its script, or of a workload")
-    metric: MetricName = Field(description="a metric of docs/METHOD.md")
+    run: Line = Field(
+        description="the name of a run, of its script, or of a workload; several runs must all hold"
+    )
+    metric: MetricName = Field(description="a metric of METHOD.md")
     per: MetricName | None = Field(default=None, description="a metric that it is divided by")
     items: tuple[Line, ...] = Field(
-        default=(), description="a list of parts of the run, each of which must hold"
+        default=(), description='a list of parts of the run (`["readseq"]`), each of which must hold'
     )
     where: Line | None = Field(default=None, description="a FILTER: only these cells")
     each: Line | None = Field(
         default=None,
-        description='a factor, of which the check must hold at each level; "pair" for each pair of cells',
+        description='a factor, at each level of which the check must hold; `"pair"` for each pair of cells (ratio) or each cell (value); '
+        "without it the mean over all is meant",
     )
     takes_pairs: ClassVar[bool] = True
 
@@ -94,10 +97,11 @@ class Bounded(Check):
     """A check with bounds; one of them at least."""
 
     at_least: Bound | None = Field(
-        default=None, description="a number: a ratio, else a difference in the unit"
+        default=None,
+        description="the lower bound: a ratio, else a difference in the unit; one of the two is needed",
     )
     at_most: Bound | None = Field(
-        default=None, description="a number: a ratio, else a difference in the unit"
+        default=None, description="the upper bound: a ratio, else a difference in the unit"
     )
     always_a_ratio: ClassVar[bool] = False
 
@@ -118,7 +122,7 @@ class RatioCheck(Bounded):
 
     kind: Literal["ratio"]
     contender: Line = Field(description="a FILTER")
-    baseline: Line | None = Field(default=None, description="a FILTER; every other cell if left out")
+    baseline: Line | None = Field(default=None, description="a FILTER; without it every other cell")
 
 
 class ValueCheck(Bounded):
@@ -143,8 +147,8 @@ class SpreadCheck(Bounded):
 
     kind: Literal["spread"]
     factor: Line = Field(description="a factor")
-    contender: Line = Field(description="a FILTER")
-    baseline: Line = Field(description="a FILTER")
+    contender: Line = Field(description="a FILTER: the cells whose spread is meant")
+    baseline: Line = Field(description="a FILTER: the cells beside which it stands")
     takes_pairs: ClassVar[bool] = False
     always_a_ratio: ClassVar[bool] = True
 
@@ -166,9 +170,14 @@ class BestCheck(Check):
     kind: Literal["best"]
     factor: Line = Field(description="a factor")
     best: Line | None = Field(default=None, description='a level, or several with commas: "2 kB"')
-    like: Line | None = Field(default=None, description="another factor, whose level it is")
+    like: Line | None = Field(
+        default=None, description="in place of `best`: another factor, whose level it is"
+    )
     about: float = Field(
-        default=1.0, ge=1, le=1000, description="a factor from 1, by which a number may be off"
+        default=1.0,
+        ge=1,
+        le=1000,
+        description="a factor from 1 by which a number may be off: with 2, “about 2 kB” is 1 to 4 kB",
     )
     takes_pairs: ClassVar[bool] = False
 
@@ -187,7 +196,10 @@ class AlikeCheck(Check):
     kind: Literal["alike"]
     factor: Line = Field(description="a factor")
     margin: float = Field(
-        default=0.05, gt=0, le=10, description="a share above 0 (0.05 is 5 %), else a difference"
+        default=0.05,
+        gt=0,
+        le=10,
+        description="a share above 0 (`0.05` is 5 %), for what is no ratio a difference",
     )
     takes_pairs: ClassVar[bool] = False
 
@@ -207,12 +219,14 @@ CHECKS: Mapping[str, type[Check]] = {
 class Claim(PlanTable):
     """`[[claim]]`: a sentence, and the checks that must all hold for it."""
 
-    id: Annotated[str, AfterValidator(_slug)] = Field(description="letters, digits and -")
-    sentence: Line = Field(description="one line of text")
+    id: Annotated[str, AfterValidator(_slug)] = Field(
+        description="letters, digits and -, at most 60; unique in the file"
+    )
+    sentence: Line = Field(description="one line: the conclusion")
     note: Line | None = Field(default=None, description="one line: how the sentence was read")
     check: Annotated[
         tuple[Annotated[AnyCheck, Field(discriminator="kind")], ...], AfterValidator(at_least_one)
-    ] = Field(description="one or more [[claim.check]] tables")
+    ] = Field(description="one or more `[[claim.check]]` tables, which must all hold")
 
 
 class ClaimFile(PlanTable):

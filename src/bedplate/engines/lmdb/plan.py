@@ -24,13 +24,21 @@ class LmdbTable(EngineTable):
     """`[lmdb]`: how LMDB's environment is opened."""
 
     sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(SYNC_MODES)}")
+    """cluster | `full`; `nometasync`, `nosync`, `mapasync`: the library's flags of these names, for every test that writes;
+    `by-test`: as published, `full` for the tests named sync and `nosync` for the rest | `by-test` | `{ vary = ["full", "nosync"]
+    }`"""
     writemap: Factor[Flag] = Field(default=(), description="true or false: write through the memory map")
+    """cluster | `true`: write through the memory map. `mapasync` without it is pruned, as it would change nothing | `false` |
+    `true`"""
     readahead: Factor[Flag] = Field(
         default=(), description="true or false: the kernel's read-ahead of the map"
     )
+    """cluster | `false`: ask the kernel not to read ahead in the map | `true` | `{ vary = [true, false] }`"""
     preallocation: Factor[Preallocation] = Field(
         default=(), description=f"one of {', '.join(PREALLOCATIONS)}"
     )
+    """cluster | `none`, `ftruncate`, `fallocate`, `written`: what is done with the file, up to the size of the map, before a fill |
+    `none` | `"fallocate"`"""
 
     level_names: ClassVar[dict[str, str]] = {"lmdb": "cluster.settings."}
 

@@ -59,19 +59,32 @@ class PostgresqlTable(EngineTable):
     """`[postgresql]`: what is built, and how the cluster is set up."""
 
     version: Factor[Version] = Field(default=("18",), description="version of PostgreSQL")
+    """build | `15`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
     block_size: Factor[DatabaseBlock] = Field(default=(8192,), description="database block size")
+    """build | `1 kB`, `2 kB`, `4 kB`, `8 kB`, `16 kB`, `32 kB`; each is built once and kept | `"8 kB"` | `{ vary = ["1 kB", "8 kB"]
+    }`"""
     wal_block_size: Factor[WalBlock] = Field(default=(8192,), description="WAL block size")
+    """build | the same, and `64 kB` | `"8 kB"` | `"8 kB"`"""
     data_checksums: Factor[Flag] = Field(default=(), description="true or false")
+    """cluster | `true`, `false` | the version's own (on since 18) | `false`"""
     scaled_block_settings: Factor[Flag] = Field(
         default=(False,), description="true or false: settings counted in blocks follow the block size"
     )
+    """cluster | `true`: defaults that count blocks (`bgwriter_lru_maxpages` and its kin) follow the block size, so that they mean
+    as many bytes at 1 kB as at 8 kB; what `configuration` or `settings` say stays | `false` | `true`"""
     scaled_page_costs: Factor[Flag] = Field(
         default=(False,), description="true or false: the planner's costs of a page follow the block size"
     )
+    """cluster | `true`: the planner's `seq_page_cost` and `random_page_cost` follow the block size (a 4 kB page costs half of an 8
+    kB page), so that block sizes are more often compared under one plan; what is scaled is what `settings` say, else
+    PostgreSQL's default | `false` | `true`"""
     configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
+    """cluster | the path of an own `postgresql.conf`, in or below the plan's directory; its text becomes part of the plan | none |
+    `"mine.conf"`"""
     settings: Annotated[dict[SettingName, Factor[SettingValue]], BeforeValidator(_dotted)] = Field(
         default_factory=dict, description="a table of PostgreSQL settings"
     )
+    """cluster | `[postgresql.settings]`: any setting by its name; it wins over `configuration` | none | `shared_buffers = "512MB"`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> PostgresqlTable:

@@ -29,12 +29,18 @@ class BonnieTable(WorkloadTable):
 
     type: Literal["bonnie"] = Field(description="bonnie")
     file_size: Factor[FileSize] = Field(default=("2x memory",), description='a size, or "2x memory"')
+    """load | whole MiB, or a multiple of the memory, as with pgbench's `scale` | `"2x memory"` | `"4 GB"`"""
     direct: Factor[Flag] = Field(default=(False,), description="true or false: O_DIRECT for the block writes")
+    """measure | `true`: O_DIRECT, which bonnie++ has for the block writes alone | `false` | `{ vary = [false, true] }`"""
     chunk_size: Factor[ChunkSize] = Field(default=(8192,), description="bytes of one read or write")
+    """measure | a power of two from 4 kB to 1 MB | `"8 kB"` | `"64 kB"`"""
     per_character: PerCharacter = Field(
         default=3 * MIB, description="bytes of the per-character stages, 0 for none"
     )
+    """measure | whole MiB that the per-character stages move, `0` for none; none with `direct`, which refuses single bytes | `"3
+    MB"` | `0`"""
     files: FileCount = Field(default=16 * 1024, description="files that are created, a multiple of 1024")
+    """measure | files that are created, looked up and deleted: a multiple of 1024, `0` for none | `16384` | `0`"""
 
     dataset_key: ClassVar[str] = ".file_size"
 

@@ -26,7 +26,10 @@ class FioTable(WorkloadTable):
     job: Annotated[tuple[FioJobs, ...], AfterValidator(at_least_one)] = Field(
         description="one or more [[workload.job]] tables"
     )
+    """– | one or more `[[workload.job]]` tables, made in this order | required | –"""
     pg_test_fsync: Flag = Field(default=False, description="true or false: pg_test_fsync after the jobs")
+    """measure | `true`: PostgreSQL's pg_test_fsync after the jobs, 2 s for each of its 16 measurements. The program is that of the
+    plan's first build, so another workload of type pgbench or tpch must be there | `false` | `true`"""
 
     runs_key: ClassVar[str] = "job"
 

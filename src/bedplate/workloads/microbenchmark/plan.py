@@ -49,12 +49,23 @@ class LmdbWorkloadTable(WorkloadTable):
 
     type: Literal["lmdb"] = Field(description="lmdb")
     entries: Factor[Entries] = Field(default=(1_000_000,), description="a whole number from 1000")
+    """load | 1000 or more; the synchronous tests and those of 100 kB values do a thousandth of it | `1000000` | `100000`"""
     value_size: Factor[ValueSize] = Field(default=(100,), description='size of a value, such as "100 B"')
+    """load | size of a value, half of it compressible | `"100 B"` | `{ vary = ["100 B", "1 kB"] }`"""
     batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
+    """measure | entries of one transaction in the batch tests | `1000` | `100`"""
     tests: Tests = Field(default=LMDB_TESTS, description=f"a list of {', '.join(LMDB_TESTS)}")
+    """measure | a list of `fillrandsync`, `fillrandom`, `fillrandbatch`, `fillseqsync`, `fillseq`, `fillseqbatch`, `overwrite`,
+    `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K` |
+    all | `["fillseq", "readseq"]`"""
     reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
+    """measure | the passes of the reading tests, in order: before each test of a `cold` one the file system is mounted anew |
+    `["cold", "warm"]` | `["warm"]`"""
     threads: Count = Field(default=4, description="readers of readwhilewriting")
+    """measure | readers of `readwhilewriting` | `4` | `2`"""
     map_size: Factor[MapSize] = Field(default=(), description='size of the map, such as "4 GB"')
+    """load | size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
+    values, and 16 MiB (with `readwhilewriting`, whose readers keep old pages, 1 GiB) | `{ vary = ["1 GB", "4 GB"] }`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> LmdbWorkloadTable:

@@ -48,14 +48,24 @@ class RunTable(PlanTable):
     """`[[workload.run]]`: one run, or several where a key varies."""
 
     name: RunName | None = Field(default=None, description="name of the run")
+    """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
     script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
+    """measure | `read-only`, `read-write`, `simple-update`, or the path of an own pgbench script in or below the plan's directory |
+    required | `"read-write"`"""
     clients: Factor[Count] = Field(default=(1,), description="sessions at once")
+    """measure | sessions at once | `1` | `{ vary = [1, 10] }`"""
     jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
+    """measure | threads of pgbench, at most `clients` | `clients` (`2` in studies that were begun before this was so) | `4`"""
     warmup: Factor[WarmUp] = Field(default=(30.0,), description=f'a time, or "{UNTIL_STEADY}"')
+    """measure | a time from 0, or `"until steady"`; recorded, and left out of every figure | `"30 s"` | `"5 min"`"""
     warmup_limit: Duration | None = Field(default=None, description=f'longest warm-up with "{UNTIL_STEADY}"')
+    """measure | the longest that `"until steady"` may take | `"10 min"` | `"20 min"`"""
     duration: Factor[Duration] = Field(default=(), description='time that is measured, such as "5 min"')
+    """measure | the time that is measured, 1 s or more | `"10 s"` of `read-only`, else what holds a checkpoint (below) | `"10 min"`"""
     rate: Factor[Rate] = Field(default=(None,), description="transactions offered a second")
+    """measure | transactions offered a second, or `"unlimited"` | `"unlimited"` | `500`"""
     protocol: Factor[Protocol] = Field(default=("prepared",), description="query protocol")
+    """measure | `simple`, `extended`, `prepared` | `"prepared"` | `"simple"`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> RunTable:
@@ -83,9 +93,13 @@ class PgbenchTable(WorkloadTable):
 
     type: Literal["pgbench"] = Field(description="pgbench")
     scale: Factor[ScaleLevel] = Field(default=(DatasetScale(),), description='pgbench scale, or "4x memory"')
+    """load | pgbench's scale (15 MB each), or a multiple of the memory | `20`, or so many that the database takes a quarter of the
+    memory if that is less | `300`, `"4x memory"`"""
     run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
         default=_default_runs(), description="one or more [[workload.run]] tables"
     )
+    """– | one or more `[[workload.run]]` tables, made in this order | `read-only` and `read-write` ([above](#as-short-as-it-gets))
+    | –"""
 
     dataset_key: ClassVar[str] = ".scale"
     inner_tables: ClassVar[InnerTables] = {"run": RunTable}

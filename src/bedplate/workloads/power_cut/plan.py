@@ -61,39 +61,59 @@ class PowerCutTable(WorkloadTable):
 
     type: Literal["power_cut"] = Field(description="power_cut")
     engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
+    """load | `postgresql`, `lmdb`: set up as in `[postgresql]` and `[lmdb]` | `"postgresql"` | `{ vary = ["postgresql", "lmdb"] }`"""
     points: CutPoints = Field(
         default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
     )
+    """measure | 1 to 100000, one for each profile at least: how often the power is cut | `160` | `60`"""
     sought: SoughtPoints = Field(
         default=SOUGHT_POINTS,
         description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
     )
+    """measure | 0 to 100000: how often more the power is cut, at positions where metadata of the file system waits that a cut can
+    tear; each once with sectors of 512 bytes and once with 4 KiB. None where the recording has no such position | `24` | `0`"""
     profiles: CutProfiles = Field(
         default=tuple(profile.value for profile in DEFAULT_PROFILES),
         description=f"a list of {', '.join(PROFILES)}",
     )
+    """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush: `subset-4k` and
+    `subset-512` keep each block of that size or not, by chance; `whole` each write; `lost` none; `ordered` all of them, as a
+    cache does that power cannot take | `["subset-4k", "subset-512", "lost", "ordered"]` | `["lost", "ordered"]`"""
     cache_bytes: CacheBytes = Field(
         default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
     )
+    """measure | 4 kB to 1 GB: the most that the device's cache holds; older writes count as written | `"8 MB"` | `"256 kB"`"""
     seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    """measure | a whole number: draws the points, and what is kept at each | the plan's | `7`"""
     duration: Factor[Duration] = Field(
         default=(DURATION_S,), description='time that is recorded, such as "20 s"'
     )
+    """load | the time that is recorded, whole seconds; in its last two fifths others write to the file system too | `"20 s"` | `"60
+    s"`"""
     clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    """load | sessions at once | `2` | `4`"""
     image_size: Factor[CutImage] = Field(
         default=(IMAGE_BYTES,),
         description='size of the recorded disk, such as "4 GB"; it is sparse, in memory',
     )
+    """load | 128 MB to 16 GB: size of the recorded disk. It stands in memory, sparse, once for each point that is worked on. On a
+    small one Btrfs lacks room for metadata, and tears pages even in order | `"4 GB"` | `"512 MB"`"""
     ram_journal: Factor[RamJournal] = Field(
         default=(JOURNAL_LOST,), description=f"{JOURNAL_LOST} or {JOURNAL_KEPT}"
     )
+    """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it stood
+    on a device of its own | `"lost"` | `"kept"`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
     )
+    """measure | the write log of a recording without a bad cut: `small` keeps it if it packs to 32 MB or less, `all` always, `bad`
+    never; that of a recording with a bad cut is always kept | `"small"` | `"all"`"""
     cells: ChosenCells = Field(
         default=(), description="a list of tables: where it differs from the first cell"
     )
+    """– | the cells that it runs in: a list of tables, each of what differs from the plan's first cell of that engine (below) |
+    every cell of its engines | `[{ filesystem.barrier = false }]`"""
 
     @model_validator(mode="after")
     def _can_be_judged(self) -> PowerCutTable:
