@@ -14,7 +14,7 @@ from bedplate import __version__
 from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
 from bedplate.cli.completion import completed, completion, metric_names
-from bedplate.cli.examples import add_examples
+from bedplate.cli.documents.examples import add_examples
 from bedplate.cli.inspecting import inspect
 from bedplate.cli.judging import advise, claims, compare, effects
 from bedplate.cli.options import (

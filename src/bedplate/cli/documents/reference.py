@@ -25,7 +25,7 @@ import click
 from bedplate import registry
 from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import program
-from bedplate.cli.manual import NAME, manual_page
+from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
 from bedplate.export.tables import workload_exports
 from bedplate.model.course import COURSE, COURSE_FILE, LATENCY, LATENCY_FILE, CourseColumn

@@ -8,7 +8,7 @@ import click
 
 from bedplate import __version__
 from bedplate.cli.app import EXIT_CODES, program
-from bedplate.cli.examples import EXAMPLES
+from bedplate.cli.documents.examples import EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
