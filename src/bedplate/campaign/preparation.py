@@ -13,7 +13,7 @@ from bedplate.executors.local import LocalExecutor
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import ensure_driver, library_requirement
-from bedplate.host.requirement import Requirement, look, missing
+from bedplate.host.requirement import Requirement, look
 from bedplate.visit.workload import workload_for
 
 if TYPE_CHECKING:
@@ -63,11 +63,6 @@ def build_requirements_of(cells: Iterable[Cell]) -> tuple[Requirement, ...]:
         lacking.setdefault(levels.engine, []).append(levels)
     found = (preparations()[engine].requirements(of_engine) for engine, of_engine in lacking.items())
     return tuple(item for needed in found for item in needed)
-
-
-def missing_of(cells: Iterable[Cell], workloads: Iterable[str] = ()) -> tuple[Requirement, ...]:
-    """Those that are not there."""
-    return missing(requirements_of(cells, workloads))
 
 
 def builds_of(cells: Iterable[Cell]) -> tuple[BuildLevels, ...]:

@@ -74,13 +74,6 @@ def weighted_mean(
     return Estimate(mean, np.sqrt((by_block**2).sum(axis=-1)), np.asarray(degrees), n)
 
 
-def mean_over_pairs(differences: FloatArray) -> Estimate:
-    """The mean over the pairs of one study that have two values or more: (..., pairs, blocks), NaN where one is missing."""
-    usable = np.isfinite(differences).sum(axis=-1) >= VALUES_MIN
-    weights = usable / np.maximum(usable.sum(axis=-1, keepdims=True), 1)
-    return weighted_mean(differences, weights)
-
-
 def p_disagreement(differences: FloatArray) -> FloatArray:
     """The chance of pairs as far apart as these, were their differences one and the same.
 

@@ -29,7 +29,6 @@ from bedplate.study.writer import take_lock
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
@@ -237,12 +236,7 @@ class StudyStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _is_completed(self, visit: ScheduledVisit, known: Mapping[Place, Due]) -> bool:

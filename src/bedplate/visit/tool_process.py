@@ -21,7 +21,6 @@ from bedplate.host.interruption import held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from bedplate.visit.workload import VisitContext
 
@@ -77,12 +76,7 @@ class ToolProcess:
         self._context.commands.record.append(self.argv)
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         process = self._running
         if self._ended is None:
             # Its children too: a job of an I/O tool would go on writing.

@@ -14,7 +14,7 @@ import numpy as np
 
 from bedplate.statistics.estimation import of_differences
 from bedplate.statistics.false_discovery import joint_confidence
-from bedplate.statistics.pooled_pairs import LEVEL, mean_over_pairs, p_disagreement
+from bedplate.statistics.pooled_pairs import LEVEL, VALUES_MIN, p_disagreement, weighted_mean
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -154,6 +154,13 @@ def tally(estimate: Estimate, truth: float, *, confidence: float = 0.95) -> Tall
         differs=float(np.mean(np.abs(verdict) == 1)),
         same=float(np.mean(verdict == 0)),
     )
+
+
+def mean_over_pairs(differences: FloatArray) -> Estimate:
+    """The mean over the pairs of one study that have two values or more: (..., pairs, blocks), NaN where one is missing."""
+    usable = np.isfinite(differences).sum(axis=-1) >= VALUES_MIN
+    weights = usable / np.maximum(usable.sum(axis=-1, keepdims=True), 1)
+    return weighted_mean(differences, weights)
 
 
 def tally_pooled(differences: FloatArray) -> tuple[float | None, ...]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.units import MIB
-from bedplate.workloads.fio.output import FioJobResult, FioResult, parse_log, parse_result
+from bedplate.workloads.fio.output import FioJobResult, FioResult, parse_result
 
 FOLDER = "tests/golden/fio"
 WHOLE = (
@@ -292,41 +292,3 @@ def test_one_changed_value_is_understood_or_refused(
         assert one.cpu_s >= 0
         assert one.size_bytes >= 0
         assert (one.problem is None) == (one.error == 0)
-
-
-def test_a_log_has_a_line_for_each_second_side_and_process(repository: Path) -> None:
-    lines = parse_log(text(repository, "logs_bw.log"))
-    assert 12 == len(lines)
-    assert {"read", "write"} == {line.side for line in lines}
-    assert (1.0, 58104, "read") == (lines[0].time_s, lines[0].value, lines[0].side)
-
-
-def test_the_logs_of_one_run_agree(repository: Path) -> None:
-    # One block of 8 KiB is under way at a time, read or written: so the times of both fill a second.
-    def second(name: str, side: str) -> int:
-        lines = parse_log(text(repository, name))
-        return next(line.value for line in lines if round(line.time_s) == 2 and line.side == side)
-
-    busy_ns = sum(
-        second("logs_bw.log", side) / 8 * second("logs_lat.log", side) for side in ("read", "write")
-    )
-    assert 0.7e9 < busy_ns < 1.05e9
-    assert second("logs_iops.log", "read") == pytest.approx(second("logs_bw.log", "read") / 8, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    "line", ["", "1000, 5", "x, 5, 0, 0, 0", "1000, -5, 0, 0, 0", "1000, 5, 7, 0, 0", "1000, nan, 0, 0, 0"]
-)
-def test_a_line_that_is_none_of_the_log_is_refused(line: str) -> None:
-    with pytest.raises(OutputNotUnderstood):
-        parse_log(f"1000, 5, 0, 0, 0\n{line}\n")
-
-
-@settings(deadline=None)
-@given(st.text(alphabet="0123456789, \n.-enai"))
-def test_any_log_is_understood_or_refused(words: str) -> None:
-    try:
-        lines = parse_log(words)
-    except OutputNotUnderstood:
-        return
-    assert len(lines) == len(words.splitlines())

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import f_oneway, ttest_1samp
+from tests.support.studies.simulated_studies import mean_over_pairs
 
 from bedplate.statistics.estimation import of_differences
-from bedplate.statistics.pooled_pairs import mean_over_pairs, p_disagreement, weighted_mean
+from bedplate.statistics.pooled_pairs import p_disagreement, weighted_mean
 
 RANDOM = np.random.default_rng(5)
 

@@ -77,13 +77,12 @@ class CutCell:
 class CutGroup:
     """Cells that share a level by which they are separated from sound ones.
 
-    `separating` is None for cells that nothing separates from a sound one; `name` has it in words (`full_page_writes=off`), empty
-    where it is the type, which each name has.
+    `name` has it in words (`full_page_writes=off`), empty where it is the type, which each name has, and for cells that nothing
+    separates from a sound one.
     `bad` lost something, the worst first; `good` share the level and lost nothing. `otherwise` are the sound cells that differ
     from a bad one in this level alone, and `otherwise_name` their level.
     """
 
-    separating: Separating | None
     name: str
     bad: tuple[CutCell, ...]
     good: tuple[CutCell, ...] = ()
@@ -96,14 +95,13 @@ class CutsAnswer:
     """The power cuts of a study with one kind of cache (`cache`, of `model.device_cache`).
 
     `sound` are the cells of which no cut found anything bad, `groups` the others, those with corruption first. `refused` had
-    cuts and no verdict, `uncut` none.
+    cuts and no verdict.
     """
 
     cache: str
     sound: tuple[CutCell, ...]
     groups: tuple[CutGroup, ...]
     refused: tuple[str, ...]
-    uncut: tuple[str, ...]
 
     @property
     def safe(self) -> tuple[CutCell, ...]:
@@ -129,7 +127,6 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
         sound=sound,
         groups=_Separation(found, sound).groups([each for each in judged if not each.is_sound]),
         refused=tuple(facts.id for facts in cells if facts.cuts and facts.id not in known),
-        uncut=tuple(facts.id for facts in cells if not facts.cuts),
     )
 
 
@@ -172,7 +169,7 @@ class _Separation:
                 del separators[best]
                 continue
             own = left if best is None else covered[best]
-            groups.append(CutGroup(None, "", _worst_first(own)) if best is None else self._group(best, own))
+            groups.append(CutGroup("", _worst_first(own)) if best is None else self._group(best, own))
             left = [one for one in left if one not in own]
         return tuple(sorted(groups, key=lambda group: not any(each.corrupt for each in group.bad)))
 
@@ -206,7 +203,6 @@ class _Separation:
         others = {repr(self._level(each, name)): self._level(each, name) for each in otherwise}
         only = next(iter(others.values())) if len(others) == 1 else None
         return CutGroup(
-            separating=separating,
             name="" if name == TYPE else _separating_words(name, level),
             bad=_worst_first(self._within(each, separating) for each in bad),
             good=tuple(

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed
-from bedplate.executors.qemu.kernels import ensure_kernel
 from bedplate.executors.qemu.zfs_recipe import ZfsWork, compile_modules, load_order, module_facts
 from bedplate.executors.qemu.zfs_source import SourceArchive, fetch_headers, fetch_source
 from bedplate.host.apt.package_tree import PackageTree
@@ -133,36 +132,11 @@ def ensure_zfs(
         return made
 
 
-def setup_zfs(
-    asked: str | None,
-    *,
-    cache_directory: Path,
-    commands: Commands,
-    progress: Callable[[BuildProgress], None],
-) -> ZfsTree:
-    """What `bedplate setup --zfs --kernel ASKED` does: the kernel, then ZFS for it."""
-    kernel = ensure_kernel(
-        asked,
-        cache_directory=cache_directory,
-        commands=commands,
-        progress=lambda text: progress(BuildProgress(text)),
-    )
-    return ensure_zfs(kernel, cache_directory=cache_directory, commands=commands, progress=progress)
-
-
 def with_zfs(machine: Machine, kernel: GuestKernel, cache_directory: Path) -> Machine:
     """A guest's machine, with zfs among its file systems if its modules are built."""
     if TYPE in machine.filesystems or find_zfs(kernel, cache_directory) is None:
         return machine
     return replace(machine, filesystems=(*machine.filesystems, TYPE))
-
-
-def missing_zfs(kernel: GuestKernel) -> str:
-    """Why a guest with this kernel has no zfs, and the way out."""
-    return (
-        f"zfs's modules are not built for kernel {kernel.release}; "
-        f"`bedplate setup --zfs --kernel {kernel.asked or kernel.release}` builds them once, in some minutes"
-    )
 
 
 def _make(work: ZfsWork, kernel: GuestKernel, *, target: Path, recipe: Callable[[ZfsWork], None]) -> None:

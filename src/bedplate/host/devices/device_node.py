@@ -18,7 +18,6 @@ from bedplate.host.patience import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from bedplate.host.devices.block_tree import BlockTree
 
@@ -112,12 +111,7 @@ class DeviceNode:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

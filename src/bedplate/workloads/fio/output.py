@@ -21,8 +21,6 @@ from bedplate.figures.cpu_per_gigabyte import cpu_s_per_gib
 _TOOL = "fio"
 _VERSION = re.compile(r"fio-3\.\d+.*", re.ASCII)
 _NS_PER_MS = 1e6
-_LOG_LINE = re.compile(r"(\d{1,15}), (\d{1,18}), ([0-3]), \d{1,12}(, \S+)*", re.ASCII)
-_LOG_SIDES = ("read", "write", "trim", "sync")
 
 
 @dataclass(frozen=True)
@@ -127,19 +125,6 @@ class FioResult:
     remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class FioLogLine:
-    """One second of one process: the mean of what the log is about, in the log's own unit.
-
-    KiB/s in a bandwidth log, operations a second in an iops log, nanoseconds in a latency log. `time_s`
-    is the end of the second since the job began; a process that stopped early has fewer lines.
-    """
-
-    time_s: float
-    value: int
-    side: str
-
-
 def parse_result(output: str, errors: str = "") -> FioResult:
     """The run in fio's standard output; `errors` is its standard error.
 
@@ -166,20 +151,6 @@ def parse_result(output: str, errors: str = "") -> FioResult:
         raise OutputNotUnderstood(_TOOL, expected="at least one job", found=output[begin:])
     remarks = tuple(line.strip() for line in output[:begin].splitlines() if line.strip())
     return FioResult(version, jobs, remarks)
-
-
-def parse_log(text: str) -> tuple[FioLogLine, ...]:
-    """The lines of a log of fio's, process after process; OutputNotUnderstood names the line that is none."""
-    return tuple(_log_line(line) for line in text.splitlines())
-
-
-def _log_line(line: str) -> FioLogLine:
-    found = _LOG_LINE.fullmatch(line)
-    if found is None:
-        raise OutputNotUnderstood(
-            _TOOL, expected="`time, value, direction, block size, offset` in its log", found=line
-        )
-    return FioLogLine(int(found[1]) / 1000, int(found[2]), _LOG_SIDES[int(found[3])])
 
 
 def _refuse_constant(text: str) -> NoReturn:
