@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.default_metric import default_metric
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
+from bedplate.model.template import and_more
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.dips import Dips, dips
 from bedplate.statistics.drift import OUTLIER_LEVEL, Drift, Outlier, Visited, drift, outliers
@@ -236,9 +237,7 @@ def _outlier_words(one: StudySeries) -> str | None:
         f"{one.cells[outlier.group]} at visit {outlier.position:.0f} ({outlier.ratio:.2f} times its others)"
         for outlier in sorted(told, key=lambda each: -abs(math.log(each.ratio)))[:_OUTLIERS_SHOWN]
     ]
-    more = len(told) - len(shown)
-    rest = f" and {more} more" if more else ""
     return (
-        f"Outliers in {one.name}: {'; '.join(shown)}{rest}. Chance alone gives about {chance:.2g} in {groups} cells; none "
+        f"Outliers in {one.name}: {'; '.join(shown)}{and_more(len(told), len(shown))}. Chance alone gives about {chance:.2g} in {groups} cells; none "
         "is left out for it."
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from bedplate.model.cell import RunSpec
 from bedplate.model.levels import Levels, as_in_a_plan
 from bedplate.model.plan import DatasetScale, Plan, PlannedWorkload
+from bedplate.model.template import and_more
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
 from bedplate.plan.platforms import QEMU
@@ -53,8 +53,7 @@ def _cell_ids(plan: Plan) -> set[str]:
 
 
 def _names(names: set[str]) -> str:
-    text = ", ".join(islice(sorted(names), _MOST_NAMES))
-    return f"{text} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else text
+    return f"{', '.join(sorted(names)[:_MOST_NAMES])}{and_more(len(names), _MOST_NAMES)}"
 
 
 def _cells(old: Plan, new: Plan) -> Iterator[str]:

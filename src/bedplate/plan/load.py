@@ -29,11 +29,11 @@ from bedplate.plan.engine_table import asked
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.fields import FEATURES
-from bedplate.plan.reasons import at_most, bounded, sentences
+from bedplate.plan.reasons import bounded, sentences
 from bedplate.plan.toml_text import parse_toml
 from bedplate.plan.values import JOURNAL_BYTES, SMALLEST_IMAGE_BYTES
 from bedplate.plan.warnings import warnings
-from bedplate.plan.words import shown
+from bedplate.plan.words import at_most, shown
 from bedplate.plan.workloads import cells_named, workloads
 
 MOST_CELLS = 20_000

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from bedplate import registry
 from bedplate.near_names import did_you_mean
 from bedplate.plan.document import TABLES
-from bedplate.plan.words import shown
+from bedplate.plan.words import at_most, shown
 
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
@@ -22,13 +22,6 @@ def sentences(error: ValidationError, document: Mapping[str, Any]) -> tuple[str,
     return at_most(
         [_sentence(finding, document) for finding in error.errors(include_url=False)], MOST_REASONS
     )
-
-
-def at_most(reasons: Sequence[str], limit: int) -> tuple[str, ...]:
-    """The first reasons, and how many more there are."""
-    if len(reasons) <= limit:
-        return tuple(reasons)
-    return (*reasons[:limit], f"and {len(reasons) - limit} more")
 
 
 def bounded(reason: str) -> str:

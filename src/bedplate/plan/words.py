@@ -8,7 +8,7 @@ reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 _MOUNT_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:=+@%-]{0,199}")
 _MKFS_WORD = re.compile(r"[A-Za-z0-9_.:=+@%,^-]{1,200}")
@@ -192,11 +192,16 @@ def stable_device(path: str) -> str:
     return path
 
 
+def at_most(reasons: Sequence[str], limit: int) -> tuple[str, ...]:
+    """The first reasons, and how many more there are."""
+    if len(reasons) <= limit:
+        return tuple(reasons)
+    return (*reasons[:limit], f"and {len(reasons) - limit} more")
+
+
 def joined(reasons: Iterable[str], *, most: int = 5) -> str:
     """Reasons of one value as one sentence: the first ones, and how many more there are."""
-    every = tuple(reasons)
-    left = [f"and {len(every) - most} more"] if len(every) > most else []
-    return "; ".join([*every[:most], *left])
+    return "; ".join(at_most(tuple(reasons), most))
 
 
 def shown(value: object) -> str:

@@ -27,7 +27,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
-from bedplate.model.template import filled
+from bedplate.model.template import and_more, filled
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict, left_out_words
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
@@ -378,9 +378,7 @@ def _health_sentences(found: ComparisonAnswer) -> list[str]:
 
 def _alone_sentence(alone: Sequence[Candidate]) -> str:
     labels = [cell.labels[1] for cell in alone[:_ALONE_SHOWN]]
-    more = len(alone) - len(labels)
-    rest = f" and {more} more" if more else ""
-    return f"Without a partner: {'; '.join(labels)}{rest}. Cells are paired that differ only in what the filters name."
+    return f"Without a partner: {'; '.join(labels)}{and_more(len(alone), len(labels))}. Cells are paired that differ only in what the filters name."
 
 
 def _compared_document(

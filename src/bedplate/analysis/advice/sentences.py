@@ -17,7 +17,7 @@ from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, confidence_
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.power_cut_verdict import TOO_FEW_FOR_MORE, counted_words, cut_words, too_few_words
-from bedplate.model.template import filled
+from bedplate.model.template import and_more, filled
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Comparison, EstimateKind, Verdict
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing, told_apart
@@ -458,4 +458,4 @@ def _named(found: Advised, contest: Contest, cell: str) -> str:
 
 
 def _rest(cells: Sequence[object]) -> str:
-    return f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
+    return and_more(len(cells), _SHOWN)

@@ -15,10 +15,10 @@ from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
 from bedplate.near_names import did_you_mean, near_paths
-from bedplate.plan.reasons import MOST_REASONS, at_most, key_text
+from bedplate.plan.reasons import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml_text import parse_toml
-from bedplate.plan.words import shown
+from bedplate.plan.words import at_most, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

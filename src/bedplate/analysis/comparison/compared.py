@@ -32,6 +32,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
+from bedplate.model.template import and_more
 from bedplate.near_names import unknown_name, unknown_run
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare
@@ -347,9 +348,7 @@ def _words_about_nodes(
     if within is None:
         return
     each = [f"{node} {math.exp(mean):.3g} (n {within.counts[node]})" for node, mean in within.means.items()]
-    shown = ", ".join(each[:_SHOWN_NODES]) + (
-        f" and {len(each) - _SHOWN_NODES} more" if len(each) > _SHOWN_NODES else ""
-    )
+    shown = ", ".join(each[:_SHOWN_NODES]) + and_more(len(each), _SHOWN_NODES)
     if within.disagree:
         yield f"the nodes disagree beyond chance (p {within.p_agreement:.2g}), the verdict is about all of them: {shown}"
     else:

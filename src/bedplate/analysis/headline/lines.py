@@ -18,6 +18,7 @@ from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
 from bedplate.analysis.wording import confidence_words, margin_words, number
 from bedplate.model.device_cache import CACHE_WORDS
+from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.proportions import proportion
@@ -340,9 +341,8 @@ def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[s
     for count in sorted({each.tally.cuts for each in found.safe}, reverse=True):
         own = [each for each in found.safe if each.tally.cuts == count]
         listed = ", ".join(names[each.cell] for each in own[: 2 * _SHOWN])
-        rest = f" and {len(own) - 2 * _SHOWN} more" if len(own) > 2 * _SHOWN else ""
         bound = none_bad_words(own)
-        yield f"{bound}: {listed}{rest}{cache}.", bound
+        yield f"{bound}: {listed}{and_more(len(own), 2 * _SHOWN)}{cache}.", bound
         cache = ""
 
 
@@ -436,4 +436,4 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
 
 
 def _rest(cells: Sequence[object]) -> str:
-    return f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else ""
+    return and_more(len(cells), _SHOWN)

@@ -15,6 +15,7 @@ from bedplate.errors import DeviceInUse
 from bedplate.host.devices.loop_table import SYS_BLOCK, backing_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.host.patience import wait_until
+from bedplate.model.template import and_more
 
 PROC = Path("/proc")
 # The kernel has no event for the end of an unmount, or of a look that udev(7) takes at a device.
@@ -63,9 +64,8 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
         if namespace == own:
             found.append(f"{path} is mounted on {entry.target}")
             continue
-        more = f" and {len(processes) - _NAMED_MOST} more" if len(processes) > _NAMED_MOST else ""
         found.append(
-            f"{', '.join(processes[:_NAMED_MOST])}{more}: {path} is mounted on {entry.target} in another mount namespace"
+            f"{', '.join(processes[:_NAMED_MOST])}{and_more(len(processes), _NAMED_MOST)}: {path} is mounted on {entry.target} in another mount namespace"
         )
     found += [
         f"/dev/{loop.name} stands on {path}"

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bedplate.plan.words import at_most
 from bedplate.units import parse_duration_s, parse_size
 
 if TYPE_CHECKING:
@@ -206,10 +207,9 @@ def _unknown(names: Sequence[str]) -> list[str]:
     told = [
         f"fio option {name!r:.80} is not one that a plan may give"
         + (f"; write {_ALIASES[name]}" if name in _ALIASES else "")
-        for name in names[:_UNKNOWN_SHOWN]
+        for name in names
     ]
-    more = [f"and {len(names) - _UNKNOWN_SHOWN} more"] if len(names) > _UNKNOWN_SHOWN else []
-    return ["; ".join([*told, *more, f"allowed are {', '.join(sorted(FIO_OPTIONS))}"])]
+    return ["; ".join([*at_most(told, _UNKNOWN_SHOWN), f"allowed are {', '.join(sorted(FIO_OPTIONS))}"])]
 
 
 def fio_misfits(words: Mapping[str, str]) -> list[str]:
