@@ -15,6 +15,7 @@ NAMED: dict[str, str] = {
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
     ".page.ranking": "which cells lead in a run, for the courses that a page opens with",
     ".page.runs[].writes": "a fact of the workload in place of the run's name",
+    ".page.runs[].moves": "a fact of the workload in place of its name: how a run that is about bytes is drawn",
     ".show.studies[].cells[].device_": "the sectors of the study's own device, and the class that holds on it",
     ".advise.device_sector_bytes": "the same",
     ".export.runs[].device_sector_bytes": "the same",

@@ -254,7 +254,7 @@ def test_a_metric_of_whole_runs_and_of_their_parts(study: Path) -> None:
     assert 6 == len(row_of(phases, "load: phase_s", "foreign keys")[2:])
     assert "Bar" not in phases
     streams = printed(show_tables([study], metric="query_s", workload="throughput"))
-    assert "> 30 " in " ".join(row_of(streams, "throughput: query_s", "stream 2: 20"))
+    assert "> 30 " in " ".join(row_of(streams, "throughput: query_s", "stream 2, query 20"))
 
 
 def test_a_median_that_leaves_out_timeouts_says_so(tmp_path: Path) -> None:
