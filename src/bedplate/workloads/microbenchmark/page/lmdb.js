@@ -74,16 +74,11 @@
 
   const words = (entry, metric) => {
     if (!entry || entry.median === null) return `no value${entry?.reason ? `: ${entry.reason}` : ""}`;
-    const range = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
-    return `${number(entry.median)}${bedplate.unit(metric)}${range}; ${entry.counted}`;
+    return charts.told(entry, bedplate.unit(metric));
   };
 
   const bars = (cells, metric) => {
     const entries = cells.map((cell) => entryOf(cell, metric.name));
-    const ends = (pick) =>
-      entries.map((entry) =>
-        entry && entry.median !== null && entry.n > 1 && entry.minimum !== null ? pick(entry) : null,
-      );
     return {
       type: "bar",
       orientation: "h",
@@ -92,15 +87,7 @@
       marker: {
         color: cells.map((cell) => charts.colour(COLOURS[promise(cell).split(" ")[0]] ?? "--series-8")),
       },
-      error_x: {
-        type: "data",
-        symmetric: false,
-        color: charts.colour("--ink"),
-        thickness: 1,
-        width: 2,
-        array: ends((entry) => entry.maximum - entry.median),
-        arrayminus: ends((entry) => entry.median - entry.minimum),
-      },
+      error_x: charts.range(entries),
       customdata: cells.map((cell, i) =>
         charts.plain(
           `${bedplate.data.cellName(cell)}: ${words(entries[i], metric)}; ${bedplate.words.after_power_cut}: ${promise(cell)}`,

@@ -180,5 +180,64 @@ bedplate.charts = (() => {
     return made;
   };
 
-  return { axis, bands, clear, colour, draw, layout, legend, plain, series, shades };
+  // One value has no range, not one of nothing.
+  const scattered = (entry) =>
+    Boolean(entry) && entry.median !== null && entry.minimum !== null && entry.n + entry.censored > 1;
+
+  // The line on each bar, from the least to the greatest; of repetitions some of which were stopped, the greatest is at least
+  // the limit.
+  const range = (entries) => ({
+    type: "data",
+    symmetric: false,
+    color: colour("--ink"),
+    thickness: 1,
+    width: 2,
+    array: entries.map((entry) => (scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null)),
+    arrayminus: entries.map((entry) => (scattered(entry) ? entry.median - entry.minimum : null)),
+  });
+
+  // A summary as the text of a bar.
+  const told = (entry, unit) => {
+    const { number } = bedplate;
+    const ends = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
+    return `${number(entry.median)}${unit}${ends}; ${entry.counted}`;
+  };
+
+  // Bars of several cells beside each other, over places that have names.
+  const groups = ({ title, ticks, below = null, height, logarithmic }) =>
+    layout({
+      height,
+      barmode: "group",
+      bargap: 0.25,
+      bargroupgap: 0.06,
+      hovermode: "closest",
+      margin: { l: 52, r: 12, t: 34, b: 46 },
+      title: {
+        text: plain(title),
+        x: 0,
+        xref: "paper",
+        xanchor: "left",
+        y: 0.98,
+        font: { size: 12, color: colour("--ink") },
+      },
+      xaxis: axis({
+        type: "category",
+        tickmode: "array",
+        tickvals: ticks,
+        ticktext: ticks.map(plain),
+        ...(below === null ? {} : { title: { text: plain(below), font: { size: 12 } } }),
+        showgrid: false,
+      }),
+      yaxis: axis(logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+    });
+
+  // The cells of such a picture, for its legend.
+  const cellEntries = (cells) =>
+    cells.map((cell, place) => ({
+      group: String(cell),
+      swatch: bedplate.element("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
+      words: `${bedplate.data.cellName(cell)} · ${bedplate.document.cells[cell].durability}`,
+    }));
+
+  return { axis, bands, cellEntries, clear, colour, draw, groups, layout, legend, plain, range, series, shades, told };
 })();

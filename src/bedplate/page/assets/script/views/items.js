@@ -60,16 +60,12 @@
 
   const stopped = (entry) => entry.median === null && entry.limit !== null;
 
-  // One value has no range, not one of nothing.
-  const scattered = (entry) => entry.minimum !== null && entry.n + entry.censored > 1;
-
   const words = (entry, unit) => {
     if (stopped(entry)) {
       const limit = `${bedplate.beyond(entry.limit).slice(2)}${unit}`;
       return `${bedplate.words.filled("stopped_at", { limit })}, not measured; ${entry.counted}`;
     }
-    const range = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
-    return `${number(entry.median)}${unit}${range}; ${entry.counted}`;
+    return charts.told(entry, unit);
   };
 
   // The bars of one cell: what was measured, and beside it in the same place what was stopped.
@@ -106,18 +102,7 @@
         ),
         marker: { color: tint },
         text: measured.map((entry) => bedplate.data.doubtMark(entry)),
-        // Of repetitions some of which were stopped, the greatest is at least the limit.
-        error_y: {
-          type: "data",
-          symmetric: false,
-          color: charts.colour("--ink"),
-          thickness: 1,
-          width: 2,
-          array: measured.map((entry) =>
-            entry && scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null,
-          ),
-          arrayminus: measured.map((entry) => (entry && scattered(entry) ? entry.median - entry.minimum : null)),
-        },
+        error_y: charts.range(measured),
       },
       {
         ...shared(
@@ -139,11 +124,7 @@
       "items-legend",
       ["items-plot"],
       [
-        ...cells.map((cell, place) => ({
-          group: String(cell),
-          swatch: h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
-          words: `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
-        })),
+        ...charts.cellEntries(cells),
         ...(any
           ? [{ swatch: h("span", { class: "swatch block stopped" }), words: "stopped at its limit, not measured" }]
           : []),
@@ -219,30 +200,12 @@
     charts.draw(
       "items-plot",
       traces,
-      charts.layout({
+      charts.groups({
         height: 380,
-        barmode: "group",
-        bargap: 0.25,
-        bargroupgap: 0.06,
-        hovermode: "closest",
-        margin: { l: 52, r: 12, t: 34, b: 46 },
-        title: {
-          text: charts.plain(`${metric.name}${unit ? `,${unit}` : ""}`),
-          x: 0,
-          xref: "paper",
-          xanchor: "left",
-          y: 0.98,
-          font: { size: 12, color: charts.colour("--ink") },
-        },
-        xaxis: charts.axis({
-          type: "category",
-          tickmode: "array",
-          tickvals: ticks,
-          ticktext: ticks.map(charts.plain),
-          title: { text: charts.plain(title), font: { size: 12 } },
-          showgrid: false,
-        }),
-        yaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+        title: `${metric.name}${unit ? `,${unit}` : ""}`,
+        ticks,
+        below: title,
+        logarithmic: choice.logarithmic,
       }),
     );
     bedplate.lazyTable("items-table", () => table(state.courses, parts, metric));

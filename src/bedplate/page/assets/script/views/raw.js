@@ -2,7 +2,7 @@
 // Tools that move bytes: throughput, and beside it what it took of the processor, in the chosen cells.
 
 (() => {
-  const { element: h, number, charts } = bedplate;
+  const { number, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const PLOTS = [
@@ -46,16 +46,11 @@
 
   const words = (entry, metric) => {
     if (!entry || entry.median === null) return entry?.reason ? `none: ${entry.reason}` : "none";
-    const range = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
-    return `${number(entry.median)} ${metric.unit}${range}; ${entry.counted}`;
+    return charts.told(entry, bedplate.unit(metric));
   };
 
   const bars = (cell, place, shown, metric) => {
     const entries = shown.map((one) => entryOf(cell, one, metric.name));
-    const ends = (pick) =>
-      entries.map((entry) =>
-        entry && entry.median !== null && entry.n > 1 && entry.minimum !== null ? pick(entry) : null,
-      );
     return {
       type: "bar",
       name: charts.plain(bedplate.data.cellName(cell)),
@@ -68,15 +63,7 @@
       cliponaxis: false,
       constraintext: "none",
       marker: { color: charts.series(place) },
-      error_y: {
-        type: "data",
-        symmetric: false,
-        color: charts.colour("--ink"),
-        thickness: 1,
-        width: 2,
-        array: ends((entry) => entry.maximum - entry.median),
-        arrayminus: ends((entry) => entry.median - entry.minimum),
-      },
+      error_y: charts.range(entries),
       customdata: entries.map((entry, i) =>
         charts.plain(`${shown[i].name} · ${bedplate.data.cellName(cell)}: ${words(entry, metric)}`),
       ),
@@ -94,29 +81,11 @@
     charts.draw(
       id,
       cells.map((cell, place) => bars(cell, place, shown, metric)),
-      charts.layout({
+      charts.groups({
         height: 340,
-        barmode: "group",
-        bargap: 0.25,
-        bargroupgap: 0.06,
-        hovermode: "closest",
-        margin: { l: 52, r: 12, t: 34, b: 46 },
-        title: {
-          text: charts.plain(`${metric.name}, ${metric.unit}`),
-          x: 0,
-          xref: "paper",
-          xanchor: "left",
-          y: 0.98,
-          font: { size: 12, color: charts.colour("--ink") },
-        },
-        xaxis: charts.axis({
-          type: "category",
-          tickmode: "array",
-          tickvals: shown.map((one) => one.name),
-          ticktext: shown.map((one) => charts.plain(one.name)),
-          showgrid: false,
-        }),
-        yaxis: charts.axis(choice.logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+        title: `${metric.name}, ${metric.unit}`,
+        ticks: shown.map((one) => one.name),
+        logarithmic: choice.logarithmic,
       }),
     );
   };
@@ -172,15 +141,7 @@
       (away ? " None of the cells chosen under Courses has such a run: its leader and its runner-up are shown." : "") +
       (cells.length ? "" : " No cell is chosen.") +
       defined.map((metric) => ` ${metric.name}: ${metric.definition}.`).join("");
-    charts.legend(
-      "raw-legend",
-      ["raw-throughput", "raw-cpu"],
-      cells.map((cell, place) => ({
-        group: String(cell),
-        swatch: h("span", { class: "swatch block", colour: `var(--series-${(place % 8) + 1})` }),
-        words: `${bedplate.data.cellName(cell)} · ${page.cells[cell].durability}`,
-      })),
-    );
+    charts.legend("raw-legend", ["raw-throughput", "raw-cpu"], charts.cellEntries(cells));
     PLOTS.forEach((one) => plot(one, cells, shown));
     bedplate.lazyTable("raw-table", () => table(cells, run, shown));
   };
