@@ -55,6 +55,12 @@ class BlockTree:
         """The size; 0 for a loop device without a file."""
         return int(self.text(name, "size") or 0) * KERNEL_SECTOR_BYTES
 
+    def model(self, name: str) -> str:
+        """Vendor and model of a disk, as it tells them."""
+        words = (self.text(name, f"device/{word}") for word in ("vendor", "model"))
+        # A virtio disk's vendor is a number.
+        return " ".join(word for word in words if word and not word.startswith("0x"))
+
     def is_read_only(self, name: str) -> bool:
         """The kernel's own write protection of the device."""
         return self.text(name, "ro") == "1"

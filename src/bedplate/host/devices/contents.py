@@ -66,11 +66,7 @@ def device_contents(
         except BedplateError:
             signatures = None
         found.append(FoundOn(path, tree.size_bytes(part), signatures, last_use(path)))
-    whole = tree.whole(name)
-    words = (tree.text(whole, f"device/{word}") for word in ("vendor", "model"))
-    # A virtual disk has a number for its vendor.
-    model = " ".join(text for text in words if text and not text.startswith("0x"))
-    return DeviceContents(model, tuple(found))
+    return DeviceContents(tree.model(tree.whole(name)), tuple(found))
 
 
 def last_use(path: Path | str) -> str | None:

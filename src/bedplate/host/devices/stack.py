@@ -103,7 +103,7 @@ def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) 
         kind=_kind(name, whole, file, tree),
         write_cache=write_cache,
         size_bytes=tree.size_bytes(name),
-        model=_model(whole, tree) if is_disk else "",
+        model=tree.model(whole) if is_disk else "",
         sector_bytes=tree.sectors_under(name) if is_disk else None,
         file=file,
         cache=_cache(whole, write_cache, tree, virtualisation) if is_disk else None,
@@ -111,12 +111,6 @@ def _layers(name: str, tree: BlockTree, virtualisation: str | None, depth: int) 
     if depth < _DEPTH_MOST:
         for each in below:
             yield from _layers(each, tree, virtualisation, depth + 1)
-
-
-def _model(name: str, tree: BlockTree) -> str:
-    # A virtio disk's vendor is a number.
-    words = [tree.text(name, f"device/{word}") for word in ("vendor", "model")]
-    return " ".join(word for word in words if word and not word.startswith("0x"))
 
 
 def _kind(name: str, whole: str, file: str | None, tree: BlockTree) -> str:
