@@ -29,9 +29,12 @@ class MariadbTable(EngineTable):
     """`[mariadb]`: how its data directory is made, and how its server is set."""
 
     innodb_page_size: Factor[PageSize] = Field(default=(), description="InnoDB's page size")
+    """cluster | `4 kB`, `8 kB`, `16 kB`, `32 kB`, `64 kB`; chosen when the data directory is made | MariaDB's own (16 kB) |
+    `{ vary = ["4 kB", "16 kB"] }`"""
     settings: dict[ServerSetting, Factor[ServerSettingValue]] = Field(
         default_factory=dict, description="a table of MariaDB settings"
     )
+    """cluster | `[mariadb.settings]`: any setting by its name | none | `innodb_doublewrite = false`"""
 
     level_names: ClassVar[dict[str, str]] = {
         "mariadb": "cluster.settings.",
