@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome, RunRecord
+from bedplate.workloads.pgbench.scripts import PHASE, RunScript, levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,3 +120,27 @@ def test_what_a_script_sets_for_its_role_or_makes_of_its_tables_is_read_back(
     assert "synchronous_commit=off" in role_reason
     # The role's setting outlives the run that made it.
     assert "run later: synchronous_commit = off" in later_reason
+
+
+def test_one_of_several_scripts_that_does_not_wait_lowers_the_class_of_the_run(
+    bench: Any, make_run: Any
+) -> None:
+    local = f"BEGIN;\nSET LOCAL synchronous_commit = off;\n{_UPDATE}COMMIT;\n"
+    scripts = RunScript("waits", _UPDATE, 9), RunScript("hurries", local), RunScript("read-only")
+    several = {**levels_of(scripts, {"n": 1}), "clients": 2}
+    record = bench.live(bench.request(runs=_runs(make_run, several=several)))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    (reason,) = sentences(record.durability.by_runs)
+    assert (BOUNDED_LOSS, BOUNDED_LOSS) == (
+        record.durability.volatile_cache,
+        record.durability.protected_cache,
+    )
+    assert "the script sets synchronous_commit = off" in reason
+    (name,) = record.runs
+    figures = make_figures(bench.directory, bench.directory / "runs" / name)
+    rows = {(row.item, row.metric): row.value or 0.0 for row in figures.figures if row.phase == PHASE}
+    counts = [rows[script.name, "transactions"] for script in scripts]
+    whole = [row.value for row in figures.figures if (row.phase, row.metric) == ("measure", "transactions")]
+    assert [sum(counts)] == whole
+    # Nine to one, as pgbench draws them.
+    assert counts[0] > 3 * counts[1] > 0

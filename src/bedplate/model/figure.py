@@ -79,9 +79,9 @@ class Figure:
     """One value of one metric in one run."""
 
     phase: str
-    """`prepare`, `load`, `queries`, `stream 1`, `tests`, …; `measure` for the whole run"""
+    """`prepare`, `load`, `queries`, `stream 1`, `tests`, `scripts`, …; `measure` for the whole run"""
     item: str
-    """a query, a table, a test, a stage; empty for the whole phase"""
+    """a query, a table, a test, a stage, a script; empty for the whole phase"""
     pass_: int
     """from 1; of a run that is one of several passes its place among the plan's passes"""
     metric: str

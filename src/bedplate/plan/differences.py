@@ -179,7 +179,7 @@ def _runs(key: str, old: PlannedWorkload, new: PlannedWorkload) -> Iterator[str]
 def _run(key: str, old: RunSpec, new: RunSpec) -> Iterator[str]:
     for name in sorted(set(old.levels) | set(new.levels)):
         before, after = _level(old.levels, name), _level(new.levels, name)
-        if before != after and name == "script_text":
+        if before != after and name.endswith("_text"):
             yield f"{key}: the text of the script changed"
         else:
             yield from _changed(f"{key}: {name}", before, after)

@@ -20,6 +20,8 @@ from bedplate.figures.latency import (
     summary,
 )
 from bedplate.figures.latency_log import LatencyKind, LatencyLog, read_latency_log
+from bedplate.figures.window import MeasuredWindow
+from bedplate.workloads.pgbench.transactions import script_figures
 
 START = 1_762_132_851
 OUTCOMES = ("skipped", "failed", "serialization", "deadlock")
@@ -349,3 +351,19 @@ def test_a_wrong_call_exits_2_and_writes_nothing(
     assert completed.returncode == 2
     assert "--output FILE" in completed.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_each_of_several_scripts_has_figures_of_its_own(log_reader: Path, tmp_path: Path) -> None:
+    text = "".join(
+        transaction(START + second, 1000 + 3000 * (number % 4 == 0), script=int(number % 4 == 0))
+        for second in range(10)
+        for number in range(8)
+    ) + transaction(START, "failed", script=1)
+    log = read_once(log_reader, tmp_path, text)
+    window = MeasuredWindow(START, START + 10)
+    rows = {
+        (row.item, row.metric): row.value for row in script_figures(log, window, ("reads", "writes", "never"))
+    }
+    assert (6.0, 2.0, 0.0) == tuple(rows[name, "tps"] for name in ("reads", "writes", "never"))
+    assert (1.0, 4.0, None) == tuple(rows[name, "latency_ms_p99"] for name in ("reads", "writes", "never"))
+    assert (0, 1) == (rows["reads", "transactions_failed"], rows["writes", "transactions_failed"])

@@ -15,9 +15,11 @@ from bedplate.model import codec
 from bedplate.model.cell import DeviceLevels
 from bedplate.model.course import COURSE_COLUMNS, LATENCY_COLUMNS
 from bedplate.model.figure import RunFigures, Status
+from bedplate.model.levels import Levels
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.reason import is_given, sentences
 from bedplate.model.visit import Outcome, RunRecord, Sample, Validity
+from bedplate.workloads.pgbench.scripts import RunScript, levels_of
 
 _OF_PGBENCH = (
     "Transactions",
@@ -413,3 +415,19 @@ def test_samples_that_do_not_cover_the_run_leave_its_validity_unknown(
     course.write_text("".join(course.read_text().splitlines(keepends=True)[kept]))
     figures = make_figures(visit, run)
     assert (validity, words) == (figures.validity, sentences(figures.validity_reasons))
+
+
+def test_a_run_of_several_scripts_has_rows_of_each_beside_its_own(tmp_path: Path) -> None:
+    visit, run = write_raw(tmp_path, Raw())
+    record = codec.read(RunRecord, run / "record.json")
+    several = RunScript("reads", "SELECT 1;", 3), RunScript("read-write")
+    levels = Levels({"clients": 4, "jobs": 2, **levels_of(several, {})})
+    codec.write(run / "record.json", replace(record, spec=replace(record.spec, levels=levels)))
+    figures = make_figures(visit, run)
+    assert (Validity.VALID, ()) == (figures.validity, figures.validity_reasons)
+    rows = {(row.item, row.metric): row.value for row in figures.figures if row.phase == "scripts"}
+    # All lines of the made up log are of the first.
+    assert (60_000, 0) == (rows["reads", "transactions"], rows["read-write", "transactions"])
+    assert {"tps", "transactions", "transactions_failed", "latency_ms_mean", "latency_ms_p99_9"} <= {
+        metric for _, metric in rows
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.workloads.pgbench.warnings import _seems_to_read_only
+from bedplate.workloads.pgbench.scripts import RunScript
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from bedplate.workloads.pgbench.warnings import _seems_to_read_only
     ],
 )
 def test_a_script_of_selects_alone_seems_to_read_only(script: str | None, *, reads: bool) -> None:
-    assert _seems_to_read_only(script) is reads
+    assert RunScript("custom", script).seems_to_read_only is reads

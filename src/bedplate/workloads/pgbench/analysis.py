@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from bedplate.analysis.run_heads import TRANSACTIONS
 from bedplate.analysis.workload_view import RunHead, WorkloadView
 from bedplate.study.modes import WAL_KIB_OF_READING_MAX
+from bedplate.workloads.pgbench.scripts import PHASE, scripts_of, writes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bedplate.analysis.overview import Overview
     from bedplate.model.cell import RunSpec
-
-# The built-in scripts, and whether they write.
-_SCRIPTS = {"read-write": True, "simple-update": True, "read-only": False}
 
 
 class PgbenchView(WorkloadView):
@@ -24,12 +22,13 @@ class PgbenchView(WorkloadView):
     makes_transactions: ClassVar[bool] = True
     heads: ClassVar[Mapping[str, RunHead]] = {"": TRANSACTIONS}
     headlines: ClassVar[tuple[str, ...]] = ("tps",)
+    looked_at: ClassVar[tuple[str, str] | None] = (PHASE, "latency_ms_p99")
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:
-        """Of a script of the user's own: what it wrote to the WAL in any cell."""
-        script = spec.levels.text("script") or "read-write"
-        if script in _SCRIPTS:
-            return _SCRIPTS[script]
+        """Of scripts of the user's own: what they wrote to the WAL in any cell."""
+        known = writes(scripts_of(spec.levels))
+        if known is not None:
+            return known
         wal_kib = (m.value("wal_kib_per_transaction") for cell in found.cells for m in found.of(cell, run))
         return any(value is not None and value >= WAL_KIB_OF_READING_MAX for value in wal_kib)
 

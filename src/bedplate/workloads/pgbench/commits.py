@@ -17,12 +17,13 @@ from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bedplate.engines.postgresql.session import Session
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import Sample
     from bedplate.visit.workload import VisitContext
+    from bedplate.workloads.pgbench.scripts import RunScript
 
 # Enough for tens of thousands of commits, and read in a tenth of a second.
 _WAL_READ_BYTES_MAX = 4 * MIB
@@ -63,7 +64,7 @@ def commit_facts(
     before: Sample,
     after: Sample,
     clients: int,
-    script_text: str | None,
+    scripts: Sequence[RunScript],
     unlogged_before: Mapping[str, int],
 ) -> Mapping[str, Scalar]:
     """Asked of a new session, which gets what roles and databases are set to by now."""
@@ -82,7 +83,7 @@ def commit_facts(
             facts["role_settings"] = "; ".join(roles)
         if unlogged:
             facts["unlogged_tables_written"] = ", ".join(unlogged)
-        if script_text is not None and _SETS_ASYNCHRONOUS.search(_COMMENT.sub(" ", script_text)):
+        if any(_SETS_ASYNCHRONOUS.search(_COMMENT.sub(" ", script.text or "")) for script in scripts):
             facts["script_sets_synchronous_commit_off"] = True
         return {**facts, **_writing(session, context, before, after, clients)}
 

@@ -30,8 +30,10 @@ from bedplate.model.course import COURSE_FILE, LATENCY_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Outcome
 from bedplate.workloads.pgbench.raw_record import BULKY, PgbenchInputs, measured_window, read_pgbench_inputs
+from bedplate.workloads.pgbench.scripts import scripts_of, writes
 from bedplate.workloads.pgbench.transactions import (
     outcome_count,
+    script_figures,
     steadiness_figures,
     tps_of_seconds,
     transaction_count,
@@ -49,9 +51,8 @@ if TYPE_CHECKING:
     from bedplate.figures.server_log import Complaint
     from bedplate.model.figure import Figure, RunFigures, Window
     from bedplate.model.visit import Phase, RunRecord
+    from bedplate.workloads.pgbench.scripts import RunScript
 
-_READ_ONLY = "read-only"
-_WRITING = ("read-write", "simple-update")
 # The header of a WAL record (XLogRecord, access/xlogrecord.h): who commits a change writes more than one.
 WAL_RECORD_BYTES_MIN = 24
 _DEFAULT_BLOCK_BYTES = 8192
@@ -125,6 +126,8 @@ class _Measured:
         yield from transaction_figures(
             log, self.window, read_only=self._read_only, rate_limited="rate_tps" in self.inputs.record.facts
         )
+        if len(self._scripts) > 1:
+            yield from script_figures(log, self.window, [script.name for script in self._scripts])
         yield from steadiness_figures(log, self.window, self.windows, self._warmup_tps())
         yield from checkpoint_figures(self.windows, self.window.duration_s)
         # Without the two readings every counter is missing, and every figure says so.
@@ -221,11 +224,15 @@ class _Measured:
         )
 
     @cached_property
+    def _scripts(self) -> tuple[RunScript, ...]:
+        return scripts_of(self.inputs.record.spec.levels)
+
+    @cached_property
     def _read_only(self) -> bool:
-        """Whether the run only read: by its name, or an own script by what it did to the WAL."""
-        script = self.inputs.record.facts.get("script")
-        if script == _READ_ONLY or script in _WRITING:
-            return script == _READ_ONLY
+        """Whether the run only read: by the names of its scripts, or own ones by what they did to the WAL."""
+        writing = writes(self._scripts)
+        if writing is not None:
+            return not writing
         log, deltas = self.inputs.measure_log, deltas_of(self.inputs.record)
         if log is None or deltas is None:
             return False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.workload import RecordWords, WorkloadModel
+from bedplate.workloads.pgbench.scripts import SEVERAL, scripts_of, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +20,12 @@ class PgbenchModel(WorkloadModel):
     """A warm-up is a time, or until the run is steady, and then its time is a limit."""
 
     def in_a_plan(self, levels: Levels) -> Mapping[str, Scalar]:
-        """`run.warmup` as the plan has it."""
+        """`run.warmup` and `run.scripts` as the plan has them, and each variable."""
         found = dict(super().in_a_plan(levels))
+        if found.get("run.script") == SEVERAL:
+            del found["run.script"]
+            found["run.scripts"] = ", ".join(f"{each.name}@{each.weight}" for each in scripts_of(levels))
+        found |= {f"run.variables.{name}": value for name, value in variables_of(levels).items()}
         if levels.get("warmup", _FIXED) != _FIXED:
             found |= {"run.warmup": levels["warmup"], "run.warmup_limit": found["run.warmup"]}
         return found
@@ -40,8 +45,9 @@ MODEL = PgbenchModel(
     },
     words=RecordWords(
         dataset="`scale`",
-        run="`script`, `clients`, `jobs`, `duration_s`, …",
-        phases="`warmup`, `measure`",
+        run="`script`, `clients`, `jobs`, `duration_s`, …; of several scripts `script` is `several`, and `script_1`, `script_1_weight`, "
+        "`script_1_text` are the first; `variable_…` is what scripts find set",
+        phases="`warmup`, `measure`; figures of each of several scripts have the phase `scripts` and its name as item",
         facts="`clients`, `jobs`, `writing_transactions` and how they were counted (`writing_transactions_by`: `ids`, `WAL`), "
         "`wal_syncs`, `session_…` (settings of a new session after the run), `role_settings`, `unlogged_tables_written`, "
         "`script_sets_synchronous_commit_off`, …",

@@ -16,15 +16,18 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, PlannedWorkload
 from bedplate.plan import values
-from bedplate.plan.fields import Count, Duration, Factor, RunName, within
+from bedplate.plan.fields import Count, Duration, Factor, ListFactor, RunName, within
 from bedplate.plan.table import InnerTables, PlanTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
-from bedplate.workloads.pgbench.warnings import READ_ONLY, needed_duration_s
+from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
+from bedplate.workloads.pgbench.warnings import needed_duration_s
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
 ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
+ScriptsLevel: TypeAlias = Annotated[tuple[values.Script, ...], PlainValidator(values.scripts)]
+Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(values.variables)]
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
 Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
@@ -41,7 +44,7 @@ _CHECKPOINTS: Mapping[str, Scalar] = {
     "checkpoint_completion_target": 0.3,
     "max_wal_size": "2GB",
 }
-_FACTORS = ("script", "clients", "jobs", "warmup", "duration", "rate", "protocol")
+_FACTORS = ("clients", "jobs", "warmup", "duration", "rate", "protocol")
 
 
 class RunTable(PlanTable):
@@ -49,9 +52,19 @@ class RunTable(PlanTable):
 
     name: RunName | None = Field(default=None, description="name of the run")
     """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"at 500 tps"`"""
-    script: Factor[ScriptLevel] = Field(description="read-only, read-write, simple-update, or an own script")
+    script: Factor[ScriptLevel] = Field(
+        default=(), description="read-only, read-write, simple-update, or an own script"
+    )
     """measure | `read-only`, `read-write`, `simple-update`, or the path of an own pgbench script in or below the plan's directory |
-    required | `"read-write"`"""
+    this or `scripts` | `"read-write"`"""
+    scripts: ListFactor[ScriptsLevel] = Field(
+        default=(), description='several scripts with weights: ["mine.sql@3", "read-only"]'
+    )
+    """measure | a list of 2 to 100 of the same, each with `@` and its weight from 1 to 9999 (1 without); a list is one level |
+    this or `script` | `["order.sql@9", "stock.sql"]`"""
+    variables: Variables = Field(default=(), description="what scripts find set: { warehouses = 100 }")
+    """measure | a table of names and numbers, or texts of letters, digits and `. _ + -`: what scripts find set as `:name` |
+    none | `{ warehouses = 100 }`"""
     clients: Factor[Count] = Field(default=(1,), description="sessions at once")
     """measure | sessions at once | `1` | `{ vary = [1, 10] }`"""
     jobs: Factor[Count] = Field(default=(), description="threads of pgbench")
@@ -70,6 +83,10 @@ class RunTable(PlanTable):
     @model_validator(mode="after")
     def _fits_together(self) -> RunTable:
         reasons = []
+        if bool(self.script) == bool(self.scripts):
+            reasons.append(
+                'script or scripts: one of them is needed, script = "read-write" or scripts = ["mine.sql@3", "read-only"]'
+            )
         if self.warmup_limit is not None and UNTIL_STEADY not in self.warmup:
             reasons.append(f'warmup_limit is for warmup = "{UNTIL_STEADY}" only')
         if self.jobs and max(self.jobs) > min(self.clients):
@@ -80,6 +97,11 @@ class RunTable(PlanTable):
         if reasons:
             raise ValueError(joined(reasons))
         return self
+
+    @property
+    def script_levels(self) -> tuple[tuple[Script, ...], ...]:
+        """The scripts of each level: one, or several at once."""
+        return self.scripts or tuple((script,) for script in self.script)
 
 
 def _default_runs() -> tuple[RunTable, ...]:
@@ -133,7 +155,7 @@ class PgbenchTable(WorkloadTable):
 def _with_duration(table: RunTable, setup: EngineSetup) -> RunTable:
     if table.duration:
         return table
-    if all(script.name == READ_ONLY for script in table.script):
+    if all(script.name == READ_ONLY for level in table.script_levels for script in level):
         duration_s = _READING_S
     else:
         warmups = [None if warmup == UNTIL_STEADY else float(warmup) for warmup in table.warmup]
@@ -167,7 +189,7 @@ def run_specs(
 
 
 def _factors(table: RunTable) -> dict[str, tuple[Any, ...]]:
-    return {name: getattr(table, name) or (None,) for name in _FACTORS}
+    return {"script": table.script_levels, **{name: getattr(table, name) or (None,) for name in _FACTORS}}
 
 
 def _runs(table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
@@ -178,8 +200,8 @@ def _runs(table: RunTable, workload: str, defaults: int) -> Iterator[RunSpec]:
         yield RunSpec(_name(table, levels["script"], varied), workload, _levels(table, levels, defaults))
 
 
-def _name(table: RunTable, script: Script, varied: dict[str, Any]) -> str:
-    name = table.name or script.stem or script.name
+def _name(table: RunTable, scripts: tuple[Script, ...], varied: dict[str, Any]) -> str:
+    name = table.name or _word(scripts)
     for factor, level in varied.items():
         if factor == "script":
             name += "" if table.name is None else f"-{_word(level)}"
@@ -189,19 +211,25 @@ def _name(table: RunTable, script: Script, varied: dict[str, Any]) -> str:
 
 
 def _word(level: Any) -> str:
-    if isinstance(level, Script):
-        return level.stem or level.name
+    if isinstance(level, tuple):
+        # A weight is part of what was asked: two levels may differ in nothing else.
+        several = len(level) > 1
+        return "-".join(each.label + (f"={each.weight}" if several else "") for each in level)[:60]
     if level is None:
         return "unlimited"
     return f"{level:g}" if isinstance(level, float) else str(level).replace(" ", "-")
 
 
 def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
-    script: Script = levels["script"]
     steady = levels["warmup"] == UNTIL_STEADY
     found: dict[str, Scalar | None] = {
-        "script": script.name,
-        "script_text": script.text,
+        **levels_of(
+            [
+                RunScript(_level_name(each, levels["script"]), each.text, each.weight)
+                for each in levels["script"]
+            ],
+            dict(table.variables),
+        ),
         "clients": levels["clients"],
         "jobs": levels["jobs"] or _default_jobs(levels["clients"], defaults),
         "warmup": UNTIL_STEADY if steady else "fixed",
@@ -212,6 +240,11 @@ def _levels(table: RunTable, levels: dict[str, Any], defaults: int) -> Levels:
         "protocol": levels["protocol"],
     }
     return Levels({name: level for name, level in found.items() if level is not None})
+
+
+def _level_name(script: Script, beside: tuple[Script, ...]) -> str:
+    """Several are told apart by their files; a single one is named by its run."""
+    return script.label if len(beside) > 1 else script.name
 
 
 def _default_jobs(clients: int, defaults: int) -> int:

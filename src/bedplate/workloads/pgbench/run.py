@@ -25,9 +25,11 @@ from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
 from bedplate.workloads.pgbench.process import PgbenchProcess, SecondSeen
+from bedplate.workloads.pgbench.scripts import BUILT_IN, READ_WRITE, scripts_of, variables_of
 from bedplate.workloads.pgbench.steadiness import SteadyDetector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from bedplate.engines.postgresql.session import Session
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from bedplate.probe.protocol import Probe
     from bedplate.visit.workload import VisitContext, Workload
 
-_BUILTIN_SCRIPTS = {"read-only": "select-only", "read-write": "tpcb-like", "simple-update": "simple-update"}
 _DEFAULT_DURATION_S = 60.0
 # Loading is bounded, not timed out by accident: 20 s for each unit of scale is a very slow disk.
 _LOAD_LIMIT_S_PER_SCALE = 20.0
@@ -106,7 +107,7 @@ class _Settings:
         levels = spec.levels
         clients = levels.integer("clients") or 1
         return cls(
-            script=levels.text("script") or "read-write",
+            script=levels.text("script") or READ_WRITE,
             clients=clients,
             jobs=levels.integer("jobs") or 1,
             duration_s=levels.number("duration_s") or _DEFAULT_DURATION_S,
@@ -180,7 +181,7 @@ class _Measurement:
             before=self._before,
             after=self._after,
             clients=self._settings.clients,
-            script_text=self._spec.levels.text("script_text"),
+            scripts=scripts_of(self._spec.levels),
             unlogged_before=unlogged_before,
         )
 
@@ -322,19 +323,24 @@ def pgbench_options(
     ]
 
 
-def _script_options(spec: RunSpec, context: VisitContext) -> list[str]:
-    script = _Settings.of(spec).script
-    builtin = _BUILTIN_SCRIPTS.get(script)
-    if builtin is not None:
-        return [f"--builtin={builtin}"]
-    text = spec.levels.text("script_text")
-    if text is None:
-        raise BedplateError(f"the script {script!r} has no text")
-    path = context.log_directory / f"{spec.id}.sql"
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o644)
+def _script_options(spec: RunSpec, context: VisitContext) -> Iterator[str]:
+    scripts = scripts_of(spec.levels)
     # pgbench finds the scale of its own scripts only; an own script's :scale would be 1.
-    return [f"--file={path}", f"--scale={context.dataset.levels.integer('scale') or 1}"]
+    if any(script.text is not None for script in scripts):
+        yield f"--scale={context.dataset.levels.integer('scale') or 1}"
+    yield from (f"--define={name}={value}" for name, value in variables_of(spec.levels).items())
+    for number, script in enumerate(scripts, start=1):
+        weight = f"@{script.weight}" if len(scripts) > 1 else ""
+        built_in = BUILT_IN.get(script.name)
+        if script.text is None and built_in is not None:
+            yield f"--builtin={built_in.option}{weight}"
+            continue
+        if script.text is None:
+            raise BedplateError(f"the script {script.name!r} has no text")
+        path = context.log_directory / f"{spec.id}-{number}.sql"
+        path.write_text(script.text, encoding="utf-8")
+        path.chmod(0o644)
+        yield f"--file={path}{weight}"
 
 
 def _fillfactor(dataset: Dataset) -> list[str]:

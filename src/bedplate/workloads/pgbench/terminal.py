@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.run_heads import TRANSACTIONS
+from bedplate.terminal.part_tables import part_table
 from bedplate.terminal.run_tables import run_tables
 
 if TYPE_CHECKING:
@@ -19,8 +20,12 @@ Run = tuple[str, str]
 
 
 def transaction_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
-    """Their tps."""
-    return run_tables(found, runs, TRANSACTIONS.first)
+    """Their tps, and the latency of each script where a run has several."""
+    of_scripts = (part_table(found, run, TRANSACTIONS.second) for run in runs)
+    return [
+        *run_tables(found, runs, TRANSACTIONS.first),
+        *(table for table in of_scripts if table is not None),
+    ]
 
 
 TERMINAL: WorkloadTables = transaction_tables

@@ -14,9 +14,10 @@ from bedplate.figures.latency_log import LatencyKind
 from bedplate.figures.steadiness import SETTLING_S, divide, settled_after_s, steadiness, trend_share
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
+from bedplate.workloads.pgbench.scripts import PHASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.figures.latency_log import LatencyLog
     from bedplate.figures.window import MeasuredWindow
@@ -75,7 +76,7 @@ def transaction_figures(
     yield figure(
         "transactions_skipped", None if log is None else outcome_count(log, ("skipped",)), reason=_NO_LOG
     )
-    yield from _latencies(log)
+    yield from _latencies(log, "measure", "")
     if rate_limited:
         yield from _without_lag(log)
     # Waiting for one's turn in the schedule says nothing about a cache.
@@ -85,6 +86,20 @@ def transaction_figures(
     threshold_us = FAST_READ_ONLY_US if read_only else FAST_OTHER_US
     fast = None if log is None else share_below(log, threshold_us, series=series)
     yield figure("fast_transaction_share", fast, reason=_NO_LOG if log is None else _NO_TRANSACTION)
+
+
+def script_figures(log: LatencyLog | None, window: MeasuredWindow, names: Sequence[str]) -> Iterator[Figure]:
+    """tps, counts and latencies of each script, in the order of pgbench's numbers."""
+    for number, name in enumerate(names):
+        own = None if log is None else log.select(script=number)
+        counts: Mapping[str, float | None] = {
+            "tps": None if own is None else transaction_count(own) / window.duration_s,
+            "transactions": None if own is None else transaction_count(own),
+            "transactions_failed": None if own is None else outcome_count(own),
+        }
+        for metric, value in counts.items():
+            yield figure(metric, value, phase=PHASE, item=name, reason=_NO_LOG)
+        yield from _latencies(own, PHASE, name)
 
 
 def steadiness_figures(
@@ -147,15 +162,19 @@ def _why_not_settled(seconds: int) -> Reason:
     return because(_TOO_FEW_SECONDS, words, seconds=seconds)
 
 
-def _latencies(log: LatencyLog | None) -> Iterator[Figure]:
+def _latencies(log: LatencyLog | None, phase: str, item: str) -> Iterator[Figure]:
     reason = _NO_LOG if log is None else _NO_TRANSACTION
     found = None if log is None else summary(log)
-    yield figure("latency_ms_mean", found.latency_us_mean / 1000 if found else None, reason=reason)
-    yield figure("latency_ms_stddev", found.latency_us_stddev / 1000 if found else None, reason=reason)
     values = None if log is None else percentiles_us(log, tuple(_QUANTILES.values()))
-    for place, name in enumerate(_QUANTILES):
-        yield figure(f"latency_ms_{name}", values[place] / 1000 if values else None, reason=reason)
-    yield figure("latency_ms_max", found.latency_us_max / 1000 if found else None, reason=reason)
+    in_us: Mapping[str, float | None] = {
+        "mean": found.latency_us_mean if found else None,
+        "stddev": found.latency_us_stddev if found else None,
+        **{name: values[place] if values else None for place, name in enumerate(_QUANTILES)},
+        "max": found.latency_us_max if found else None,
+    }
+    for name, value in in_us.items():
+        in_ms = None if value is None else value / 1000
+        yield figure(f"latency_ms_{name}", in_ms, phase=phase, item=item, reason=reason)
 
 
 def _without_lag(log: LatencyLog | None) -> Iterator[Figure]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -12,19 +11,14 @@ from bedplate.engines.postgresql.settings import (
 )
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import format_duration
+from bedplate.workloads.pgbench.scripts import READ_WRITE, scripts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from bedplate.model.cell import ClusterLevels, RunSpec
-    from bedplate.model.plan import Plan
+    from bedplate.model.plan import Plan, PlannedWorkload
     from bedplate.plan.warnings import PlanWarnings
-
-READ_ONLY = "read-only"
-# A SELECT that locks rows, makes a table, or draws from a sequence leaves something to write.
-_WRITES = re.compile(
-    r"\bfor\s+(no\s+key\s+update|update|share|key\s+share)\b|\binto\b|\b(nextval|setval)\s*\("
-)
 
 # After its last write a checkpoint still syncs the files, and it may begin a moment late.
 _SYNC_SLACK_S = 3.0
@@ -48,16 +42,15 @@ def needed_duration_s(cluster: ClusterLevels, warmup_s: float | None) -> float:
 
 def of_plan(plan: Plan) -> Iterator[str]:
     """Sentences."""
-    for workload in plan.workloads:
+    own = [workload for workload in plan.workloads if workload.type == "pgbench"]
+    for workload in own:
         for run in workload.runs:
             yield from _of_run(plan, run)
-    yield from _of_scales(plan)
+    yield from _of_scales(own)
 
 
 def _of_run(plan: Plan, run: RunSpec) -> list[str]:
-    if run.levels.get("script", READ_ONLY) == READ_ONLY or _seems_to_read_only(
-        run.levels.text("script_text")
-    ):
+    if all(script.seems_to_read_only for script in scripts_of(run.levels)):
         return []
     steady = run.levels["warmup"] == UNTIL_STEADY
     duration_s = run.levels.number("duration_s") or 0.0
@@ -74,25 +67,14 @@ def _of_run(plan: Plan, run: RunSpec) -> list[str]:
     return found
 
 
-def _seems_to_read_only(script: str | None) -> bool:
-    """Whether an own script has SELECTs and nothing else; what a function in one does is seen when it has run."""
-    if script is None:
-        return False
-    lines = [line.strip() for line in script.splitlines()]
-    text = " ".join(line for line in lines if not line.startswith(("\\", "--")))
-    statements = [each.strip().casefold() for each in text.split(";") if each.strip()]
-    return bool(statements) and all(
-        each.startswith("select ") and not _WRITES.search(each) for each in statements
-    )
-
-
-def _of_scales(plan: Plan) -> list[str]:
+def _of_scales(workloads: Iterable[PlannedWorkload]) -> list[str]:
     found = []
-    for workload in plan.workloads:
+    for workload in workloads:
         smallest = min((scale.units for scale in workload.scales if scale.units is not None), default=None)
         for run in workload.runs:
             clients = run.levels.integer("clients") or 1
-            if smallest is not None and run.levels.get("script") == "read-write" and smallest < clients:
+            names = [script.name for script in scripts_of(run.levels)]
+            if smallest is not None and smallest < clients and READ_WRITE in names:
                 found.append(
                     f"run {run.name}: {clients} clients on scale {smallest} wait for each other's rows "
                     "(one branch per unit of scale), more than for the device"
