@@ -33,6 +33,7 @@ ENGINES: Mapping[str, str] = {
     "lmdb": "bedplate.engines.lmdb",
     "mariadb": "bedplate.engines.mariadb",
     "none": "bedplate.engines.none",
+    "own-engine": "bedplate.engines.external",
 }
 
 

@@ -142,7 +142,7 @@ def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:
         levels[_BLOCK] = block
     if cell.cluster.configuration is not None:
         content = hashlib.sha256(cell.cluster.configuration.encode()).hexdigest()[:8]
-        levels[_CONFIGURATION] = f"own postgresql.conf {content}"
+        levels[_CONFIGURATION] = f"{engine_model(cell.build.engine).configuration_words} {content}"
     return levels
 
 

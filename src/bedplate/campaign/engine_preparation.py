@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bedplate.host.command import Commands
     from bedplate.host.requirement import Requirement
     from bedplate.model.cell import BuildLevels
+    from bedplate.model.plan import EngineSetup
     from bedplate.model.visit import EngineBuild
 
 
@@ -44,6 +45,14 @@ class EnginePreparation(Protocol):
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
         """Builds of it in the cache that nothing uses any more. Changes nothing."""
+        ...
+
+
+class OwnPrograms(Protocol):
+    """The role `programs`: of an engine whose programs somebody names in a plan."""
+
+    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+        """Where visits find them, by the name that they know; copied now where the cache lacks them."""
         ...
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bedplate.campaign.display import Display
+    from bedplate.campaign.engine_preparation import OwnPrograms
     from bedplate.executors.protocol import Executor
     from bedplate.host.build_progress import BuildProgress
     from bedplate.model.cell import BuildLevels, Cell, Dataset
+    from bedplate.model.plan import EngineSetup
     from bedplate.model.visit import EngineBuild
 
 # Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
@@ -131,6 +133,15 @@ def prepare_drivers(workloads: Iterable[str]) -> Mapping[str, str]:
         )
         for driver in drivers
     }
+
+
+def prepare_programs(setups: Iterable[EngineSetup]) -> Mapping[str, str]:
+    """Where the programs of somebody's own engines stand, by the name that visits know."""
+    found: dict[str, str] = {}
+    for setup in setups:
+        own: OwnPrograms | None = registry.engine_part_or_none(setup.engine, "programs")
+        found |= {} if own is None else own.keep(setup)
+    return found
 
 
 def install(command: tuple[str, ...], display: Display) -> None:

@@ -10,7 +10,7 @@ from bedplate.campaign.alike import AlikeFailures
 from bedplate.campaign.keeping import SharedInputs, VisitRequests, keep, summary
 from bedplate.campaign.known_answers import KnownAnswers
 from bedplate.campaign.labels import Labels
-from bedplate.campaign.preparation import prepare_builds, prepare_drivers, prepare_inputs
+from bedplate.campaign.preparation import prepare_builds, prepare_drivers, prepare_inputs, prepare_programs
 from bedplate.campaign.study_run import StudyRun
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class StudyStart:
             plan=found.plan,
             expansion=found.expansion,
             builds=builds,
-            native_drivers=prepare_drivers(found.workloads),
+            native_drivers={**prepare_drivers(found.workloads), **prepare_programs(found.plan.engines)},
             inputs=prepare_inputs(found.datasets, display, builds),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,

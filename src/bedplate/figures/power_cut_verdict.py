@@ -130,11 +130,21 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         controls=_controls(cuts.points, recording) if recording else CutCounts(),
         protected=_replayed_in_order(cuts.points, recording) if recording else CutCounts(),
         in_order=by_profile.get(Profile.ORDERED.value, CutCounts()).cuts,
-        promised=visit.durability.protected_cache if visit.durability else None,
+        promised=_promised_in_order(visit, recording),
         visit_flushes=_per_sync(visit.flush_counts),
         flushes=(recording.flushes + (recording.journal_flushes or 0)) if recording else 0,
         waits=_waits(visit),
     )
+
+
+def _promised_in_order(visit: VisitRecord, recording: RecordingFacts | None) -> str | None:
+    """The class that cuts in order are held against; None where a log that nothing cut has shown that the recording is whole.
+
+    What is bad in order is then the engine's doing, and no longer a doubt about the recording.
+    """
+    if visit.durability is None or (recording is not None and recording.whole_log is not None):
+        return None
+    return visit.durability.protected_cache
 
 
 def _caches(
@@ -328,7 +338,8 @@ CONTROLS_PASS: Rule[CutEvidence] = Rule(
 ORDER_FAILS: Rule[CutEvidence] = Rule(
     "cuts in order fail",
     "a bad cut in order where a protected cache was declared durable, one that is not whole where it was bounded loss; "
-    "not counting those whose journal the repair could not replay; or no cut in order",
+    "not counting those whose journal the repair could not replay; or no cut in order. Of somebody's own engine the whole log, which "
+    "nothing cut, is asked instead, before any cut",
     "what was written in order is what a machine that was killed leaves",
     _order_fails,
 )

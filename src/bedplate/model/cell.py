@@ -187,12 +187,17 @@ class Cell:
         parts = [self.filesystem.type]
         if self.filesystem.block_size_bytes is not None:
             parts.append(f"fs{_short_size(self.filesystem.block_size_bytes)}")
-        block_bytes, before_block = self.database_block_bytes, engine_model(self.build.engine).before_block
-        if block_bytes is not None and before_block is not None:
-            parts.append(f"{before_block}{_short_size(block_bytes)}")
+        model = engine_model(self.build.engine)
+        block_bytes = self.database_block_bytes
+        if block_bytes is not None and model.before_block is not None:
+            parts.append(f"{model.before_block}{_short_size(block_bytes)}")
         else:
             parts.append(self.build.engine)
-            parts += [_feature(name, value, "-") for name, value in self.cluster.settings.items()]
+            parts += [
+                _feature(name, value, "-")
+                for name, value in self.cluster.settings.items()
+                if name not in model.unnamed_settings
+            ]
         if self.filesystem.barrier is not None:
             parts.append("barrier" if self.filesystem.barrier else "nobarrier")
         if self.filesystem.journal is not None:

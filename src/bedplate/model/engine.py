@@ -21,7 +21,8 @@ class EngineModel:
     `is_built`: it is built beforehand, so that its version and what is compiled in are levels of a cell.
     `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
     none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
-    replayed, on two idle cores.
+    replayed, on two idle cores. `configuration_words` is what a text beside its settings is called. A cell's name has its settings but the
+    `unnamed_settings`.
     """
 
     label: str
@@ -31,6 +32,8 @@ class EngineModel:
     before_block: str | None = None
     # Of PostgreSQL: 70 took two workers 20 to 24 s, half of which they waited; a third uses that time. Not measured.
     cuts_per_s: float = 4.0
+    configuration_words: str = "own postgresql.conf"
+    unnamed_settings: frozenset[str] = frozenset()
 
     def block_bytes(self, cell: Cell) -> int | None:
         """The database block size of a cell; None where there is none to choose, or none was asked for."""

@@ -112,11 +112,15 @@ class GuestPlan:
 
 @dataclass(frozen=True)
 class EngineSetup:
-    """An engine that some workload of a plan runs on: its builds and its clusters, which multiply."""
+    """An engine that some workload of a plan runs on: its builds and its clusters, which multiply.
+
+    `folder` is where an own engine's programs stand; None of others, and of a plan that a study keeps.
+    """
 
     engine: str
     builds: tuple[BuildLevels, ...]
     clusters: tuple[ClusterLevels, ...]
+    folder: str | None = None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ ENGINE = "engine"
 RAM_JOURNAL = "ram_journal"
 JOURNAL_LOST = "lost"
 JOURNAL_KEPT = "kept"
-
+# Level `press_dirty_pages` of a dataset, only where it is true: the kernel writes back what the engine has dirty, all the while.
+PRESSED = "press_dirty_pages"
 
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
@@ -205,3 +206,6 @@ class RecordingFacts:
     """cuts where metadata waits; null in records of before there were such"""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """spans of the log in which metadata waits that a cut can tear, by its kind"""
+    whole_log: PointOutcome | None = None
+    """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
+    of an engine whose oracle is bedplate's own"""

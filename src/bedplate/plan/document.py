@@ -18,7 +18,7 @@ from pydantic import (
 
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.plan import VISITS_PER_BOOT, EngineSetup
-from bedplate.plan.engine_table import EngineTable, engine_tables, plain_setup
+from bedplate.plan.engine_table import EngineTable, engine_tables, plain_setup, section_of
 from bedplate.plan.fields import (
     FEATURES,
     CanaryEvery,
@@ -220,7 +220,7 @@ class Document(PlanTable):
 
     def setup_of(self, engine: str) -> EngineSetup:
         """Every way in which the plan has an engine."""
-        table: EngineTable | None = getattr(self, engine, None)
+        table: EngineTable | None = getattr(self, section_of(engine), None)
         if table is None:
             return plain_setup(engine)
         for workload in self.workload:
@@ -230,7 +230,7 @@ class Document(PlanTable):
 
     def setup_count(self, engine: str) -> int:
         """How many these are, before they are made."""
-        table: EngineTable | None = getattr(self, engine, None)
+        table: EngineTable | None = getattr(self, section_of(engine), None)
         return 1 if table is None else table.count()
 
     @model_validator(mode="after")

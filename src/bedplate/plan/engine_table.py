@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 
 class EngineTable(PlanTable):
-    """The keys of one engine. `level_names` says how the levels of its cells begin, by the table that a key stands in."""
+    """The keys of one engine. `level_names` says how the levels of its cells begin, by the table that a key stands in.
 
+    `section` is what a plan calls the table, where that is not the engine's name.
+    """
+
+    section: ClassVar[str | None] = None
     level_names: ClassVar[dict[str, str]] = {}
 
     @staticmethod
@@ -47,8 +51,15 @@ class EngineTable(PlanTable):
 
 
 def engine_tables() -> dict[str, type[EngineTable]]:
-    """Those of all engines that have one, by the engine's name."""
-    return dict(registry.engine_parts("plan"))
+    """Those of all engines that have one, by what a plan calls them."""
+    tables: Mapping[str, type[EngineTable]] = registry.engine_parts("plan")
+    return {table.section or name: table for name, table in tables.items()}
+
+
+def section_of(engine: str) -> str:
+    """What a plan calls the table of an engine, if it has one."""
+    table: type[EngineTable] | None = registry.engine_part_or_none(engine, "plan")
+    return (None if table is None else table.section) or engine
 
 
 def plain_setup(engine: str) -> EngineSetup:

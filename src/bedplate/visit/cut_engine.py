@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from bedplate.visit.engine_server import ServerSite
     from bedplate.visit.workload import Driver, VisitContext
 
-# Marks of the log: where the clients began, and where they ended.
+# Marks of the log: where the clients began, and where they ended. START stands before a writer of others, which says itself when it
+# begins, and SETTLED where all that it left is on the disk.
 BEGIN, END = "begin", "end"
+START, SETTLED = "start", "settled"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Subject:
     """Whose data stand on the recorded file system, and what its oracle has to know of them.
 
     `rows` are the accounts of a server, or the entries of a key-value store, that were there before the clients began.
-    `drivers` are paths of built C drivers by name, `settings` the engine's. `oracle` is the kind of what the clients left to
+    `drivers` are paths of the programs that the visit has, by name, `settings` the engine's. `oracle` is the kind of what the clients left to
     be asked for (`CutEngine.oracle`); recordings without it are of the first.
     """
 
@@ -47,13 +49,16 @@ class Subject:
 class Driven:
     """What clients were promised while they were recorded, in how many seconds, and by which engine's version.
 
-    `ended_early` says that they were told to end because the log had no more room.
+    `acknowledged` is None where the log's marks are to be counted. `ended_early` says that they were told to end because the
+    log had no more room. `demands_all` is of a log with SETTLED: what is there must be whole, and where it is true nothing
+    acknowledged may be missing.
     """
 
-    acknowledged: int
+    acknowledged: int | None
     seconds: float
     version: str
     ended_early: bool = False
+    demands_all: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,10 @@ class Recorded(Protocol):
 
     def mark(self, text: str) -> None:
         """Put a mark of the recording's own into the log."""
+        ...
+
+    def mark_count(self) -> int:
+        """How many marks the log has."""
         ...
 
     def settle(self) -> None:

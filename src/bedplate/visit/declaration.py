@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 
 from bedplate import registry
 from bedplate.model.durability import SESSION_SETTINGS, Commits, lowered_by
@@ -46,10 +46,19 @@ class EngineDurability(Protocol):
         ...
 
 
-def durability_of(engine: str) -> EngineDurability:
-    """That of an engine; PlanError lists the known ones."""
-    durability: EngineDurability = registry.engine_part(engine, "durability")
-    return durability
+@runtime_checkable
+class DurabilityOfCells(Protocol):
+    """The role of an engine of which each cell says itself what it promises."""
+
+    def of(self, cell: Cell) -> EngineDurability:
+        """What the cell's engine promises."""
+        ...
+
+
+def durability_of(cell: Cell) -> EngineDurability:
+    """That of a cell's engine; PlanError lists the known ones."""
+    durability: EngineDurability | DurabilityOfCells = registry.engine_part(cell.build.engine, "durability")
+    return durability.of(cell) if isinstance(durability, DurabilityOfCells) else durability
 
 
 def declare(
@@ -64,7 +73,7 @@ def declare(
     """The class of a cell, from what was read back and counted, and from what its engine is told."""
     in_force = {item.name: item.effective for item in comparisons}
     promises = _promises(cell, traits, in_force, journal_in_memory=journal_in_memory)
-    return durability_of(cell.build.engine).declare(
+    return durability_of(cell).declare(
         cell.cluster.settings,
         server_settings,
         flush_counts,

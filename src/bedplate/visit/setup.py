@@ -343,7 +343,7 @@ class VisitSetup:
         started = start_server(request, where, undo=self._undo, steps=self._steps, findings=self._findings)
         self._server_settings = started.in_force.settings
         engine = request.cell.build.engine
-        self._findings.comparisons += durability_of(engine).opened(request.cell.cluster.settings)
+        self._findings.comparisons += durability_of(request.cell).opened(request.cell.cluster.settings)
         self._findings.durability = declare(
             request.cell,
             self._filesystem.traits,

@@ -58,14 +58,26 @@ class ToolProcess:
     """Runs from `with` to its end: follow its words with `pieces`, then ask `ended`; leaving the block kills it.
 
     What it prints is kept in `<output>.out` and `<output>.err`. Begin it where no other thread runs: the child
-    executes Python before it becomes the tool.
+    executes Python before it becomes the tool. `confined_name` is what a person calls a tool that drops its rights by itself
+    (`host.confinement`), `marks` a file that its standard output goes to instead.
     """
 
-    def __init__(self, argv: Sequence[str], context: VisitContext, *, output: Path, directory: Path) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        context: VisitContext,
+        *,
+        output: Path,
+        directory: Path,
+        confined_name: str | None = None,
+        marks: Path | None = None,
+    ) -> None:
         self.argv = tuple(argv)
         self._context = context
         self._output = output
         self._directory = directory
+        self._confined_name = confined_name
+        self._marks = marks
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: ToolEnded | None = None
         self._asked_to_end = False
@@ -80,8 +92,7 @@ class ToolProcess:
         process = self._running
         if self._ended is None:
             # Its children too: a job of an I/O tool would go on writing.
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            self.signal(signal.SIGKILL)
             process.wait()
         if process.stderr is not None:
             process.stderr.close()
@@ -90,6 +101,16 @@ class ToolProcess:
     def output(self) -> Path:
         """The file of its standard output."""
         return self._output.with_suffix(".out")
+
+    @property
+    def errors(self) -> Path:
+        """The file of its standard error."""
+        return self._output.with_suffix(".err")
+
+    def signal(self, number: int) -> None:
+        """To the tool and the children that did not leave its group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._running.pid, number)
 
     @property
     def ended(self) -> ToolEnded:
@@ -125,7 +146,7 @@ class ToolProcess:
                         continue
                     if not ready:
                         raise BedplateError(
-                            f"{self.argv[0]} did not end within {limit_s:.0f} s and was killed: {self._said()}"
+                            f"{self._name} did not end within {limit_s:.0f} s and was killed: {self._said()}"
                         )
                     if words in ready:
                         piece = os.read(words, 65536)
@@ -149,6 +170,10 @@ class ToolProcess:
         return self.ended
 
     @property
+    def _name(self) -> str:
+        return self._confined_name or self.argv[0]
+
+    @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise RuntimeError(f"{self.argv[0]} has not been started")
@@ -156,7 +181,7 @@ class ToolProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            with self._output.with_suffix(".out").open("wb") as out:
+            with (self._marks or self.output).open("ab" if self._marks else "wb") as out:
                 return subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
@@ -177,7 +202,7 @@ class ToolProcess:
 
     def _become_tool(self) -> None:
         self._context.enter_group()
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and self._confined_name is None:
             os.setgroups([])
             os.setgid(self._context.account.gid)
             os.setuid(self._context.account.uid)
@@ -199,13 +224,13 @@ class ToolProcess:
         if status == 0:
             return None
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"{self.argv[0]} {how}: {said}"
+        return f"{self._name} {how}: {said}"
 
     def _said(self) -> str:
         """Its last lines: on standard error if it said anything there, else what is no document."""
-        for suffix in (".err", ".out"):
-            text = self._output.with_suffix(suffix).read_text(encoding="utf-8", errors="replace")
-            before_json = text.partition("\n{")[0] if suffix == ".out" else text
+        for path in (self.errors, *(() if self._marks else (self.output,))):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            before_json = text.partition("\n{")[0] if path == self.output else text
             lines = [line.strip() for line in before_json.splitlines() if line.strip() not in ("", "{")]
             if lines:
                 return " | ".join(lines[-_LINES_QUOTED:])

@@ -125,7 +125,7 @@ def test_without_an_engine_only_what_was_fsynced_is_spoken_of() -> None:
 def test_every_setting_of_the_environment_is_in_force_whether_asked_for_or_not() -> None:
     found = {
         item.name: (item.asked, item.effective)
-        for item in durability_of("lmdb").opened(Levels(readahead=False))
+        for item in durability_of(cell("lmdb")).opened(Levels(readahead=False))
     }
     assert {
         "lmdb.sync": (None, "by-test"),

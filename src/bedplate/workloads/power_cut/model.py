@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.power_cut import ENGINE
+from bedplate.model.power_cut import ENGINE, PRESSED
 from bedplate.model.workload import RecordWords, WorkloadModel
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ MODEL = PowerCutModel(
         "duration_s": "duration",
         "image_bytes": "image_size",
         "ram_journal": "ram_journal",
+        PRESSED: PRESSED,
         "points": "points",
         "sought": "sought",
         "profiles": "profiles",

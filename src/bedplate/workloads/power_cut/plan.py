@@ -24,6 +24,7 @@ from bedplate.model.power_cut import (
     KEEP_BAD,
     KEEP_SMALL,
     POINTS_DEFAULT,
+    PRESSED,
     RAM_JOURNAL,
     SOUGHT_POINTS,
     WORKLOAD,
@@ -31,7 +32,7 @@ from bedplate.model.power_cut import (
 )
 from bedplate.plan import values
 from bedplate.plan.chosen_cells import Departures, departures
-from bedplate.plan.fields import Count, Duration, Factor, Seed, within
+from bedplate.plan.fields import Count, Duration, Factor, Flag, Seed, within
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.units import GIB, KIB, MIB
@@ -103,6 +104,11 @@ class PowerCutTable(WorkloadTable):
     )
     """load | `lost`: an external journal in RAM is gone at the cut, as it would be; `kept`: it is cut like the disk, as if it stood
     on a device of its own | `"lost"` | `"kept"`"""
+    press_dirty_pages: Factor[Flag] = Field(
+        default=(False,), description="true or false: what the engine has dirty is written back all the while"
+    )
+    """load | `true`: what the engine has dirty is written back all the while, each 30 ms. Without it what nobody syncs stays in memory for
+    longer than a recording, and a cut finds it lost, and hardly ever damaged | `false` | `true`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
@@ -170,6 +176,7 @@ class PowerCutTable(WorkloadTable):
             "clients": self.clients,
             "duration_s": self.duration,
             RAM_JOURNAL: self.ram_journal,
+            PRESSED: self.press_dirty_pages,
             "points": (self.points,),
         }
 
@@ -191,10 +198,9 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
 
 
 def _without_default(levels: dict[str, Scalar]) -> Levels:
-    """Without what only cells with such a journal have, where it says what holds anyway."""
-    return Levels(
-        {name: level for name, level in levels.items() if (name, level) != (RAM_JOURNAL, JOURNAL_LOST)}
-    )
+    """Without what says what holds anyway: datasets of earlier plans keep their names."""
+    usual = {RAM_JOURNAL: JOURNAL_LOST, PRESSED: False}
+    return Levels({name: level for name, level in levels.items() if usual.get(name) != level})
 
 
 PLAN = PowerCutTable

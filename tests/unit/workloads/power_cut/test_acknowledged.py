@@ -8,7 +8,12 @@ import pytest
 from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, Missing, acknowledged_before
+from bedplate.workloads.power_cut.run.acknowledged import (
+    Acknowledgements,
+    Missing,
+    acknowledged_before,
+    require_protocol,
+)
 from bedplate.workloads.power_cut.run.log import Log, read_log
 
 
@@ -90,3 +95,45 @@ def test_half_a_mark_is_no_promise_and_no_silence(tmp_path: Path, text: bytes) -
         pytest.raises(OutputNotUnderstood, match="mark 0 of the write log"),
     ):
         Acknowledgements(log)
+
+
+def lines_of_a_writer(path: Path, *lines: str) -> Log:
+    return read_log(
+        written_log(
+            path / "lines",
+            [
+                Written(flags=MARK, text=line.encode(), time_ns=1_000_000 * number)
+                for number, line in enumerate(("begin", *lines), start=1)
+            ],
+        )
+    )
+
+
+def test_a_writer_of_others_has_the_recorders_times(tmp_path: Path) -> None:
+    with lines_of_a_writer(tmp_path, "ack 0 1", "ack 1 1", "ack 0 2") as log:
+        require_protocol(log, clients=2, own_marks={b"begin"})
+        found = Acknowledgements(log).before(4)
+    assert (3, {0: 2, 1: 1}, 4000) == (found.transactions, found.highest, found.cut_us)
+    assert Missing(1, 0.0) == found.missing({0: 1, 1: 1})
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("hello",), "hello"),
+        (("ack 0 1", "ack 0 1"), "ack 0 1, behind 1 of client 0"),
+        (("ack 0 1", "ack 0 3"), "ack 0 3, behind 1 of client 0"),
+        (("ack 0 0",), "ack 0 0"),
+        (("ack 2 1",), "ack 2 1"),
+        (("ack 0 1 7",), "ack 0 1 7"),
+        (("ack 0", "1"), "ack 0"),
+        (("A 0 1 5",), "A 0 1 5"),
+    ],
+)
+def test_a_line_that_a_writer_may_not_print_is_quoted(
+    tmp_path: Path, lines: tuple[str, ...], said: str
+) -> None:
+    with lines_of_a_writer(tmp_path, *lines) as log, pytest.raises(OutputNotUnderstood) as caught:
+        require_protocol(log, clients=2, own_marks={b"begin"})
+    assert said in str(caught.value)
+    assert "docs/ENGINES.md" in str(caught.value)

@@ -1,5 +1,7 @@
 """What the clients had been promised before a cut: the marks `A <client> <sequence> <monotonic µs>` of the log.
 
+Writers of others print `ack <client> <number>` instead; its time is the recorder's, and its numbers are 1, 2, 3, … of each client.
+
 A client writes its mark after the engine has acknowledged the transaction, so a mark is never earlier than the
 promise: a transaction whose mark lies after the cut may be there or not.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,12 +18,15 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.workloads.power_cut.run.log import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from bedplate.workloads.power_cut.run.log import Log
 
 _PREFIX = b"A "
 _ACKNOWLEDGED = re.compile(rb"A (\d{1,9}) (\d{1,18}) (\d{1,18})\s*")
+_OTHERS_PREFIX = b"ack "
+_OTHERS = re.compile(rb"ack (\d{1,9}) (\d{1,18})")
+_OTHERS_EXPECTED = "`begin`, or `ack CLIENT NUMBER` with the numbers 1, 2, 3, … of each client, whole lines in one write (docs/ENGINES.md)"
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,10 @@ class Acknowledgements:
         )
 
     def _take(self, index: int, text: bytes) -> None:
+        if text.startswith(_OTHERS_PREFIX) and (found := _OTHERS.fullmatch(text)) is not None:
+            client, sequence = map(int, found.groups())
+            self._add(index, client, sequence, (self._log.entry(index).time_ns or 0) // 1000)
+            return
         if not text.startswith(_PREFIX):
             return  # another mark: where the clients began, or the kernel's own at its end
         found = _ACKNOWLEDGED.fullmatch(text)
@@ -107,12 +117,34 @@ class Acknowledgements:
                 expected="A <client> <sequence> <monotonic µs>",
                 found=text.decode(errors="replace"),
             )
-        client, sequence, time_us = map(int, found.groups())
+        self._add(index, *map(int, found.groups()))
+
+    def _add(self, index: int, client: int, sequence: int, time_us: int) -> None:
         sequences, times = self.clients.setdefault(client, ([], []))
         sequences.append(sequence)
         times.append(time_us)
         self._positions_of.setdefault(client, []).append(index)
         self.positions.append(index)
+
+
+def require_protocol(log: Log, *, clients: int, own_marks: Container[bytes]) -> None:
+    """OutputNotUnderstood for the first line of somebody's writer that says something else than it may.
+
+    `own_marks` are ours, which stand among them.
+    """
+    last: Counter[int] = Counter()
+    for index in range(len(log)):
+        text = log.mark(index)
+        if text is None or text in own_marks:
+            continue
+        found = _OTHERS.fullmatch(text)
+        client, number = map(int, found.groups()) if found else (-1, 0)
+        if client not in range(clients) or number != last[client] + 1:
+            told = f", behind {last[client]} of client {client}" if last[client] else ""
+            raise OutputNotUnderstood(
+                "the writer", expected=_OTHERS_EXPECTED, found=f"{text.decode(errors='replace')}{told}"
+            )
+        last[client] = number
 
 
 def acknowledged_before(log: Log, position: int) -> Acknowledged:

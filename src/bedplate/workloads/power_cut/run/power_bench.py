@@ -119,6 +119,10 @@ class RecordedSetup:
         with held():
             self.recorder.write_mark(text)
 
+    def mark_count(self) -> int:
+        """By the recorder's own word; RecorderFailed if it has died."""
+        return self.recorder.status().marks
+
     def settle(self) -> None:
         """This file system only."""
         argv = ["sync", "--file-system", str(self.data_directory)]

@@ -7,6 +7,9 @@ Pressure: in the last part a neighbour makes, renames and removes files beside t
 asked to write back what the engine has dirty, and the metadata that the file system keeps in the page cache of its device
 (ext2 to ext4), which the kernel does by itself once that is 30 s old; and an engine that has
 checkpoints makes one every second.
+
+Pressed dirty pages, where a plan asks for them: from the beginning the kernel writes back what the engine has dirty, all the while. What
+an engine never syncs would else not reach the disk within seconds, and such a fault would show as plain loss alone.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ CALM_SHARE = 0.6
 ROOM_BYTES = 512 * MIB
 _STEP_S = 0.02
 _PUSH_EVERY_S = 1.0
+_PRESS_EVERY_S = 0.03
 _FOLDERS = 4
 _FILES_MOST = 64
 _SIZES = (0, KIB, 4 * KIB, 20 * KIB, 150 * KIB)
@@ -87,7 +91,7 @@ class Pressure:
     """From `with` to its end, but for the first `calm_s`: the neighbour in `folder`, the engine's files in `files`, on `disk`.
 
     The log is marked as it begins. A neighbour that cannot go on ends by itself: `trouble` says why. `checkpoints`
-    are the engine's, if it has any.
+    are the engine's, if it has any. `pressed`: what the engine has dirty is written back all the while.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Pressure:
         seed: int,
         mark_file: Path,
         checkpoints: AbstractContextManager[Checkpoints] | None = None,
+        pressed: bool = False,
     ) -> None:
         self.trouble: str | None = None
         self._folder = folder
@@ -114,6 +119,8 @@ class Pressure:
             threading.Thread(target=self._guarded, args=(work,), daemon=True)
             for work in (self._work, *((self._checkpoint,) if checkpoints is not None else ()))
         ]
+        if pressed:
+            self._crew.append(threading.Thread(target=self._press, daemon=True))
         self._checkpointer: Checkpoints | None = None
         self._undo = ExitStack()
         self._made: list[Path] = []
@@ -141,6 +148,10 @@ class Pressure:
         except (BedplateError, OSError) as error:
             if not self._is_over.is_set():
                 self.trouble = f"the pressure on the recorded file system ended early: {error}"
+
+    def _press(self) -> None:
+        while not self._is_over.wait(_PRESS_EVERY_S):
+            self._write_back(self._files, since_s=0.0)
 
     def _checkpoint(self) -> None:
         assert self._checkpointer is not None  # noqa: S101 -- entered before this thread began
@@ -185,15 +196,18 @@ class Pressure:
     def _push(self, since_s: float) -> None:
         """What the engine or the neighbour has changed since then, in the order of the folders and not in theirs; and metadata."""
         for top in (self._files, self._folder):
-            for folder, _, names in os.walk(top):
-                for name in names:
-                    # A file may go, and some file systems refuse: it is only asked for.
-                    with suppress(OSError):
-                        path = Path(folder, name)
-                        if path.stat().st_mtime >= since_s:
-                            self._begin_to_write(path)
+            self._write_back(top, since_s)
         with suppress(OSError):
             self._begin_to_write(self._disk)
+
+    def _write_back(self, top: Path, since_s: float) -> None:
+        for folder, _, names in os.walk(top):
+            for name in names:
+                # A file may go, and some file systems refuse: it is only asked for.
+                with suppress(OSError):
+                    path = Path(folder, name)
+                    if path.stat().st_mtime >= since_s:
+                        self._begin_to_write(path)
 
     def _begin_to_write(self, path: Path) -> None:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -33,11 +33,14 @@ from bedplate.model.power_cut import (
     LOG_FILE,
     POINTS_DEFAULT,
     POINTS_FILE,
+    PRESSED,
     RECORDING_FILE,
     SMALL_LOG_BYTES,
     SOUGHT_POINTS,
     WORKLOAD,
+    CutPoint,
     Placement,
+    PointOutcome,
     Profile,
     RecordingFacts,
 )
@@ -45,9 +48,10 @@ from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.model.workload import model_of
 from bedplate.units import MIB
-from bedplate.visit.cut_engine import BEGIN, END, Subject
+from bedplate.visit.cut_engine import BEGIN, END, SETTLED, START, Subject
 from bedplate.visit.recording import Recording
 from bedplate.visit.workload import Driver
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, require_protocol
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
 from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
@@ -117,6 +121,7 @@ class _Cuts:
         self._writer: CutWriter | None = None
         self._image_bytes = dataset.integer("image_bytes") or IMAGE_BYTES
         self._clients = dataset.integer("clients") or 2
+        self._pressed = dataset.flag(PRESSED) is True
         self._duration_s = dataset.number("duration_s") or DURATION_S
         self._points = levels.integer("points") or POINTS_DEFAULT
         self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
@@ -130,6 +135,7 @@ class _Cuts:
         # What came from outside while it was recorded, and what was done to it besides.
         self._foreign_syncs: int | None = None
         self._about: dict[str, Scalar] = {}
+        self._whole_log: PointOutcome | None = None
 
     @property
     def _bench(self) -> PowerBench:
@@ -156,8 +162,13 @@ class _Cuts:
         try:
             with read_log(setup.log) as log:
                 begin, end = _span(log)
+                settled = self._settled(log, end)
+                if driven.acknowledged is None:
+                    driven = self._counted(driven, log)
                 waiting = self._waiting(log, begin, end)
                 job = self._job(log, begin, end, journal_bytes, waiting, loses_journal=loses_journal)
+                if settled is not None:
+                    self._require_whole(setup.log, job, settled, demands_all=driven.demands_all)
                 facts = replace(self._facts(log, begin, end, driven, job), waiting=_by_kind(waiting))
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
@@ -198,6 +209,7 @@ class _Cuts:
             seed=self._seed,
             mark_file=setup.mark_file,
             checkpoints=writer.checkpoints(),
+            pressed=self._pressed,
         )
 
     @contextmanager
@@ -216,6 +228,39 @@ class _Cuts:
         finally:
             counter.__exit__()
 
+    def _counted(self, driven: Driven, log: Log) -> Driven:
+        """With the acknowledgements that the log has; BedplateError where there is none."""
+        counted = replace(driven, acknowledged=len(Acknowledgements(log).positions))
+        self._require_something(counted)
+        if not counted.acknowledged:
+            raise BedplateError(
+                "the writer acknowledged nothing: it prints `ack CLIENT NUMBER` behind each commit (docs/ENGINES.md); "
+                "a slow one needs more time (duration)"
+            )
+        return counted
+
+    def _settled(self, log: Log, end: int) -> int | None:
+        """Of a writer of others: how many entries there are once all that it left is on the disk; its lines are read then, too."""
+        settled = log.find_mark(SETTLED.encode(), end)
+        if settled is None:
+            return None
+        own = {mark.encode() for mark in (START, BEGIN, PRESSURE, END, SETTLED)}
+        require_protocol(log, clients=self._clients, own_marks=own)
+        return settled
+
+    def _require_whole(self, log: Path, job: ReplayJob, settled: int, *, demands_all: bool) -> None:
+        """A positive control, before a cut is judged: where nothing was cut, an oracle that finds something is wrong itself."""
+        point = CutPoint(0, settled, Profile.ORDERED, Placement.UNIFORM, seed=0)
+        self._recording.tell(POINTS, "the whole log, which nothing cut", done=0, of=len(job.points))
+        (record,) = self._bench.replayed(log, replace(job, points=(point,)), lambda _: None)
+        outcome = record.outcome
+        self._whole_log = outcome
+        if outcome.is_bad and (demands_all or outcome is not PointOutcome.LOST):
+            raise BedplateError(
+                f"nothing was cut, the writer was only ended, and all is on the disk; the checker finds {outcome.value}: "
+                f"{'; '.join(record.problems)}. Either it is wrong, or the writer acknowledged what was not there; no cut was judged"
+            )
+
     def _packing(self, log: Path) -> LogPacking:
         """The log of a run with a bad cut whatever its size; of a good one if it is wanted, or small."""
         limit_bytes = {KEEP_SMALL: SMALL_LOG_BYTES, KEEP_BAD: 0}.get(self._keep_logs)
@@ -223,7 +268,7 @@ class _Cuts:
 
     def _require_something(self, driven: Driven) -> None:
         """A recording that ended early is a shorter one, and is told; one without a transaction is none."""
-        if not driven.ended_early:
+        if not driven.ended_early or driven.acknowledged is None:
             return
         if not driven.acknowledged:
             raise BedplateError(
@@ -265,14 +310,13 @@ class _Cuts:
             waiting=waiting,
             sought=self._sought,
         )
-        drivers = {driver.name: context.native_drivers[driver.name] for driver in self._engine.drivers}
         return ReplayJob(
             filesystem=self._bench.cell.filesystem,
             subject=Subject(
                 engine=self._engine_name,
                 rows=self._engine.rows,
                 settings=context.engine_settings,
-                drivers=Levels(drivers),
+                drivers=Levels(context.native_drivers),
                 build=context.request.build,
                 oracle=self._engine.oracle,
             ),
@@ -287,6 +331,7 @@ class _Cuts:
     def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
         measured, writer = range(begin, end), self._writer
         assert writer is not None  # noqa: S101 -- it was recorded
+        assert driven.acknowledged is not None  # noqa: S101 -- it was counted
         flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
         writes = [index for index in measured if log.is_write(index)]
         return RecordingFacts(
@@ -308,6 +353,7 @@ class _Cuts:
             foreign_syncs=self._foreign_syncs,
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
             facts={**Levels(writer.facts), **_said_of(driven), **self._about, "kernel": os.uname().release},
+            whole_log=self._whole_log,
             sought=sum(point.placement is Placement.SOUGHT for point in job.points),
         )
 
@@ -345,7 +391,10 @@ def interruption_behind(error: BaseException) -> BaseException | None:
 
 def _span(log: Log) -> tuple[int, int]:
     """From the entry at which the clients began to the one at which they had ended."""
-    begin = log.find_mark(BEGIN.encode())
+    start = log.find_mark(START.encode())
+    begin = log.find_mark(BEGIN.encode(), start or 0)
+    if begin is None:
+        begin = start
     if begin is None:
         raise BedplateError(f"the write log {log.path} has no mark of where the clients began")
     end = log.find_mark(END.encode(), begin)

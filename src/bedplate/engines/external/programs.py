@@ -1,0 +1,84 @@
+"""The programs of an own engine as visits run them: a copy in the cache, named by its digest, that nobody changes any more."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.external.description import DIGEST, NAME, read_description
+from bedplate.engines.external.folder import PROGRAMS_KEY, digest_of, files_of
+from bedplate.errors import RequirementMissing
+from bedplate.host.cache import cache_directory
+from bedplate.host.file_lock import file_lock
+from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.campaign.engine_preparation import OwnPrograms
+    from bedplate.engines.external.description import EngineDescription
+    from bedplate.model.plan import EngineSetup
+
+_INTERPRETER = b"#!"
+_ENV = "env"
+
+
+class ExternalPrograms:
+    """Copied once; a later change of the folder is another engine."""
+
+    def keep(self, setup: EngineSetup) -> Mapping[str, str]:
+        """The folder of the copy; RequirementMissing where the programs are gone, or could not be started here."""
+        cluster = setup.clusters[0]
+        digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
+        description = read_description(cluster.configuration or "")
+        kept = cache_directory() / "engines" / f"{name}-{digest}"
+        if not kept.is_dir():
+            if setup.folder is None:
+                raise RequirementMissing(
+                    f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
+                )
+            _copy(Path(setup.folder), kept, digest)
+        reasons = tuple(_cannot_start(kept, description))
+        if reasons:
+            raise RequirementMissing(*reasons)
+        return {PROGRAMS_KEY: str(kept)}
+
+
+def _copy(folder: Path, kept: Path, digest: str) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with file_lock(lock_of(kept)):
+        if kept.is_dir():
+            return
+        fresh = work_folder(kept)
+        sweep_work_folders(kept.parent, but=fresh)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o755)
+        for file in files_of(folder):
+            copied = fresh / file.relative_to(folder)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copied)
+            copied.chmod(0o755 if os.access(file, os.X_OK) else 0o644)
+        if digest_of(fresh, files_of(fresh)) != digest:
+            shutil.rmtree(fresh)
+            raise RequirementMissing(f"{folder} was changed while the plan was read; start again")
+        put_in_place(fresh, kept)
+
+
+def _cannot_start(kept: Path, description: EngineDescription) -> Iterator[str]:
+    """A sentence for each script whose interpreter is not there."""
+    for name in (description.writer, description.checker):
+        with (kept / name).open("rb") as file:
+            first = file.readline(512)
+        if not first.startswith(_INTERPRETER):
+            continue
+        words = os.fsdecode(first[len(_INTERPRETER) :]).split()
+        program = words[0] if words else ""
+        if Path(program).name == _ENV:
+            program = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+        if not program or shutil.which(program) is None:
+            yield f"{name} begins with {first.decode(errors='replace').strip()!r}, and there is no such interpreter here"
+
+
+PROGRAMS: OwnPrograms = ExternalPrograms()

@@ -1,0 +1,276 @@
+"""Somebody's own engine: what its folder may say, what of it becomes a cell, and what its checker's answers come to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bedplate.engines.external.description import read_description
+from bedplate.engines.external.durability import ExternalDurability
+from bedplate.engines.external.folder import read_folder
+from bedplate.engines.external.power_cut import how_it_ended, judge_document, options
+from bedplate.engines.external.programs import ExternalPrograms
+from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
+from bedplate.model.cell import Cell
+from bedplate.model.engine import engine_model
+from bedplate.model.levels import Levels
+from bedplate.model.plan import Plan
+from bedplate.model.visit import FlushCount
+from bedplate.plan.load import load_plan
+from bedplate.visit.declaration import Promises
+
+TEXT = """
+name = "brickbase"
+check_limit = "1 min"
+[settings.sync]
+levels = ["full", "some", "off"]
+default = "full"
+[settings.page_size]
+levels = ["4 kB", "16 kB"]
+[settings.wal]
+kind = "switch"
+[[promise]]
+when = { sync = "full" }
+class = "durable"
+source = "README"
+[[promise]]
+when = { sync = "some" }
+class = "bounded loss"
+transactions = 2
+source = "README"
+[[promise]]
+when = { sync = "off", wal = true }
+class = "unsafe"
+source = "README"
+"""
+PLAN = """
+[canary]
+enabled = false
+[[filesystem]]
+type = "ext4"
+[engine]
+path = "mine"
+settings = { sync = { vary = ["full", "off"] }, page_size = "16 kB" }
+[[workload]]
+type = "power_cut"
+engine = "own-engine"
+"""
+SYNCS_FLUSH = tuple(FlushCount("data", name, 8, 8) for name in ("appending", "overwriting", "logging"))
+NO_SYNC_FLUSHES = tuple(FlushCount("data", name, 8, 0) for name in ("appending", "overwriting", "logging"))
+USUAL: Promises = {
+    "checked_by_fsck": False,
+    "journal_holds_data": False,
+    "journal_in_memory": False,
+    "rolls_back_whole": False,
+    "flushes_when_delayed": None,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "mine"
+    made.mkdir(mode=0o755)
+    (made / "engine.toml").write_text(TEXT)
+    for name in ("writer", "checker"):
+        (made / name).write_text("#!/bin/sh\n")
+        (made / name).chmod(0o755)
+    return made
+
+
+def planned(directory: Path, text: str = PLAN) -> Plan:
+    return load_plan(text, source="p.toml", directory=directory)
+
+
+def refused(directory: Path, text: str = PLAN) -> str:
+    with pytest.raises(PlanError) as caught:
+        planned(directory, text)
+    return "\n".join(caught.value.reasons)
+
+
+def cells(directory: Path) -> list[Cell]:
+    return list(planned(directory).cells())
+
+
+def test_the_programs_are_told_what_was_asked_for_and_what_holds_else() -> None:
+    description = read_description(TEXT)
+    assert ("brickbase", 60.0) == (description.name, description.check_limit_s)
+    told = description.told(Levels(page_size=16384, name="brickbase", programs="0" * 16, wal=True))
+    assert ["--page_size=16384", "--sync=full", "--wal=true"] == list(options(told))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("name =", "nam =", "key 'nam' is not known"),
+        ('"brickbase"', '"Brick base"', "name: allowed are small letters"),
+        ('check_limit = "1 min"', 'check_limit = "1 h"', "check_limit: allowed is a time"),
+        ('check_limit = "1 min"', 'writer = "../writer"', "writer: '../writer' lies outside of the folder"),
+        ('check_limit = "1 min"', 'checker = "/bin/true"', "checker: '/bin/true' lies outside of the folder"),
+        ("[settings.sync]", "[settings.seed]", "is none of name, programs, clients"),
+        (
+            'default = "full"',
+            'default = "none"',
+            "settings.sync.default: found 'none'; allowed is one of full",
+        ),
+        ('"4 kB", "16 kB"', '"4 kB", "many"', "settings.page_size.levels: found 'many'; allowed is a size"),
+        (
+            'levels = ["4 kB", "16 kB"]',
+            'kind = "text"',
+            "settings.page_size.kind: found 'text'; allowed: size",
+        ),
+        ('kind = "switch"', 'kind = "flag"', "settings.wal.kind: found 'flag'"),
+        ('class = "durable"', 'class = "safe"', "promise[0].class: found 'safe'"),
+        ('class = "durable"', 'class = "durable"\nms = 5', 'promise[0].ms: only of class = "bounded loss"'),
+        ("transactions = 2", "transactions = 0", "promise[1].transactions: allowed is a whole number"),
+        ('when = { sync = "some" }', "when = { synk = 1 }", "promise[1].when: setting 'synk' is not known"),
+        ('source = "README"', 'sauce = "README"', "promise[0].source: missing"),
+        ("[[promise]]", "[promise", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_in_an_engine_toml_is_named(before: str, after: str, said: str) -> None:
+    assert before in TEXT
+    with pytest.raises(PlanError) as caught:
+        read_description(TEXT.replace(before, after))
+    assert said in "\n".join(caught.value.reasons)
+
+
+def test_a_cell_has_the_settings_and_what_programs_they_were(folder: Path) -> None:
+    first, second = cells(folder.parent)
+    assert {"sync": "full", "page_size": 16384, "name": "brickbase"}.items() <= first.cluster.settings.items()
+    assert "off" == second.cluster.settings["sync"]
+    assert 16384 == first.database_block_bytes
+    assert "ext4-own-engine-name-brickbase-page-size-16384-sync-full" == first.slug
+    (folder / "writer").write_text("#!/bin/sh\nexit 1\n")
+    changed = cells(folder.parent)[0]
+    assert first.id != changed.id
+    (folder / "writer").write_text("#!/bin/sh\n")
+    assert first.id == cells(folder.parent)[0].id
+
+
+def test_a_study_keeps_what_decides_its_cells(folder: Path, tmp_path: Path) -> None:
+    plan = planned(folder.parent)
+    study = tmp_path / "study"
+    for name, text in plan.files.items():
+        (study / name).parent.mkdir(parents=True, exist_ok=True)
+        (study / name).write_text(text)
+    kept = planned(study)
+    assert plan.digest == kept.digest
+    assert (str(folder), None) == (plan.engines[0].folder, kept.engines[0].folder)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ('path = "mine"\n', "", "settings: of which engine? path is missing"),
+        ('path = "mine"', 'path = "yours"', "is no directory"),
+        ("sync =", "synk =", "setting 'synk' is not known; did you mean sync?"),
+        ('"16 kB"', '"8 kB"', "settings.page_size: allowed is one of 4096, 16384"),
+        (PLAN[PLAN.index("[engine]") : PLAN.index("[[workload]]")], "", "engine.path: missing"),
+    ],
+)
+def test_what_a_plan_cannot_ask_of_it(folder: Path, before: str, after: str, said: str) -> None:
+    assert said in refused(folder.parent, PLAN.replace(before, after))
+
+
+def test_a_folder_that_is_none_to_run_says_why(folder: Path) -> None:
+    (folder / "checker").chmod(0o644)
+    assert "may not be executed" in refused(folder.parent)
+    (folder / "checker").unlink()
+    assert "there is no" in refused(folder.parent)
+    (folder / "checker").symlink_to("/bin/true")
+    assert "is no regular file" in refused(folder.parent)
+    (folder / "checker").unlink()
+    (folder / "engine.toml").unlink()
+    assert "engine.toml cannot be read" in refused(folder.parent)
+
+
+def test_a_folder_that_others_may_change_is_refused(folder: Path) -> None:
+    (folder / "writer").chmod(0o757)
+    assert "others may write to" in refused(folder.parent)
+    (folder / "writer").chmod(0o755)
+    folder.chmod(0o777)
+    assert "chmod -R go-w" in refused(folder.parent)
+
+
+def test_the_programs_are_copied_once_and_an_interpreter_that_is_not_there_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEDPLATE_CACHE", str(tmp_path / "cache"))
+    (setup,) = planned(folder.parent).engines
+    (path,) = ExternalPrograms().keep(setup).values()
+    assert read_folder(Path(path)).digest == setup.clusters[0].settings["programs"]
+    (folder / "writer").write_text("#!/usr/bin/env python-of-nobody\n")
+    (other,) = planned(folder.parent).engines
+    with pytest.raises(RequirementMissing, match="no such interpreter here"):
+        ExternalPrograms().keep(other)
+    # A folder that was changed since the plan was read is another engine.
+    (folder / "writer").write_text("#!/bin/sh\nexit 2\n")
+    (third,) = planned(folder.parent).engines
+    (folder / "writer").write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(RequirementMissing, match="was changed while the plan was read"):
+        ExternalPrograms().keep(third)
+
+
+@pytest.mark.parametrize(
+    ("settings", "flushes", "classes", "bound"),
+    [
+        ({}, SYNCS_FLUSH, ("durable", "durable"), None),
+        ({}, NO_SYNC_FLUSHES, ("unsafe", "durable"), None),
+        ({"sync": "some"}, SYNCS_FLUSH, ("bounded loss", "bounded loss"), 2),
+        ({"sync": "off", "wal": True}, SYNCS_FLUSH, ("unsafe", "unsafe"), None),
+        ({"sync": "off"}, SYNCS_FLUSH, ("unknown", "unknown"), None),
+    ],
+)
+def test_the_class_is_the_authors_as_far_as_the_file_system_holds_it(
+    settings: dict[str, Any], flushes: tuple[FlushCount, ...], classes: tuple[str, str], bound: int | None
+) -> None:
+    found = ExternalDurability(TEXT).declare(Levels(settings), {}, flushes, USUAL, keeps_write_order=False)
+    assert classes == (found.volatile_cache, found.protected_cache)
+    promise = read_description(TEXT).promise(Levels(settings))
+    assert bound == (None if promise is None else promise.transactions)
+    in_force = {item.name: str(item.effective) for item in ExternalDurability(TEXT).opened(Levels(settings))}
+    waits = engine_model("own-engine").waits(Levels(settings), in_force)
+    assert (promise is not None and promise.durability == "durable") == waits
+
+
+def answer(**found: Any) -> str:
+    return json.dumps({"clients": {"0": 5}, **found})
+
+
+def test_what_a_checker_finds_is_detected_where_the_engine_complains_and_silent_else() -> None:
+    found = judge_document(answer(wrong=["page 3"], refused=["locked"]), {0: 5}, oracle_s=None)
+    assert ({0: 5}, ("locked",), ("page 3",)) == (found.present, found.detected, found.silent)
+    # One transaction more than was acknowledged may be there: it was under way.
+    assert () == judge_document(answer(), {0: 4}, oracle_s=None).silent
+    assert "has transaction 5" in judge_document(answer(), {0: 3}, oracle_s=None).silent[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "ok",
+            "[]",
+            "{}",
+            "null",
+            '{"clients": []}',
+            '{"clients": {"null": 1}}',
+            '{"clients": {"0": null}}',
+        ),
+        *('{"clients": {"0": -1}}', '{"clients": {"0": true}}', answer(wrong="page 3"), answer(wrong=[3])),
+        *(answer(broken=["page 3"]), answer() + answer(), "[" * 100_000),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_no_damage(text: str) -> None:
+    with pytest.raises(OutputNotUnderstood, match="one JSON object"):
+        judge_document(text, {0: 5}, oracle_s=None)
+
+
+def test_a_status_above_128_is_a_signal() -> None:
+    assert "was ended by SIGSEGV" == how_it_ended(139) == how_it_ended(-11)
+    assert "ended with status 3" == how_it_ended(3)
+    assert "ended with status 255" == how_it_ended(255)
