@@ -247,12 +247,10 @@ def test_a_checker_that_answers_is_taken_at_its_word(workshop: Workshop) -> None
 
 def test_the_confined_see_their_two_folders_and_have_no_rights(workshop: Workshop) -> None:
     account = workshop.account
-    script = (
-        "echo $(id -u) $(id -G) $(pwd); ls $0; grep -c : /proc/net/dev; grep NoNewPrivs /proc/self/status"
-    )
-    workshop.program("checker", "")
+    asks = "echo $(id -u) $(id -G) $(pwd); ls $1; grep -c : /proc/net/dev; grep NoNewPrivs /proc/self/status"
+    workshop.program("checker", f"#!/bin/sh\n{asks}\n")
     argv = confined(
-        ("sh", "-c", script, PROGRAMS),
+        (f"{PROGRAMS}/checker", PROGRAMS),
         data=workshop.recording.data_directory,
         programs=workshop.folder,
         account=account,

@@ -32,7 +32,7 @@ class EngineModel:
     before_block: str | None = None
     # Of PostgreSQL: 70 took two workers 20 to 24 s, half of which they waited; a third uses that time. Not measured.
     cuts_per_s: float = 4.0
-    configuration_words: str = "own postgresql.conf"
+    configuration_words: str = "own configuration"
     unnamed_settings: frozenset[str] = frozenset()
 
     def block_bytes(self, cell: Cell) -> int | None:

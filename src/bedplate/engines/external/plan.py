@@ -69,9 +69,11 @@ class ExternalTable(EngineTable):
     path: Annotated[Engine, PlainValidator(_engine)] | None = Field(
         default=None, description=f"path of a folder with {FILE} and the programs"
     )
+    """cluster | a folder with engine.toml, a writer and a checker, relative to the plan or from the root | required | `"my-engine"`"""
     settings: dict[str, Factor[Any]] = Field(
         default_factory=dict, description="a table of the engine's own settings"
     )
+    """cluster | the settings that its engine.toml names, each with its kind and levels | none | `{ sync = { vary = ["on", "off"] } }`"""
 
     section: ClassVar[str | None] = "engine"
     level_names: ClassVar[dict[str, str]] = {"engine": "cluster.", "engine.settings": "cluster.settings."}

@@ -36,4 +36,5 @@ MODEL = PostgresqlModel(
     is_built=True,
     block_level="build.block_size_bytes",
     before_block="pg",
+    configuration_words="own postgresql.conf",
 )
