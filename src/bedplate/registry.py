@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WORKLOADS: Mapping[str, str] = {
     "pgbench": "bedplate.workloads.pgbench",
     "tpch": "bedplate.workloads.tpch",
+    "sysbench": "bedplate.workloads.sysbench",
     "lmdb": "bedplate.workloads.microbenchmark",
     "bonnie": "bedplate.workloads.bonnie",
     "fio": "bedplate.workloads.fio",

@@ -16,6 +16,7 @@ from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from bedplate.figures.server_counters import ServerCounters
     from bedplate.model.figure import Figure
     from bedplate.model.levels import Scalar
     from bedplate.model.reason import Reason
@@ -117,9 +118,20 @@ class Divisors:
     client_sleeps: float | None = None
 
 
-def counter_figures(deltas: Deltas, divisors: Divisors) -> Iterator[Figure]:
-    """Every figure of devices, caches, buffers, WAL, processors and pressure, absent ones included."""
-    yield from _figures_of(_formulas(deltas, divisors))
+def counter_figures(
+    deltas: Deltas, divisors: Divisors, server: ServerCounters | None = None
+) -> Iterator[Figure]:
+    """Every figure of devices, caches, buffers, WAL, processors and pressure, absent ones included.
+
+    `server` makes those of an engine with counters of its own, in place of PostgreSQL's.
+    """
+    if server is None:
+        yield from _figures_of(_formulas(deltas, divisors))
+        return
+    yield from _figures_of(_device_formulas(deltas, divisors))
+    yield from _figures_of(_journal_formulas(deltas, divisors))
+    yield from _figures_of(server.formulas(deltas, divisors))
+    yield from _figures_of(_processor_formulas(deltas, divisors))
 
 
 def machine_figures(deltas: Deltas, block_size_bytes: int | None, *, pass_: int) -> Iterator[Figure]:
@@ -162,7 +174,7 @@ def gauge_figures(measured: tuple[Mapping[str, float], ...], *, pass_: int = 1) 
 def shared_buffers_hit_ratio(deltas: Deltas) -> float:
     """blks_hit / (blks_hit + blks_read) of pg_stat_database."""
     hit, read = deltas.growth("postgresql.blks_hit"), deltas.growth("postgresql.blks_read")
-    return _divide(hit, hit + read, _NO_BLOCK_ASKED)
+    return divide(hit, hit + read, _NO_BLOCK_ASKED)
 
 
 def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
@@ -178,7 +190,7 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
     else:
         asked = deltas.growth("postgresql.blks_read") * block_size_bytes
     from_device = deltas.growth("device.read_sectors") * KERNEL_SECTOR_BYTES
-    missed = _divide(from_device, asked, _NOTHING_READ)
+    missed = divide(from_device, asked, _NOTHING_READ)
     if missed > 1:
         raise _absent(
             "read-ahead-hides-the-cache",
@@ -192,7 +204,7 @@ def page_cache_hit_ratio(deltas: Deltas, block_size_bytes: int | None) -> float:
 
 def steal_share(deltas: Deltas) -> float:
     """Time that a hypervisor took / time of all processors."""
-    return _divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
+    return divide(deltas.growth("cpu.steal_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def others_cpu_share(deltas: Deltas) -> float:
@@ -210,12 +222,12 @@ def others_cpu_share(deltas: Deltas) -> float:
     if "server.cpu_s" not in deltas.after:
         raise Absent(_OWN_CPU_UNKNOWN)
     others_s = max(0.0, deltas.growth("cpu.user_s") - own)
-    return _divide(others_s, deltas.growths(*_PROCESSORS), _NO_TIME)
+    return divide(others_s, deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def idle_cpu_share(deltas: Deltas) -> float:
     """Time in which processors had nothing to do / time of all processors."""
-    return _divide(deltas.growths("cpu.idle_s", "cpu.iowait_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
+    return divide(deltas.growths("cpu.idle_s", "cpu.iowait_s"), deltas.growths(*_PROCESSORS), _NO_TIME)
 
 
 def busy_cpu_s(deltas: Deltas) -> float:
@@ -279,7 +291,7 @@ def _cache_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[]
 
 def _device_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[], float]]:
     def each(count: float) -> float:
-        return _per_transaction(count, divisors)
+        return per_transaction(count, divisors)
 
     return {
         "device_reads_per_transaction": lambda: each(deltas.growth("device.reads")),
@@ -301,7 +313,7 @@ def _journal_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[
         return {}
 
     def each(count: float) -> float:
-        return _per_transaction(count, divisors)
+        return per_transaction(count, divisors)
 
     return {
         "journal_device_writes_per_transaction": lambda: each(deltas.growth(f"{device}.writes")),
@@ -336,7 +348,7 @@ def _server_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callable[[
     return {
         **found,
         "maxwritten_clean": lambda: deltas.growth("postgresql.maxwritten_clean"),
-        "wal_kib_per_transaction": lambda: _per_transaction(
+        "wal_kib_per_transaction": lambda: per_transaction(
             deltas.growth("postgresql.wal_bytes") / KIB, divisors
         ),
         "wal_full_page_images": lambda: deltas.growth("postgresql.wal_full_page_images"),
@@ -347,23 +359,23 @@ def _processor_formulas(deltas: Deltas, divisors: Divisors) -> dict[str, Callabl
     def client_share() -> float:
         # The client's own resource usage covers exactly its life; the probe sees it once a second.
         cpu_s = divisors.client_cpu_s if divisors.client_cpu_s is not None else deltas.growth("client.cpu_s")
-        return _divide(cpu_s, divisors.duration_s * divisors.client_threads, _NO_TIME)
+        return divide(cpu_s, divisors.duration_s * divisors.client_threads, _NO_TIME)
 
     def sleeps() -> float:
         if divisors.client_sleeps is None:
             raise Absent(_SLEEPS_UNKNOWN)
-        return _per_transaction(divisors.client_sleeps, divisors)
+        return per_transaction(divisors.client_sleeps, divisors)
 
     def busy_share() -> float:
-        return _divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), _NO_TIME)
+        return divide(busy_cpu_s(deltas), deltas.growths(*_PROCESSORS), _NO_TIME)
 
     return {
-        "server_cpu_ms_per_transaction": lambda: _per_transaction(
+        "server_cpu_ms_per_transaction": lambda: per_transaction(
             deltas.growth("server.cpu_s") * 1000, divisors
         ),
         "client_cpu_share": client_share,
         "client_sleeps_per_transaction": sleeps,
-        "context_switches_per_transaction": lambda: _per_transaction(
+        "context_switches_per_transaction": lambda: per_transaction(
             deltas.growth("cpu.context_switches"), divisors
         ),
         "watching_cpu_share": lambda: _per_second(deltas.growth("watching.cpu_s"), deltas),
@@ -378,21 +390,23 @@ def _pressure_share(deltas: Deltas, name: str) -> float:
     return min(1.0, _per_second(deltas.growth(name) / 1e6, deltas))
 
 
-def _per_transaction(count: float, divisors: Divisors) -> float:
+def per_transaction(count: float, divisors: Divisors) -> float:
+    """A count / transactions; Absent where there is none to divide by."""
     if divisors.transactions is None:
         raise Absent(_TRANSACTIONS_UNKNOWN)
-    return _divide(count, divisors.transactions, _NO_TRANSACTION)
+    return divide(count, divisors.transactions, _NO_TRANSACTION)
 
 
 def _per_second(count: float, deltas: Deltas) -> float:
-    return _divide(count, deltas.seconds, _NO_TIME_BETWEEN)
+    return divide(count, deltas.seconds, _NO_TIME_BETWEEN)
 
 
 def _absent(code: str, sentence: str, **values: Scalar) -> Absent:
     return Absent(because(code, sentence, **values))
 
 
-def _divide(part: float, whole: float, nothing: Reason) -> float:
+def divide(part: float, whole: float, nothing: Reason) -> float:
+    """A share; Absent for the reason `nothing` where there is nothing to divide by."""
     if whole <= 0:
         raise Absent(nothing)
     return part / whole

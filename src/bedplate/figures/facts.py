@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
+from bedplate.model.engine import engine_model
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.units import MIB
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from bedplate.model.reason import Reason
     from bedplate.model.visit import RunRecord, VisitRecord
 
-_STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("initdb", "server start"), "load_s": ("load",)}
+# "" is the step that makes a data directory, which engines call by different names.
+_STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("", "server start"), "load_s": ("load",)}
 _SIZES = {"database_mib": "database_bytes", "wal_mib": "wal_bytes_on_disk"}
 
 
@@ -77,7 +79,8 @@ def step_figure(visit: VisitRecord, metric: str, *, phase: str = "measure") -> F
     seconds: dict[str, float] = {}
     for timing in visit.timings:
         seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
-    steps = _STEPS[metric]
+    making = engine_model(visit.cell.build.engine).making
+    steps = tuple(step or making for step in _STEPS[metric])
     found = [seconds[step] for step in steps if step in seconds]
     reason = because("step-not-timed", f"the visit did not time {' and '.join(steps)}")
     return figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)

@@ -19,7 +19,7 @@ class EngineModel:
 
     `label` is what a person calls it; `plan_words` says how a plan begins the names of its cells' levels, by how cells do.
     `is_built`: it is built beforehand, so that its version and what is compiled in are levels of a cell.
-    `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
+    `making` is what the step of a visit is called that makes a server's data directory. `block_level` is the level of a cell that is its block size, chosen when it is built, made or opened; None where there is
     none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
     replayed, on two idle cores. `configuration_words` is what a text beside its settings is called. A cell's name has its settings but the
     `unnamed_settings`.
@@ -28,6 +28,7 @@ class EngineModel:
     label: str
     plan_words: Mapping[str, str] = field(default_factory=dict)
     is_built: bool = False
+    making: str = "initdb"
     block_level: str | None = None
     before_block: str | None = None
     # Of PostgreSQL: 70 took two workers 20 to 24 s, half of which they waited; a third uses that time. Not measured.

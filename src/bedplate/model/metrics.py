@@ -114,7 +114,8 @@ _SERVER = (
     Metric("buffers_backend_mib", "MiB", _RATIO, _LOWER, "buffers written by backends x the block size", _STAT_IO),
     Metric("buffers_allocated_mib", "MiB", _RATIO, _NEITHER, "buffers allocated x the block size", _BGWRITER),
     Metric("maxwritten_clean", "1", _COUNT, _LOWER, "times the background writer stopped at its limit", _BGWRITER),
-    Metric("wal_kib_per_transaction", "KiB", _RATIO, _LOWER, "WAL generated / transactions", "`pg_current_wal_insert_lsn()`"),
+    Metric("wal_kib_per_transaction", "KiB", _RATIO, _LOWER, "WAL, or InnoDB's log, generated / transactions",
+        "`pg_current_wal_insert_lsn()`, `Innodb_lsn_current`"),
     Metric("wal_full_page_images", "1", _COUNT, _NEITHER, "full page images in the WAL", "`pg_stat_wal`"),
 )
 
@@ -182,10 +183,10 @@ _TPCH_SCORES = taken_from(
 # fmt: on
 
 
-def _of_workloads() -> Mapping[str, tuple[Metric, ...]]:
-    """The role `metrics` of their folders: those that a workload alone has, by their heading; several may share one."""
+def _of_folders() -> Mapping[str, tuple[Metric, ...]]:
+    """The role `metrics`: those that a workload or an engine alone has, by their heading; several may share one."""
     found: dict[str, tuple[Metric, ...]] = {}
-    for groups in registry.parts("metrics").values():
+    for groups in (*registry.parts("metrics").values(), *registry.engine_parts("metrics").values()):
         for heading, metrics in groups.items():
             found[heading] = (*found.get(heading, ()), *metrics)
     return found
@@ -203,7 +204,7 @@ METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "TPC-H": _TPCH,
     "TPC-H scores": _TPCH_SCORES,
     "LMDB": LMDB_METRICS,
-    **_of_workloads(),
+    **_of_folders(),
     "Power cuts": POWER_CUT_METRICS,
 }
 METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.values() for metric in group}

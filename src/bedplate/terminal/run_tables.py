@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bedplate import registry
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import makes_transactions
+from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
 from bedplate.analysis.wording import durability_words, number, scatter_of, span
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
@@ -51,6 +51,11 @@ def run_tables(found: Overview, runs: Sequence[Run], metric: str) -> list[Render
         _run_table(found, runs[start : start + _RUNS_IN_A_TABLE], metric)
         for start in range(0, len(runs), _RUNS_IN_A_TABLE)
     ]
+
+
+def transaction_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+    """The tps of runs that make transactions: the role itself of their workloads."""
+    return run_tables(found, runs, TRANSACTIONS.first)
 
 
 def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:

@@ -42,6 +42,7 @@ class Recording:
         self.commands: list[tuple[str, ...]] = []
         self._items: list[TimedItem] = []
         self._phases: list[Phase] = []
+        self._warm_ups: list[Phase] = []
         self._counters: list[PhaseCounters] = []
         self._probes: list[Probe] = []
         self._sampler: Sampler | None = None
@@ -94,6 +95,18 @@ class Recording:
         settle()
         self._counters.append(PhaseCounters(name, before, read_all(self._probes, phase=name)))
 
+    @contextlib.contextmanager
+    def warm_up(self) -> Iterator[None]:
+        """A phase `warmup`: recorded, and in no figure, so that no counters frame it."""
+        self._name_samples("warmup")
+        start_monotonic_s, start_wall_s = time.monotonic(), time.time()
+        try:
+            yield
+        finally:
+            self._warm_ups.append(
+                Phase("warmup", start_monotonic_s, time.monotonic(), start_wall_s, time.time())
+            )
+
     def between_phases(self, name: str) -> None:
         """What is sampled from here on belongs to no phase that is measured, but to `name`."""
         self._name_samples(name)
@@ -134,7 +147,7 @@ class Recording:
             spec=self.spec,
             outcome=Outcome.FAILED if self.reasons else Outcome.COMPLETED,
             reasons=distinct(self.reasons),
-            phases=tuple(self._phases),
+            phases=(*self._warm_ups, *self._phases),
             before=self._counters[0].before if self._counters else None,
             after=self._counters[-1].after if whole else None,
             facts=self.facts,

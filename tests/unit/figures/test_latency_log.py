@@ -20,8 +20,8 @@ from bedplate.figures.latency import (
     summary,
 )
 from bedplate.figures.latency_log import LatencyKind, LatencyLog, read_latency_log
+from bedplate.figures.transactions import script_figures
 from bedplate.figures.window import MeasuredWindow
-from bedplate.workloads.pgbench.transactions import script_figures
 
 START = 1_762_132_851
 OUTCOMES = ("skipped", "failed", "serialization", "deadlock")
@@ -362,7 +362,8 @@ def test_each_of_several_scripts_has_figures_of_its_own(log_reader: Path, tmp_pa
     log = read_once(log_reader, tmp_path, text)
     window = MeasuredWindow(START, START + 10)
     rows = {
-        (row.item, row.metric): row.value for row in script_figures(log, window, ("reads", "writes", "never"))
+        (row.item, row.metric): row.value
+        for row in script_figures(log, window, ("reads", "writes", "never"), "scripts")
     }
     assert (6.0, 2.0, 0.0) == tuple(rows[name, "tps"] for name in ("reads", "writes", "never"))
     assert (1.0, 4.0, None) == tuple(rows[name, "latency_ms_p99"] for name in ("reads", "writes", "never"))

@@ -14,6 +14,7 @@ from bedplate.model.visit import Validity
 from bedplate.workloads.pgbench.validity import VALIDITY, PgbenchEvidence
 
 SOUND = PgbenchEvidence(
+    client="pgbench",
     read_only=False,
     canary=False,
     duration_s=600.0,
@@ -33,11 +34,11 @@ SOUND = PgbenchEvidence(
     log_complete=True,
     log_damage=None,
     transactions_in_log=1000,
-    transactions_by_pgbench=1000,
+    transactions_by_client=1000,
     transactions_failed=0,
     transactions_outside_window=0,
     phase_s=600.3,
-    pgbench_s=600.1,
+    client_s=600.1,
     clock_step_s=None,
     steal_share=0.0,
     course_problem=None,
@@ -89,9 +90,9 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     "log cut": (replace(SOUND, log_complete=False), "transactions are missing"),
     "log damaged": (replace(SOUND, log_damage="1 line"), "1 line"),
     "failures": (replace(SOUND, transactions_failed=1), "1 transactions failed beside 1000"),
-    "counts": (replace(SOUND, transactions_by_pgbench=999), "1000 transactions, pgbench counted 999"),
-    "longer than its phase": (replace(SOUND, pgbench_s=601.0), "601.00 s, the clock beside it says 600.30 s"),
-    "much shorter than its phase": (replace(SOUND, pgbench_s=594.5, phase_s=603.0), "594.50 s"),
+    "counts": (replace(SOUND, transactions_by_client=999), "1000 transactions, pgbench counted 999"),
+    "longer than its phase": (replace(SOUND, client_s=601.0), "601.00 s, the clock beside it says 600.30 s"),
+    "much shorter than its phase": (replace(SOUND, client_s=594.5, phase_s=603.0), "594.50 s"),
     "step": (replace(SOUND, clock_step_s=3600.0), "stepped by +3600.000 s"),
     "outside": (replace(SOUND, transactions_outside_window=5), "5 transactions of the log lie outside"),
     "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0%"),
@@ -99,7 +100,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         replace(SOUND, others_cpu_share=0.34),
         "other programs used 34% of the processors' time or more",
     ),
-    "short": (replace(SOUND, pgbench_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
+    "short": (replace(SOUND, client_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
 }
 UNKNOWN: dict[str, tuple[PgbenchEvidence, str]] = {
     "no server log": (replace(SOUND, windows=None), "its checkpoints are not known"),
@@ -143,7 +144,7 @@ FINE: dict[str, PgbenchEvidence] = {
         SOUND, complaints=(Complaint(1.0, "ERROR", "no"),)
     ),
     "many clients connect long": replace(SOUND, duration_s=590.0),
-    "no summary": replace(SOUND, transactions_by_pgbench=None, pgbench_s=None),
+    "no summary": replace(SOUND, transactions_by_client=None, client_s=None),
 }
 
 
@@ -197,7 +198,7 @@ def test_suspicion_outweighs_ignorance_and_all_reasons_come_at_once() -> None:
         client_cpu_s=st.none() | st.floats(0, 1e6),
         tps_trend=st.none() | st.floats(-10, 10),
         windows=st.none() | st.just(()),
-        pgbench_s=st.none() | st.floats(0, 1e6),
+        client_s=st.none() | st.floats(0, 1e6),
     )
 )
 def test_any_evidence_is_judged_and_never_unexplained(evidence: PgbenchEvidence) -> None:

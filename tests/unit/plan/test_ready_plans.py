@@ -237,6 +237,13 @@ def test_the_lmdb_study_has_its_file_systems_with_journals_inside_and_in_ram() -
     assert published == load.runs[0].levels["tests"]
 
 
+def test_the_quick_plan_of_two_servers_takes_minutes(machine: MakeMachine) -> None:
+    plan = read("mariadb-quick")
+    expansion = expand(plan, machine())
+    assert {"ext4": 2, "xfs": 2} == _types(expansion)
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 12 * 60
+
+
 def test_the_quick_lmdb_plan_takes_minutes(machine: MakeMachine) -> None:
     plan = read("lmdb-quick")
     expansion = expand(plan, machine())

@@ -34,7 +34,8 @@ class MariadbModel(EngineModel):
 
 MODEL = MariadbModel(
     "MariaDB",
-    {"cluster.settings.": "mariadb."},
+    {f"cluster.settings.{PAGE_SIZE}": f"mariadb.{PAGE_SIZE}", "cluster.settings.": "mariadb.settings."},
+    making="mariadb-install-db",
     block_level=f"cluster.settings.{PAGE_SIZE}",
     before_block="innodb",
     # A recovery with its checks takes 0.7 to 1.6 s.

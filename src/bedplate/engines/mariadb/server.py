@@ -11,7 +11,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from bedplate.engines.mariadb.model import PAGE_SIZE, USUAL_PAGE_BYTES
+from bedplate.engines.mariadb.model import MODEL, PAGE_SIZE, USUAL_PAGE_BYTES
 from bedplate.engines.mariadb.programs import CHECK_PAGES, CLIENT, INSTALL, Programs
 from bedplate.engines.mariadb.programs import SERVER as MARIADBD
 from bedplate.engines.mariadb.read_back import effective_settings, read_back
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bedplate.host.command import Account
+    from bedplate.host.command import Account, Completed
     from bedplate.model.cell import Cell
     from bedplate.model.levels import Scalar
     from bedplate.visit.engine_server import EngineServer, Server, ServerSite
@@ -33,7 +33,7 @@ DATABASE = "bedplate"
 # Owns the database, and has no right beyond it: it reads no file, loads nothing and sets nothing of the server's.
 CLIENT_USER = "bedplate_client"
 _SOCKET_NAME = "mariadb.sock"
-_TEMPORARY = "bedplate_tmp"
+TEMPORARY = "bedplate_tmp"
 _READY_EVERY_S = 0.02
 # What a cold start would load again by itself, and what a plan may set otherwise.
 _USUAL = {"innodb_buffer_pool_load_at_startup": "OFF", "innodb_buffer_pool_dump_at_shutdown": "OFF"}
@@ -55,10 +55,10 @@ class MariadbInstance:
         self._server = ServerProcess(site, self.programs.prefix)
         self._settings: Mapping[str, Scalar] = {}
 
-    def initialise(self, cell: Cell) -> None:
-        """Make the system tables with InnoDB's page size; `start` takes the cell's settings."""
-        self.take_settings(cell.cluster.settings)
-        temporary = self.data_directory / _TEMPORARY
+    def initialise(self, cell: Cell, *, settings: Mapping[str, Scalar] | None = None) -> None:
+        """Make the system tables with InnoDB's page size; `start` takes the cell's settings, or others in their place."""
+        self.take_settings(cell.cluster.settings if settings is None else settings)
+        temporary = self.data_directory / TEMPORARY
         temporary.mkdir(mode=0o700)
         shutil.chown(temporary, self.account.uid, self.account.gid)
         argv = [
@@ -95,9 +95,9 @@ class MariadbInstance:
                 *self._places(),
                 f"--socket={self.socket}",
                 f"--pid-file={self.socket.with_suffix('.pid')}",
-                f"--ignore-db-dirs={_TEMPORARY}",
+                f"--ignore-db-dirs={TEMPORARY}",
                 # An empty folder: nothing can be read from or written to files by a statement.
-                f"--secure-file-priv={self.data_directory / _TEMPORARY}",
+                f"--secure-file-priv={self.data_directory / TEMPORARY}",
                 "--skip-networking",
                 "--skip-name-resolve",
                 "--local-infile=OFF",
@@ -137,6 +137,16 @@ class MariadbInstance:
             settings = effective_settings(session)
         return InForce(settings, compared, {"mariadb": settings.get("version", self.programs.version)})
 
+    def run(self, program: str, *arguments: str, timeout_s: float) -> Completed:
+        """A program of the server's own packages, by the server's account, however it ends."""
+        return self._commands.run(
+            [self.programs.path(program), *arguments],
+            account=self.account,
+            timeout_s=timeout_s,
+            check=False,
+            extra_environment=self.programs.environment,
+        )
+
     @property
     def status(self) -> int | None:
         """The server's exit status; None while it runs."""
@@ -166,7 +176,7 @@ class MariadbInstance:
         return (
             f"--basedir={self.programs.prefix}",
             f"--datadir={self.data_directory}",
-            f"--tmpdir={self.data_directory / _TEMPORARY}",
+            f"--tmpdir={self.data_directory / TEMPORARY}",
         )
 
     def _asked(self) -> tuple[str, ...]:
@@ -194,7 +204,7 @@ def _greets(path: Path) -> bool:
 class MariadbServer:
     """A server of the distribution's packages."""
 
-    making = "mariadb-install-db"
+    making = MODEL.making
     programs: tuple[str, ...] = (MARIADBD, CLIENT, INSTALL, CHECK_PAGES)
 
     def at(self, site: ServerSite) -> Server:

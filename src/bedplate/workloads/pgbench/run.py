@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,11 +21,11 @@ from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.sampler import Sampler, read_all
 from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.logged_client import LoggedClient, SecondSeen
 from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
-from bedplate.workloads.pgbench.process import PgbenchProcess, SecondSeen
 from bedplate.workloads.pgbench.scripts import BUILT_IN, READ_WRITE, scripts_of, variables_of
 from bedplate.workloads.pgbench.steadiness import SteadyDetector
 
@@ -217,7 +218,7 @@ class _Measurement:
         log_directory = self._context.log_directory / f"{phase}-{self._spec.id}"
         log_directory.mkdir()
         shutil.chown(log_directory, self._context.account.uid, self._context.account.gid)
-        process = PgbenchProcess(
+        process = LoggedClient(
             argv=pgbench_options(
                 self._spec,
                 self._context,
@@ -253,7 +254,7 @@ class _Measurement:
             process.abandon()
             shutil.rmtree(log_directory, ignore_errors=True)
 
-    def _follow(self, process: PgbenchProcess, phase: str, duration_s: float, *, until_steady: bool) -> bool:
+    def _follow(self, process: LoggedClient, phase: str, duration_s: float, *, until_steady: bool) -> bool:
         """Pass on what each second brings; True if a steady warm-up was ended early."""
         stopped = False
         for seen in process.seconds():
@@ -261,7 +262,8 @@ class _Measurement:
             if until_steady and not stopped:
                 self._detector.add_second(seen.transactions)
                 if self._detector.steady:
-                    process.stop_early()
+                    # pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm).
+                    process.stop_early(signal.SIGALRM)
                     stopped = True
         return stopped
 

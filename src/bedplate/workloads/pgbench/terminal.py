@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.run_heads import TRANSACTIONS
 from bedplate.terminal.part_tables import part_table
-from bedplate.terminal.run_tables import run_tables
+from bedplate.terminal.run_tables import transaction_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,16 +16,14 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
     from bedplate.terminal.run_tables import WorkloadTables
 
-Run = tuple[str, str]
 
-
-def transaction_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def pgbench_tables(found: Overview, runs: Sequence[tuple[str, str]]) -> list[RenderableType]:
     """Their tps, and the latency of each script where a run has several."""
     of_scripts = (part_table(found, run, TRANSACTIONS.second) for run in runs)
     return [
-        *run_tables(found, runs, TRANSACTIONS.first),
+        *transaction_tables(found, runs),
         *(table for table in of_scripts if table is not None),
     ]
 
 
-TERMINAL: WorkloadTables = transaction_tables
+TERMINAL: WorkloadTables = pgbench_tables

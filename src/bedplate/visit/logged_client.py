@@ -1,6 +1,6 @@
-"""One pgbench process, and the reader of its transaction log beside it.
+"""One process of a client that logs its transactions, and the reader of that log beside it.
 
-Nothing here sleeps: the end of pgbench and every line of the reader are waited for as events.
+Nothing here sleeps: the end of the client and every line of the reader are waited for as events.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from bedplate.errors import BedplateError
@@ -18,12 +18,12 @@ from bedplate.host.command import environment
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    import signal
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.host.command import Account
 
-# The reader has at most the log's tail left when pgbench ends.
+# The reader has at most the log's tail left when the client ends.
 _READER_LIMIT_S = 120.0
 
 
@@ -38,8 +38,8 @@ class SecondSeen:
 
 
 @dataclass(frozen=True)
-class PgbenchEnded:
-    """How pgbench ended; `problem` is None when all is well.
+class ClientEnded:
+    """How a client ended; `problem` is None when all is well.
 
     `sleeps` counts how often its threads had nothing to do and waited (voluntary context switches, getrusage(2)).
     """
@@ -50,7 +50,7 @@ class PgbenchEnded:
     sleeps: int = 0
 
 
-class PgbenchProcess:
+class LoggedClient:
     """Start, follow the seconds, finish; `abandon` cleans up whatever is left at any moment."""
 
     def __init__(
@@ -62,22 +62,25 @@ class PgbenchProcess:
         log_prefix: Path,
         condensed: Path,
         output: Path,
+        more_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.argv = list(argv)
+        self._name = Path(argv[0]).name
+        self._more_environment = more_environment
         self._account = account
         self._log_reader = tuple(log_reader)
         self._log_prefix = log_prefix
         self._condensed = condensed
         self._output = output
-        self._pgbench: subprocess.Popen[bytes] | None = None
+        self._client: subprocess.Popen[bytes] | None = None
         self._reader: subprocess.Popen[bytes] | None = None
         self._client_cpu_s = 0.0
         self._sleeps = 0
 
     @property
     def pid(self) -> int:
-        """The process id of pgbench."""
-        return _started(self._pgbench).pid
+        """The process id of the client."""
+        return _started(self._client).pid
 
     @property
     def log_reader_pid(self) -> int:
@@ -85,7 +88,7 @@ class PgbenchProcess:
         return _started(self._reader).pid
 
     def start(self) -> None:
-        """Start the reader, then pgbench."""
+        """Start the reader, then the client."""
         with held():
             self._start()
 
@@ -111,12 +114,12 @@ class PgbenchProcess:
                 self._output.with_suffix(".out").open("wb") as out,
                 self._output.with_suffix(".err").open("wb") as err,
             ):
-                self._pgbench = subprocess.Popen(
+                self._client = subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=err,
-                    env=environment(),
+                    env=environment(self._more_environment),
                     cwd=self._log_prefix.parent,
                     start_new_session=True,
                     user=self._account.uid,
@@ -127,10 +130,10 @@ class PgbenchProcess:
             raise BedplateError(f"{self.argv[0]} cannot be started: {error.strerror}") from error
 
     def seconds(self) -> Iterator[SecondSeen]:
-        """What the reader reports, second by second, until pgbench and then the reader have ended."""
-        pgbench, reader = _started(self._pgbench), _started(self._reader)
+        """What the reader reports, second by second, until the client and then the reader have ended."""
+        client, reader = _started(self._client), _started(self._reader)
         assert reader.stdout is not None  # noqa: S101 -- Popen was given pipes
-        ended = os.pidfd_open(pgbench.pid)
+        ended = os.pidfd_open(client.pid)
         lines = reader.stdout.fileno()
         waiting_for = [ended, lines]
         rest = b""
@@ -140,9 +143,9 @@ class PgbenchProcess:
                     waiting_for, [], [], None if ended in waiting_for else _READER_LIMIT_S
                 )
                 if not ready:
-                    raise BedplateError(f"{self._log_reader[0]} did not end after pgbench had")
+                    raise BedplateError(f"{self._log_reader[0]} did not end after {self._name} had")
                 if ended in ready:
-                    self._reap(pgbench)
+                    self._reap(client)
                     waiting_for.remove(ended)
                     self._tell_reader_to_end(reader)
                 if lines in ready:
@@ -152,38 +155,37 @@ class PgbenchProcess:
                     *whole, rest = (rest + chunk).split(b"\n")
                     yield from (_second(line) for line in whole if line.strip())
             if ended in waiting_for:
-                raise BedplateError(f"{self._log_reader[0]} ended before pgbench: {self._reader_said()}")
+                raise BedplateError(f"{self._log_reader[0]} ended before {self._name}: {self._reader_said()}")
         finally:
             os.close(ended)
 
-    def stop_early(self) -> None:
-        """End a warm-up that has done its work.
+    def stop_early(self, by: signal.Signals) -> None:
+        """End a warm-up that has done its work, by a signal that lets each session finish its transaction and leave.
 
-        pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm): each client finishes
-        its transaction and leaves. A kill would leave the server complaining of lost connections.
+        A kill would leave the server complaining of lost connections.
         """
-        pgbench = _started(self._pgbench)
-        if pgbench.returncode is None:
-            pgbench.send_signal(signal.SIGALRM)
+        client = _started(self._client)
+        if client.returncode is None:
+            client.send_signal(by)
 
-    def finish(self) -> PgbenchEnded:
-        """Wait for both, and say how pgbench ended."""
-        pgbench, reader = _started(self._pgbench), _started(self._reader)
+    def finish(self) -> ClientEnded:
+        """Wait for both, and say how the client ended."""
+        client, reader = _started(self._client), _started(self._reader)
         try:
             reader_status = reader.wait(_READER_LIMIT_S)
         except subprocess.TimeoutExpired:
             raise BedplateError(f"{self._log_reader[0]} did not end") from None
         if reader_status != 0:
             raise BedplateError(f"the transaction log could not be read: {self._reader_said()}")
-        status = pgbench.returncode
+        status = client.returncode
         problem = None
         if status != 0:
-            problem = f"pgbench ended with status {status}: {self._pgbench_said()}"
-        return PgbenchEnded(status, self._client_cpu_s, problem, self._sleeps)
+            problem = f"{self._name} ended with status {status}: {self._client_said()}"
+        return ClientEnded(status, self._client_cpu_s, problem, self._sleeps)
 
     def abandon(self) -> None:
         """Kill and reap whatever still runs; harmless after `finish`."""
-        for process in (self._pgbench, self._reader):
+        for process in (self._client, self._reader):
             if process is not None and process.returncode is None and process.poll() is None:
                 process.kill()
                 process.wait()
@@ -192,10 +194,10 @@ class PgbenchProcess:
                 if stream is not None and not stream.closed:
                     _close(stream)
 
-    def _reap(self, pgbench: subprocess.Popen[bytes]) -> None:
+    def _reap(self, client: subprocess.Popen[bytes]) -> None:
         # wait4 gives the CPU time that Popen.wait throws away.
-        _, status, usage = os.wait4(pgbench.pid, 0)
-        pgbench.returncode = os.waitstatus_to_exitcode(status)
+        _, status, usage = os.wait4(client.pid, 0)
+        client.returncode = os.waitstatus_to_exitcode(status)
         self._client_cpu_s = usage.ru_utime + usage.ru_stime
         self._sleeps = usage.ru_nvcsw
 
@@ -204,7 +206,7 @@ class PgbenchProcess:
         if reader.stdin is not None:
             _close(reader.stdin)
 
-    def _pgbench_said(self) -> str:
+    def _client_said(self) -> str:
         text = self._output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-5:]) or "(it printed nothing)"

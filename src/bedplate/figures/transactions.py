@@ -14,7 +14,6 @@ from bedplate.figures.latency_log import LatencyKind
 from bedplate.figures.steadiness import SETTLING_S, divide, settled_after_s, steadiness, trend_share
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-from bedplate.workloads.pgbench.scripts import PHASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,8 +87,10 @@ def transaction_figures(
     yield figure("fast_transaction_share", fast, reason=_NO_LOG if log is None else _NO_TRANSACTION)
 
 
-def script_figures(log: LatencyLog | None, window: MeasuredWindow, names: Sequence[str]) -> Iterator[Figure]:
-    """tps, counts and latencies of each script, in the order of pgbench's numbers."""
+def script_figures(
+    log: LatencyLog | None, window: MeasuredWindow, names: Sequence[str], phase: str
+) -> Iterator[Figure]:
+    """tps, counts and latencies of each script, in the order of the log's numbers; their phase is a part of the run."""
     for number, name in enumerate(names):
         own = None if log is None else log.select(script=number)
         counts: Mapping[str, float | None] = {
@@ -98,8 +99,8 @@ def script_figures(log: LatencyLog | None, window: MeasuredWindow, names: Sequen
             "transactions_failed": None if own is None else outcome_count(own),
         }
         for metric, value in counts.items():
-            yield figure(metric, value, phase=PHASE, item=name, reason=_NO_LOG)
-        yield from _latencies(own, PHASE, name)
+            yield figure(metric, value, phase=phase, item=name, reason=_NO_LOG)
+        yield from _latencies(own, phase, name)
 
 
 def steadiness_figures(

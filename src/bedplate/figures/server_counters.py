@@ -1,0 +1,44 @@
+"""What an engine's server counts, as figures: the role `counter_figures` of its folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from bedplate import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bedplate.figures.counters import Deltas, Divisors
+
+
+@dataclass(frozen=True)
+class FuzzyLog:
+    """How far a server without checkpoints of its own was from a steady state over a window; None is not known.
+
+    `turned_over` is how often the whole log was written. `ages` are the checkpoint ages of its samples, what a recovery would
+    read then, and `age_limit` is what the server lets them come to; all in bytes.
+    """
+
+    turned_over: float | None
+    ages: tuple[float, ...] = ()
+    age_limit: float | None = None
+
+
+class ServerCounters(Protocol):
+    """The role itself. An engine without it has PostgreSQL's counters, or none."""
+
+    def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:
+        """Each metric of the server and how it is made; Absent where a counter is missing."""
+        ...
+
+    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:
+        """From the counters at both ends of the window, and its samples."""
+        ...
+
+
+def server_counters_of(engine: str) -> ServerCounters | None:
+    """That of an engine, None where it has none of its own."""
+    found: ServerCounters | None = registry.engine_part_or_none(engine, "counter_figures")
+    return found

@@ -1,0 +1,1 @@
+"""sysbench: its OLTP scripts, the same on every server that speaks SQL."""

@@ -1,0 +1,44 @@
+"""sysbench itself, from the distribution's package, unpacked in the cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.host.apt.package_tree import ensure_package_tree
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.workloads.sysbench.command import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.campaign.dataset_inputs import DatasetInputs, Unused
+    from bedplate.model.cell import Dataset
+    from bedplate.model.visit import EngineBuild
+
+
+class SysbenchInputs:
+    """One tree for all datasets."""
+
+    def make(
+        self,
+        dataset: Dataset,  # noqa: ARG002 -- there is one tree
+        builds: Mapping[str, EngineBuild],  # noqa: ARG002 -- its own libraries do
+        tell: Callable[[str, int, int], None],
+    ) -> Mapping[str, str]:
+        """The folder of the unpacked package; RequirementMissing with apt's words."""
+        tree = ensure_package_tree(
+            (PACKAGE,),
+            cache_directory=cache_directory(),
+            commands=Commands(),
+            progress=lambda words: tell(f"{PACKAGE}: {words}", 0, 0),
+        )
+        return {PACKAGE: str(tree.root)}
+
+    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- a study keeps its tools
+        """None."""
+        return iter(())
+
+
+INPUTS: DatasetInputs = SysbenchInputs()

@@ -1,0 +1,137 @@
+"""`type = "sysbench"` in a plan: tables of rows, and sysbench's OLTP scripts on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, PlainValidator
+
+from bedplate import registry
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import MARIADB
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import PlannedWorkload
+from bedplate.plan import values
+from bedplate.plan.fields import Count, Duration, Factor, RunName, within
+from bedplate.plan.table import InnerTables, PlanTable, at_least_one
+from bedplate.plan.workload_table import WorkloadTable, datasets
+from bedplate.workloads.sysbench.model import ENGINE, READ_ONLY, SCRIPTS
+
+# Those whose servers speak SQL to sysbench.
+SQL_ENGINES = registry.engines_with("sql")
+
+SqlEngineName: TypeAlias = Annotated[str, within(values.one_of, SQL_ENGINES)]
+SysbenchScript: TypeAlias = Annotated[str, within(values.one_of, SCRIPTS)]
+TableCount: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+TableSize: TypeAlias = Annotated[int, within(values.whole_number, 100, 10**9)]
+WarmUpTime: TypeAlias = Annotated[float, within(values.duration, 0)]
+OfferedRate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
+_FACTORS = ("script", "threads", "warmup", "duration", "rate")
+
+
+class SysbenchRunTable(PlanTable):
+    """`[[workload.run]]`: one run, or several where a key varies."""
+
+    name: RunName | None = Field(default=None, description="name of the run")
+    """– | 1 to 60 letters, digits, blanks and `. _ = -` | the script's name | `"writes"`"""
+    script: Factor[SysbenchScript] = Field(description=f"one of {', '.join(SCRIPTS)}")
+    """measure | `oltp_read_only`, `oltp_read_write`, `oltp_update_index`, `oltp_write_only` | required | `"oltp_read_write"`"""
+    threads: Factor[Count] = Field(default=(4,), description="threads of sysbench, each with a session")
+    """measure | threads of sysbench, each with a session | `4` | `{ vary = [1, 16] }`"""
+    warmup: Factor[WarmUpTime] = Field(default=(10.0,), description='a time, such as "10 s"')
+    """measure | a time from 0; recorded, and left out of every figure | `"10 s"` | `"2 min"`"""
+    duration: Factor[Duration] = Field(default=(60.0,), description='time that is measured, such as "5 min"')
+    """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
+    rate: Factor[OfferedRate] = Field(default=(None,), description="transactions offered a second")
+    """measure | transactions offered a second, or `"unlimited"`; the latency then begins when sysbench sends one | `"unlimited"` | `500`"""
+
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of each key that varies."""
+        return {name: getattr(self, name) for name in _FACTORS}
+
+    def specs(self, workload: str) -> Iterator[RunSpec]:
+        """Every combination; where a key varies, its level is part of the name."""
+        factors = self.factors()
+        for combination in product(*factors.values()):
+            levels = dict(zip(factors, combination, strict=True))
+            script, threads, warmup_s, duration_s, rate = levels.values()
+            found = {
+                "script": script,
+                "threads": threads,
+                "warmup_s": warmup_s,
+                "duration_s": duration_s,
+                "rate_tps": rate,
+            }
+            name = self.name or script
+            for factor, level in levels.items():
+                if len(factors[factor]) > 1 and not (factor == "script" and self.name is None):
+                    name += f"-{script}" if factor == "script" else f"-{factor}-{_word(level)}"
+            yield RunSpec(
+                name, workload, Levels({key: level for key, level in found.items() if level is not None})
+            )
+
+
+def _word(level: Any) -> str:
+    if level is None:
+        return "unlimited"
+    return f"{level:g}" if isinstance(level, float) else str(level)
+
+
+def _default_runs() -> tuple[SysbenchRunTable, ...]:
+    return tuple(SysbenchRunTable.model_validate({"script": name}) for name in (READ_ONLY, "oltp_read_write"))
+
+
+class SysbenchTable(WorkloadTable):
+    """`[[workload]]` of type sysbench: a dataset, and the runs on it."""
+
+    type: Literal["sysbench"] = Field(description="sysbench")
+    engine: Factor[SqlEngineName] = Field(default=(MARIADB,), description=" or ".join(SQL_ENGINES))
+    """load | `mariadb`, `postgresql`: set up as in `[mariadb]` and `[postgresql]` | `"mariadb"` | `{ vary = ["mariadb", "postgresql"] }`"""
+    tables: Factor[TableCount] = Field(default=(4,), description="a whole number from 1: tables")
+    """load | 1 to 1000: tables | `4` | `16`"""
+    table_size: Factor[TableSize] = Field(
+        default=(100_000,), description="a whole number from 100: rows of a table"
+    )
+    """load | 100 to 1000000000: rows of each table, about 240 bytes each with its indexes | `100000` | `{ vary = [100_000, 1_000_000] }`"""
+    run: Annotated[tuple[SysbenchRunTable, ...], AfterValidator(at_least_one)] = Field(
+        default=_default_runs(), description="one or more [[workload.run]] tables"
+    )
+    """– | one or more `[[workload.run]]` tables, made in this order | `oltp_read_only` and `oltp_read_write`, 60 s each | –"""
+
+    dataset_key: ClassVar[str] = ".table_size"
+    inner_tables: ClassVar[InnerTables] = {"run": SysbenchRunTable}
+
+    def run_count(self) -> int:
+        """Every combination of each table's levels."""
+        return sum(prod(map(len, table.factors().values())) for table in self.run)
+
+    def dataset_count(self) -> int:
+        """One for each server, number of tables and size."""
+        return len(self.engine) * len(self.tables) * len(self.table_size)
+
+    def engines(self) -> tuple[str, ...]:
+        """Those that are asked."""
+        return self.engine
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- it draws by the visit's seed
+        """Its datasets are for one server each; ValueError where two runs have one name."""
+        specs = tuple(spec for table in self.run for spec in table.specs(self.type))
+        twice = sorted(
+            name for name, count in Counter(spec.name.lower() for spec in specs).items() if count > 1
+        )
+        if twice:
+            raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
+        factors: dict[str, tuple[Scalar, ...]] = {
+            ENGINE: self.engine,
+            "tables": self.tables,
+            "table_size": self.table_size,
+        }
+        found = datasets(**factors)
+        return PlannedWorkload(self.type, (), specs, found)
+
+
+PLAN = SysbenchTable
