@@ -19,8 +19,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from types import FrameType
 
-# A slow machine breaks no test.
-settings.register_profile("bedplate", deadline=None)
+# A slow machine breaks no test. Each session draws other examples, so that fewer at a time are as many in the end.
+settings.register_profile("bedplate", deadline=None, max_examples=50)
 settings.load_profile("bedplate")
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -8,7 +8,7 @@ import os
 import pytest
 from tests.support.studies.study_lab import Lab
 
-pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
 RUNNING = os.uname().release
 KERNELS = ("[canary]", f'[machine]\nkernel = {{ vary = ["99.9", "{RUNNING}"] }}\n[canary]')

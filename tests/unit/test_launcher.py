@@ -64,8 +64,9 @@ class Checkout:
 
     def take_environment_of(self, other: Checkout) -> Path:
         """Copy a finished environment instead of making one, which takes seconds."""
-        shutil.copytree(other.cache, self.cache, symlinks=True)
-        (copied,) = self.environments
+        (finished,) = other.environments
+        copied = self.cache / finished.relative_to(other.cache)
+        _copy_environment(finished, copied)
         return copied
 
     def environment(self, **extra: str) -> dict[str, str]:
@@ -106,6 +107,12 @@ def _copy(repository: Path, folder: Path) -> Checkout:
     return Checkout(root, folder / "a cache")
 
 
+def _copy_environment(made: Path, target: Path) -> None:
+    """With its own Python and files; pip, a thousand more, is in the one that was made, and nothing else is installed."""
+    shutil.copytree(made, target, symlinks=True, ignore=shutil.ignore_patterns("lib"))
+    (target / "lib").symlink_to(made / "lib")
+
+
 @pytest.fixture
 def checkout(repository: Path, tmp_path: Path) -> Checkout:
     return _copy(repository, tmp_path)
@@ -127,7 +134,7 @@ def copying(started: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Mapp
     """What makes the launcher find a Python that copies an environment where it is asked to make one."""
     place = tmp_path_factory.mktemp("copying python")
     (made,) = started.environments
-    shutil.copytree(made, place / "environment", symlinks=True)
+    _copy_environment(made, place / "environment")
     for name in ("complete", "requirements.txt", "used-by"):
         (place / "environment" / name).unlink()
     words = {"python": shlex.quote(_PYTHON), "environment": shlex.quote(str(place / "environment"))}

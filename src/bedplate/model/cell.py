@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from bedplate import registry
@@ -166,12 +167,13 @@ class Cell:
     cluster: ClusterLevels
     """layer `cluster`"""
 
-    @property
+    # A study asks each cell for these thousands of times.
+    @cached_property
     def levels(self) -> Levels:
         """Every asked level by its dotted name, `filesystem.type` first of all; defaults left out."""
         return Levels(_asked(self))
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A readable slug plus a hash of the asked, non-default levels."""
         return f"{self.slug}-{_hash({'version': IDENTITY_VERSION, 'levels': dict(self.levels)})}"

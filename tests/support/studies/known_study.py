@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import Recipe, write_changed_study
+from tests.support.studies.written import write
 
-from bedplate.model.codec import read, write
+from bedplate.model.codec import read
 from bedplate.model.figure import RunFigures, Status
 from bedplate.model.metrics import figure
 from bedplate.model.visit import Validity, VisitRecord

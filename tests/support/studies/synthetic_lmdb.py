@@ -16,6 +16,7 @@ from typing import Any
 from tests.support.studies.made_once import made_once
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_study import MACHINE, START_WALL_S, facts_of
+from tests.support.studies.written import write
 
 from bedplate.figures.run import make_figures
 from bedplate.model.cell import (
@@ -29,7 +30,7 @@ from bedplate.model.cell import (
     RunSpec,
     digest,
 )
-from bedplate.model.codec import dumps, write
+from bedplate.model.codec import dumps
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.lmdb import TESTS, is_fill, tests_of
 from bedplate.model.plan import ScheduledVisit

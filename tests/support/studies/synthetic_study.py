@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tests.support.studies.made_once import made_once
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_course import WARMUP_S, write_same_tables, write_tables
+from tests.support.studies.written import write
 
 from bedplate.model.cell import (
     BuildLevels,
@@ -28,7 +29,6 @@ from bedplate.model.cell import (
     Throttle,
     digest,
 )
-from bedplate.model.codec import write
 from bedplate.model.figure import DEFINITIONS_VERSION, Figure, RunFigures, Window
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine

@@ -21,6 +21,7 @@ from tests.support.studies.synthetic_study import (
     facts_of,
 )
 from tests.support.studies.synthetic_tpch_run import VISIT_S, TpchRun
+from tests.support.studies.written import write
 
 from bedplate.model.cell import (
     BuildLevels,
@@ -33,7 +34,6 @@ from bedplate.model.cell import (
     RunSpec,
     digest,
 )
-from bedplate.model.codec import write
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import ScheduledVisit
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Timing, VisitKey, VisitRecord

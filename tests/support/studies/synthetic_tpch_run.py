@@ -15,12 +15,12 @@ from tests.support.studies.synthetic_study import (
     HOSTILE,
     START_WALL_S,
 )
+from tests.support.studies.written import write
 
 from bedplate.model.cell import (
     Cell,
     RunSpec,
 )
-from bedplate.model.codec import write
 from bedplate.model.course import COURSE_COLUMNS, COURSE_FILE
 from bedplate.model.figure import Figure, RunFigures, Window
 from bedplate.model.metrics import censored, figure

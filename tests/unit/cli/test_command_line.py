@@ -61,30 +61,34 @@ COMMANDS = (
 )
 # Each costs up to some tenths of a second, and none is needed to read a command's arguments.
 HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "plotly", "jinja2", "psycopg"})
-# Calls commands in forks of one process: a start costs more than most of them. What those of a fork have loaded
-# is looked at where one first asks for the module `door`, which ends it, or else at their end.
+# Calls commands in forks of one process: a start costs more than most of them. Each is looked at when it ends, with all
+# that those before it in its fork have loaded; one that first asks for the module `door` is ended there, and its fork with it.
 DOOR_REACHED = 99
 LOOKED_AT = """
 import json, os, runpy, sys
 import bedplate.cli.app
 
 def live(door, commands, found):
-    def leave(status):
-        found.write_text(json.dumps([status, [*sys.modules]]))
-        os._exit(status)
+    seen = []
+    def look(status):
+        seen.append([status, [*sys.modules]])
+    def leave():
+        found.write_text(json.dumps(seen))
+        os._exit(0)
     class Door:
         def find_spec(name, path=None, target=None):
             if name == door:
-                leave(99)
+                look(99)
+                leave()
     sys.meta_path.insert(0, Door)
-    status = 0
     for words in commands:
         sys.argv[1:] = words
         try:
             runpy.run_module("bedplate", run_name="__main__", alter_sys=True)
+            look(0)
         except SystemExit as end:
-            status = status or end.code or 0
-    leave(status)
+            look(end.code or 0)
+    leave()
 
 from pathlib import Path
 for number, (door, commands) in enumerate(json.load(sys.stdin)):
@@ -214,8 +218,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     given = {"PLAN": str(place / "plan.toml"), "STUDY": str(study), "WHOLE": str(whole)}
     calls: list[tuple[str | None, tuple[Words, ...]]] = [
         *((door, (words,)) for door, words in (*DOORS, HEAVY_DOOR)),
-        *((None, (words,)) for words in (*LIGHT, *STATUS)),
-        (None, TABLES),
+        *((None, commands) for commands in (LIGHT, STATUS, TABLES)),
     ]
     done = subprocess.run(
         [sys.executable, "-c", LOOKED_AT, str(place)],
@@ -234,12 +237,18 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     )
     assert 0 == done.returncode, done.stderr
 
-    def of(door: str | None, *commands: Words) -> Loaded:
-        found = place / str(calls.index((door, commands)))
-        assert found.exists(), done.stderr
-        status, modules = json.loads(found.read_text())
-        assert "bedplate.cli.app" in modules
-        return Loaded(status, frozenset(modules))
+    seen = {
+        (door, words): Loaded(status, frozenset(modules))
+        for number, (door, commands) in enumerate(calls)
+        for words, (status, modules) in zip(
+            commands, json.loads((place / str(number)).read_text()), strict=True
+        )
+    }
+
+    def of(door: str | None, words: Words) -> Loaded:
+        found = seen[door, words]
+        assert "bedplate.cli.app" in found.modules
+        return found
 
     return of
 
@@ -268,10 +277,11 @@ def test_status_of_a_study_loads_nothing_heavy_to_its_end(loaded: Looked, words:
 
 
 def test_tables_of_speeds_load_neither_polars_nor_a_solver(loaded: Looked) -> None:
-    found = loaded(None, *TABLES)
-    assert 0 == found.status
-    assert "bedplate.analysis.overview" in found.modules
-    assert set() == {"polars", "scipy.optimize", "plotly"} & found.modules
+    for words in TABLES:
+        found = loaded(None, words)
+        assert 0 == found.status
+        assert "bedplate.analysis.overview" in found.modules
+        assert set() == {"polars", "scipy.optimize", "plotly"} & found.modules
 
 
 def test_what_a_command_loads_before_a_door_is_seen(loaded: Looked) -> None:

@@ -62,7 +62,7 @@ def point_at(position: int, profile: Profile, seed: int = 1, *, control: bool = 
     return CutPoint(0, position, profile, Placement.UNIFORM, seed, control)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     entries=st.lists(ENTRY, min_size=1, max_size=40),
     cuts=st.lists(CUT, min_size=1, max_size=6),
