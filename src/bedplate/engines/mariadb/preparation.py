@@ -9,7 +9,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from bedplate.engines.mariadb.programs import CHECK_PAGES, CLIENT, INSTALL, SERVER
+from bedplate.engines.mariadb.unpacked import CHECK_PAGES, CLIENT, INSTALL, SERVER
 from bedplate.errors import RequirementMissing
 from bedplate.host.apt.package_tree import ensure_package_tree, find_package_tree
 from bedplate.host.build_progress import BuildProgress

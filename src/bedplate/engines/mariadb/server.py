@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb.model import MODEL, PAGE_SIZE, USUAL_PAGE_BYTES
-from bedplate.engines.mariadb.programs import CHECK_PAGES, CLIENT, INSTALL, Programs
-from bedplate.engines.mariadb.programs import SERVER as MARIADBD
 from bedplate.engines.mariadb.read_back import effective_settings, read_back
 from bedplate.engines.mariadb.session import MariadbSession
+from bedplate.engines.mariadb.unpacked import CHECK_PAGES, CLIENT, INSTALL, Programs
+from bedplate.engines.mariadb.unpacked import SERVER as MARIADBD
 from bedplate.errors import CommandFailed
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from bedplate.engines.mariadb.programs import CLIENT
+from bedplate.engines.mariadb.unpacked import CLIENT
 from bedplate.visit.piped_session import PipedSession
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bedplate.engines.mariadb.programs import Programs
+    from bedplate.engines.mariadb.unpacked import Programs
     from bedplate.host.command import Account
 
 # Codes of the client's library for a server that cannot be reached, or is gone (errmsg.h).

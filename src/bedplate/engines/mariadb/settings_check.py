@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.mariadb.model import PAGE_SIZE
 from bedplate.engines.mariadb.preparation import PACKAGES, build_of
-from bedplate.engines.mariadb.programs import SERVER, Programs
+from bedplate.engines.mariadb.unpacked import SERVER, Programs
 from bedplate.errors import BedplateError
 from bedplate.host.apt.package_tree import find_package_tree
 from bedplate.host.cache import cache_directory
