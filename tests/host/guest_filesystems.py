@@ -218,7 +218,8 @@ def _use(target: Path) -> None:
     if (found.st_uid, found.st_mode & 0o777) != (65534, 0o700):
         raise OSError(f"owner and mode do not stay: {found.st_uid}, {found.st_mode & 0o777:o}")
     file = folder / "file"
-    file.write_bytes(os.urandom(4 << 20))
+    # Of what is drawn a part is enough, which takes an emulated processor long.
+    file.write_bytes(os.urandom(1 << 18) * 16)
     content = file.read_bytes()
     file.rename(folder / "renamed")
     os.truncate(folder / "renamed", 1 << 20)

@@ -1,8 +1,9 @@
-"""The recorder below file systems that only a guest has: made, mounted, written, and the log held against the disk.
+"""The recorder below file systems: made, mounted, written, and the log held against the disk. Here or in a guest.
 
-    recorder_in_guest.py DRIVER DIRECTORY
+    recorder_in_guest.py DRIVER DIRECTORY NAME…
 
-Writes one JSON line for each file system into DIRECTORY/lines. Standard library and bedplate only, since every import
+Writes one JSON line for each name into DIRECTORY/lines: a type, `TYPE external` with its journal on a second disk, or
+`pressure`, which is for a guest of its own. Standard library and bedplate only, since every import
 costs seconds in an emulated guest.
 """
 
@@ -36,30 +37,33 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _SIZES = RecorderSizes(disk_bytes=320 * MIB, log_limit_bytes=96 * MIB, journal_bytes=16 * MIB)
-_TYPES = ("ext4", "xfs", "btrfs", "jfs", "reiserfs", "nilfs2", "f2fs", "ntfs3", "ntfs-3g")
-_EXTERNAL = ("ext3", "ext4", "jfs")
 _FSYNCS = 20
 _MCL_CURRENT = 1
 
 
 def main(arguments: list[str]) -> int:
     """Each on a recorder of its own."""
-    driver, directory = map(Path, arguments)
-    arranged = [FilesystemLevels(type_) for type_ in _TYPES]
-    arranged += [FilesystemLevels(type_, journal="external", journal_device="device") for type_ in _EXTERNAL]
+    driver, directory = map(Path, arguments[:2])
     with (directory / "lines").open("w") as lines:
-        for levels in arranged:
-            line: dict[str, Any] = {"name": f"{levels.type}{' external' if levels.journal else ''}"}
+        for name in arguments[2:]:
+            line: dict[str, Any] = {"name": name}
             started = time.monotonic()
-            lacking = [item.sentence for item in look(filesystem_for(levels.type).needs) if not item.found]
             try:
-                line |= {"lacking": lacking} if lacking else _record(levels, driver)
+                line |= _under_pressure(driver) if name == "pressure" else _below(name, driver)
             except (BedplateError, OSError) as error:
                 line["error"] = str(error)
             line["seconds"] = time.monotonic() - started
             print(json.dumps(line), file=lines, flush=True)
-        print(json.dumps({"name": "pressure", **_under_pressure(driver)}), file=lines, flush=True)
     return 0
+
+
+def _below(name: str, driver: Path) -> dict[str, Any]:
+    type_, _, external = name.partition(" ")
+    levels = FilesystemLevels(type_)
+    if external:
+        levels = FilesystemLevels(type_, journal="external", journal_device="device")
+    lacking = [item.sentence for item in look(filesystem_for(type_).needs) if not item.found]
+    return {"lacking": lacking} if lacking else _record(levels, driver)
 
 
 def _record(levels: FilesystemLevels, driver: Path) -> dict[str, Any]:
