@@ -47,12 +47,12 @@ def digests(directory: Path) -> list[str]:
     with read_log(written_log(directory / "made.log", entries())) as log:
         points = choose_points(
             log,
-            points=20,
+            points=10,
             profiles=list(Profile),
             seed=1,
             measured_from=50,
             window_bytes=_WINDOW_BYTES,
-            controls=4,
+            controls=2,
         )
         builder_of = partial(ImageBuilder, window_bytes=_WINDOW_BYTES, measured_from=50)
         rebuilding = partial(rebuild, window_bytes=_WINDOW_BYTES, measured_from=50)

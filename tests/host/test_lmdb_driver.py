@@ -25,7 +25,7 @@ from bedplate.workloads.microbenchmark.output import (
     parse_progress,
 )
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 _EVERY = (
     *("fillrandsync", "fillrandom", "fillrandbatch", "fillseqsync", "fillseq", "fillseqbatch", "overwrite"),

@@ -29,7 +29,7 @@ from bedplate.workloads.microbenchmark.plan import LMDB_TESTS, lmdb_runs
 if TYPE_CHECKING:
     Bench = Any
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 ENTRIES = 20_000
 SOURCES = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.studies.study_lab import SOURCES, Lab, study_lab
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 PLANTED = Path(__file__).resolve().parents[1] / "planted"
 LINES = {

@@ -15,7 +15,7 @@ from bedplate.engines.postgresql.builds.build import Build, BuildSpec, ensure_bu
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 PROGRAMS = (
     *("postgres", "initdb", "pg_ctl", "psql", "pgbench", "pg_controldata", "pg_waldump"),

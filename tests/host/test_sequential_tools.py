@@ -21,7 +21,7 @@ from bedplate.workloads.fio.command import FioJob
 from bedplate.workloads.fio.options import FIO_OPTIONS
 from bedplate.workloads.fio.ready_jobs import READY_FIO_JOBS
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 
 CASES: tuple[Mapping[str, Scalar], ...] = (

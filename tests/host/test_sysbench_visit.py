@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Bench = Any
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 SMALL = Levels(innodb_log_file_size="8388608", innodb_buffer_pool_size="33554432")
 

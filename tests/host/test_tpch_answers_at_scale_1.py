@@ -15,7 +15,7 @@ from bedplate.workloads.tpch.run.queries import validation_query
 from bedplate.workloads.tpch.run.specification_answers import SCALE_FACTOR, check_answer, specification_answer
 
 # For its 1.1 GB of files and its half minute: it needs neither root nor a device.
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ echo "called: $*"
 for word in ${FAILING-}; do case "$*" in *"$word"*) exit 1 ;; esac; done
 for word in ${EMPTY-}; do case "$*" in *pytest*"$word"*) exit 5 ;; esac; done
 """
-_LANES = ("host tests", "guests", "file systems, fleet, cuts, studies")
+_LANES = ("host tests", "guests, further workloads", "file systems, fleet, cuts, studies")
 _TOOLS = ("sh", "cat", "cmp", "date", "dirname", "env", "readlink", "mkdir", "mktemp", "rm", "tail")
 _HOST_TOOLS = (
     "mkfs.ext4",
