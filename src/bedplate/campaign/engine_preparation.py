@@ -5,12 +5,13 @@ An engine that is used as the system has it, or that is made anew in each visit,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.campaign.dataset_inputs import Unused
@@ -48,8 +49,20 @@ class EnginePreparation(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class NamedEngine:
+    """An engine in a folder of somebody's: what it is called, and `table` as a plan names it, with settings."""
+
+    name: str
+    table: str
+
+
 class OwnPrograms(Protocol):
-    """The role `programs`: of an engine whose programs somebody names in a plan."""
+    """The role `own_programs`: of an engine whose programs somebody names in a plan."""
+
+    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+        """The engine in a folder; PlanError where it is none, or has no such setting or value."""
+        ...
 
     def keep(self, setup: EngineSetup) -> Mapping[str, str]:
         """Where visits find them, by the name that they know; copied now where the cache lacks them."""

@@ -139,7 +139,7 @@ def prepare_programs(setups: Iterable[EngineSetup]) -> Mapping[str, str]:
     """Where the programs of somebody's own engines stand, by the name that visits know."""
     found: dict[str, str] = {}
     for setup in setups:
-        own: OwnPrograms | None = registry.engine_part_or_none(setup.engine, "programs")
+        own: OwnPrograms | None = registry.engine_part_or_none(setup.engine, "own_programs")
         found |= {} if own is None else own.keep(setup)
     return found
 

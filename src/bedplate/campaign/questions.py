@@ -10,6 +10,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ from bedplate.plan.platforms import LOCAL, QEMU
 from bedplate.plan.workload_estimate import estimate_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from bedplate.campaign.engine_preparation import OwnPrograms
     from bedplate.campaign.inspection import Inspected
     from bedplate.filesystem.standing import MountedPlace
     from bedplate.model.data_directory import DataDirectory
@@ -37,6 +39,7 @@ _REPETITIONS, _REPETITIONS_IN_GUESTS = 5, 3
 _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 _POINTS_OF_MANY = 40
 _RECORDED = "15 s"
+_TRIED_S = 10
 # Options of a mount that change what is measured, and that a plan takes as they are.
 _KEPT_OPTIONS = frozenset(
     {
@@ -61,7 +64,7 @@ _OF_FILESYSTEMS = frozenset(
     {"type", "block_size", "mount_options", "mkfs_options", "barrier", "journal", *feature_levels()}
 )
 _BEGIN = """\
-# Written by `bedplate ask`. Copy it, change what is asked, and run it with `bedplate run`: docs/PLANS.md has every key, and
+# Written by bedplate. Copy it, change what is asked, and run it with `bedplate run`: docs/PLANS.md has every key, and
 # what a key that is left out means. It erases nothing: the scratch device is an image file.
 """
 
@@ -98,7 +101,7 @@ def filesystem_question(
     chosen = _types(types, machine)
     load = "" if scale is None else f"{_workload()}scale = {_scale(scale, machine)}\n"
     return Question(
-        _name("filesystem", types),
+        _name("ask-filesystem", types),
         f"Which file system for PostgreSQL: {', '.join(chosen)}",
         chosen,
         _lacking(chosen, machine),
@@ -140,7 +143,7 @@ max_wal_size = "1GB"
 enabled = false
 """
     return Question(
-        _name("kernel", (*kernels, *types)),
+        _name("ask-kernel", (*kernels, *types)),
         f"Kernels {' and '.join(kernels)} under PostgreSQL on {', '.join(chosen)}",
         chosen,
         # A guest has its own kernel: what the machine's has does not matter.
@@ -176,12 +179,38 @@ def safe_question(
     number = next((each for most, each in _POINTS if cells <= most), _POINTS_OF_MANY)
     asked = " ".join(f"{name}={','.join(values)}" for name, values in settings.items())
     return Question(
-        _name("safe", (*settings, *chain(*settings.values()), *types)),
+        _name("ask-safe", (*settings, *chain(*settings.values()), *types)),
         f"Is it safe after a power cut: {asked or 'PostgreSQL as it comes'} on {', '.join(chosen)}"[:200],
         chosen,
         _lacking(chosen, machine),
         f"repetitions = 1\n{_filesystems(chosen)}{_settings(levels)}"
         f"{cuts(points or number, _cells(levels, chosen) if together else '')}",
+    )
+
+
+def engine_question(
+    machine: Machine,
+    folder: Path,
+    settings: Mapping[str, Sequence[str]],
+    types: Sequence[str],
+    *,
+    points: int | None = None,
+    duration_s: int = _TRIED_S,
+) -> Question:
+    """What power cuts leave of an engine of somebody's own, in a folder."""
+    (kind,) = registry.engines_with("own_programs")
+    programs: OwnPrograms = registry.engine_part(kind, "own_programs")
+    engine = programs.named(folder, settings)
+    chosen = _types(types, machine)
+    recordings = len(chosen) * prod(len(values) for values in settings.values())
+    number = next((each for most, each in _POINTS if recordings <= most), _POINTS_OF_MANY)
+    return Question(
+        _name("try", (engine.name, *chain(*settings.values()), *types)),
+        f"After a power cut: {engine.name} on {', '.join(chosen)}",
+        chosen,
+        _lacking(chosen, machine),
+        f"repetitions = 1\n{_filesystems(chosen)}{engine.table}"
+        f"{cuts(points or number, f'engine = {_quoted(kind)}{chr(10)}', duration=f'{duration_s} s')}",
     )
 
 
@@ -209,7 +238,7 @@ def own_question(
         body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT)}"
         title = "Safe after a power cut"
     return Question(
-        _name("own", (standing.type, Path(found.path).name)),
+        _name("ask-own", (standing.type, Path(found.path).name)),
         f"{title}: the {standing.type} that is in use",
         types,
         _lacking(types, machine),
@@ -277,15 +306,20 @@ def _own_filesystem(standing: MountedPlace) -> str:
     return "\n".join(("\n[[filesystem]]", *lines, ""))
 
 
-def asked_settings(words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """`full_page_writes=off`, `synchronous_commit=on,local` as names with values; PlanError for what is none."""
+def asked_settings(
+    words: Sequence[str], *, factors: Collection[str] = _OF_FILESYSTEMS
+) -> Mapping[str, tuple[str, ...]]:
+    """`full_page_writes=off`, `synchronous_commit=on,local` as names with values; PlanError for what is none.
+
+    `factors` are names that no setting has.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, equals, values = word.partition("=")
         name = name.strip().lower()
         if not equals or not name or not values.strip():
             raise PlanError(f"{word!r} is no setting; write one as full_page_writes=off")
-        if name in _OF_FILESYSTEMS:
+        if name in factors:
             raise PlanError(
                 f"{name} is a factor of file systems and no setting of PostgreSQL; write it into a plan, as "
                 f"{name} = {values} in [[filesystem]]"
@@ -296,15 +330,15 @@ def asked_settings(words: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-def cuts(points: int, cells: str = "") -> str:
-    """The workload of power cuts as TOML, in the cells that are named, else in all."""
+def cuts(points: int, more: str = "", *, duration: str = _RECORDED) -> str:
+    """The workload of power cuts as TOML; `more` are further keys of it."""
     return f"""
 [[workload]]
 type = "power_cut"
 # A quarter of them in order, as a cache does that power cannot take; the others are those of a volatile cache.
 points = {points}
-duration = "{_RECORDED}"
-{cells}
+duration = "{duration}"
+{more}
 [canary]
 # Nothing here is timed.
 enabled = false
@@ -388,4 +422,4 @@ def _quoted(text: str) -> str:
 
 def _name(question: str, words: Iterable[str]) -> str:
     """Of what is asked: letters, digits and dots, as long as a directory may be called."""
-    return _UNFIT.sub("-", "-".join(("ask", question, *words)))[:100].rstrip("-.")
+    return _UNFIT.sub("-", "-".join((question, *words)))[:100].rstrip("-.")

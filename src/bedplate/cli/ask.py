@@ -11,23 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.options import PATH, RETRY_FAILED, YES
+from bedplate.cli.options import DIRECTORY, ON_USUAL, PATH, RETRY_FAILED, YES, on_types, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from click.decorators import FC
-
-
-def _on(without: str) -> Callable[[FC], FC]:
-    return click.option(
-        "--on",
-        "types",
-        metavar="TYPES",
-        default="",
-        show_default=False,
-        help=f"file systems, with commas between; without it {without}",
-    )
 
 
 def _repetitions(without: int) -> Callable[[FC], FC]:
@@ -39,13 +28,6 @@ def _repetitions(without: int) -> Callable[[FC], FC]:
     )
 
 
-_on_usual = _on("those of ext4, xfs, btrfs that this kernel has")
-_directory = click.option(
-    "--directory",
-    metavar="DIR",
-    type=PATH,
-    help="where the plan, the study and the page go; a name of the question's without it",
-)
 _yes = click.option("--yes", is_flag=True, help="do it without asking, missing packages included")
 
 
@@ -74,10 +56,10 @@ def ask() -> None:
 
 
 @ask.command(name="filesystem")
-@_on_usual
+@ON_USUAL
 @_repetitions(5)
 @click.option("--scale", metavar="N", help="scale of the load (15 MB each), or a multiple as '4x memory'")
-@_directory
+@DIRECTORY
 @RETRY_FAILED
 @_yes
 def _filesystem(
@@ -95,16 +77,16 @@ def _filesystem(
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
-    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
+    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
 
 
 @ask.command(name="kernel")
 @click.argument(
     "kernels", metavar="KERNEL...", nargs=-1, required=True, help="versions, releases or paths: 6.1 6.12"
 )
-@_on("ext4")
+@on_types("ext4")
 @_repetitions(3)
-@_directory
+@DIRECTORY
 @RETRY_FAILED
 @_yes
 def _kernel(
@@ -121,7 +103,7 @@ def _kernel(
     from bedplate.cli.questioning import answer  # noqa: PLC0415
 
     about = partial(kernel_question, kernels, repetitions=repetitions)
-    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
+    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)
 
 
 @ask.command(name="safe")
@@ -131,11 +113,11 @@ def _kernel(
     nargs=-1,
     help="a server's data directory, or settings of PostgreSQL: full_page_writes=off",
 )
-@_on_usual
+@ON_USUAL
 @click.option(
     "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
 )
-@_directory
+@DIRECTORY
 @RETRY_FAILED
 @_yes
 def _safe(
@@ -159,8 +141,4 @@ def _safe(
     if not types and all("=" not in word for word in words):
         return answer(own_server(words, points=points), (), directory, yes=yes, retry_failed=retry_failed)
     about = partial(safe_question, read_machine(), asked_settings(words), points=points)
-    return answer(about, _words(types), directory, yes=yes, retry_failed=retry_failed)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+    return answer(about, words_of(types), directory, yes=yes, retry_failed=retry_failed)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bedplate.cli.completion import metric_names, plan_names
 from bedplate.registry import WORKLOADS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from click.decorators import FC
 
 PATH = click.Path(path_type=Path)
 PLAN_FILE = click.argument(
@@ -59,4 +65,32 @@ ACROSS_DURABILITY = click.option(
     is_flag=True,
     help="cells of all durability classes together, such as barriers on and off; without it each class by itself",
 )
+DIRECTORY = click.option(
+    "--directory",
+    metavar="DIR",
+    type=PATH,
+    help="where the plan, the study and the page go; a name of the question's without it",
+)
+
+
+def on_types(without: str) -> Callable[[FC], FC]:
+    """File systems by their names."""
+    return click.option(
+        "--on",
+        "types",
+        metavar="TYPES",
+        default="",
+        show_default=False,
+        help=f"file systems, with commas between; without it {without}",
+    )
+
+
+ON_USUAL = on_types("those of ext4, xfs, btrfs that this kernel has")
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """`ext4, xfs` as words."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 RETRY_FAILED = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")

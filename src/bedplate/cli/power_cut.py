@@ -1,4 +1,4 @@
-"""`bedplate power-cut`: which cuts of a study were bad, and one of them once more, its image left to be looked at.
+"""`bedplate power-cut`: an engine of somebody's own, which cuts of a study were bad, and one of them once more.
 
 As in `app.py`, only click and the standard library are imported before a command is called.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, words_of
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
@@ -28,7 +30,63 @@ _PATH = click.Path(path_type=Path)
 
 @click.group(name="power-cut")
 def power_cut() -> None:
-    """Cuts of a stored run of type power_cut (docs/METHOD.md)."""
+    """An engine of your own under power cuts; cuts of a stored run, and one of them once more (docs/METHOD.md)."""
+
+
+@power_cut.command(name="try")
+@click.argument(
+    "folder", metavar="FOLDER", type=_PATH, help="an engine's folder, with engine.toml and its programs"
+)
+@ON_USUAL
+@click.option(
+    "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
+)
+@click.option(
+    "--duration", metavar="SECONDS", type=click.IntRange(1, 3600), default=10, help="how long it is recorded"
+)
+@click.option(
+    "--set",
+    "words",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="a setting of the engine's, several values with commas; may be given again",
+)
+@click.option(
+    "--fail-if",
+    metavar="CONDITION",
+    type=click.Choice(["bad", "worse"]),
+    help="bad: a cut took something; worse: more than is promised. Exit with 1 where it holds, with 125 where it cannot be told",
+)
+@DIRECTORY
+@YES
+def _try_command(
+    folder: Path,
+    types: str,
+    *,
+    points: int | None,
+    duration: int,
+    words: tuple[str, ...],
+    fail_if: str | None,
+    directory: Path | None,
+    yes: bool,
+) -> int:
+    """Does an engine of your own survive power cuts: `power-cut try ./my-engine --on ext4,xfs` (docs/ENGINES.md).
+
+    Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
+    """
+    from bedplate.campaign.questions import asked_settings, engine_question  # noqa: PLC0415
+    from bedplate.cli.questioning import tried  # noqa: PLC0415
+    from bedplate.host.facts import read_machine  # noqa: PLC0415
+
+    about = partial(
+        engine_question,
+        read_machine(),
+        folder,
+        asked_settings(words, factors=()),
+        points=points,
+        duration_s=duration,
+    )
+    return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
 
 
 @power_cut.command(name="points")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from bedplate.campaign.planning import own_plans, planned_study, planned_text
 from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed, can_ask
 from bedplate.cli.printing import say
-from bedplate.errors import EXIT_DONE, PlanError, RequirementMissing, StudyError
+from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.plan.estimate import BUILD_S
 from bedplate.study.layout import is_study
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     # A question about some file systems, by their names.
     About = Callable[[Sequence[str]], Question]
 
+_EXIT_WORDS = {0: "does not hold", 1: "holds", EXIT_CANNOT_TELL: "cannot be told"}
 _PLAN_FILE, _STUDY, _PAGE = "plan.toml", "study", "report.html"
 
 
@@ -52,6 +55,59 @@ def answer(
 
     PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
     """
+    asked = _written(about, types, directory)
+    later = f"bedplate run {asked.plan} --study {asked.study}"
+    if not yes and not can_ask():
+        raise PlanError(
+            f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
+        )
+    if not yes and not agreed(f"Begin without {', '.join(asked.left_out)}?" if asked.left_out else "Begin?"):
+        say(f"Nothing was begun. The plan stays, to be run later: {later}")
+        return EXIT_DONE
+    return _run(asked.plan, asked.place, yes=True, retry_failed=retry_failed)
+
+
+def tried(
+    about: About, types: Sequence[str], directory: Path | None, *, yes: bool, fail_if: str | None
+) -> int:
+    """Write the plan of a question that erases nothing, run it at once, and answer; the exit code is the condition's.
+
+    `yes` allows to install packages. With a condition every error is a NothingTold.
+    """
+    from bedplate.cli.comparing import bisectable  # noqa: PLC0415
+
+    with nullcontext() if fail_if is None else bisectable():
+        asked = _written(about, types, directory)
+        status = _run(asked.plan, asked.place, yes=yes)
+        if fail_if is None:
+            return status
+        from bedplate.analysis.comparison.condition import Truth, exit_status  # noqa: PLC0415
+        from bedplate.analysis.cut_condition import cut_truth  # noqa: PLC0415
+        from bedplate.analysis.overview import overview  # noqa: PLC0415
+
+        truths = [cut_truth(fail_if, cell.cuts) for cell in overview(asked.study).cells.values()]
+        # A file system that was asked for, and cannot be tried here.
+        truths += [Truth.CANNOT_TELL] * len(asked.left_out)
+        code = exit_status(truths)
+        say(f"{fail_if}: {_EXIT_WORDS[code]}")
+        return code
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A question whose plan stands in `place`; `left_out` are file systems that cannot be asked about here, with the reasons."""
+
+    place: Path
+    plan: Path
+    left_out: Mapping[str, tuple[str, ...]]
+
+    @property
+    def study(self) -> Path:
+        return self.place / _STUDY
+
+
+def _written(about: About, types: Sequence[str], directory: Path | None) -> _Written:
+    """Write its plan, and say what it takes."""
     question, found, left_out = _fitting(about, types)
     _refuse_without_root(found)
     place = _place(question, directory)
@@ -63,15 +119,7 @@ def answer(
     finally:
         give_to_caller(made)
     _offer(found, plan, place, left_out)
-    later = f"bedplate run {plan} --study {place / _STUDY}"
-    if not yes and not can_ask():
-        raise PlanError(
-            f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
-        )
-    if not yes and not agreed(f"Begin without {', '.join(left_out)}?" if left_out else "Begin?"):
-        say(f"Nothing was begun. The plan stays, to be run later: {later}")
-        return EXIT_DONE
-    return _run(plan, place, yes=True, retry_failed=retry_failed)
+    return _Written(place, plan, left_out)
 
 
 def own_server(named: Sequence[str], *, points: int | None) -> About:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.engine_preparation import NamedEngine
 from bedplate.engines.external.description import DIGEST, NAME, read_description
-from bedplate.engines.external.folder import PROGRAMS_KEY, digest_of, files_of
-from bedplate.errors import RequirementMissing
+from bedplate.engines.external.folder import PROGRAMS_KEY, digest_of, files_of, read_folder
+from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.cache import cache_directory
 from bedplate.host.file_lock import file_lock
 from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
+from bedplate.near_names import unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.campaign.engine_preparation import OwnPrograms
-    from bedplate.engines.external.description import EngineDescription
+    from bedplate.engines.external.description import EngineDescription, Setting
+    from bedplate.model.levels import Scalar
     from bedplate.model.plan import EngineSetup
 
 _INTERPRETER = b"#!"
@@ -27,6 +31,21 @@ _ENV = "env"
 
 class ExternalPrograms:
     """Copied once; a later change of the folder is another engine."""
+
+    def named(self, folder: Path, settings: Mapping[str, Sequence[str]]) -> NamedEngine:
+        """The table has the digest of the programs, so that changed ones are another plan."""
+        found = read_folder(folder.resolve())
+        known = found.description.settings
+        varied = {name: _values(name, words, known) for name, words in settings.items()}
+        lines = [
+            f"# {DIGEST} {found.digest}",
+            "[engine]",
+            f"path = {json.dumps(str(found.path), ensure_ascii=False)}",
+        ]
+        if varied:
+            lines.append("[engine.settings]")
+            lines += (f"{name} = {{ vary = [{', '.join(values)}] }}" for name, values in varied.items())
+        return NamedEngine(found.description.name, "\n".join(("", *lines, "")))
 
     def keep(self, setup: EngineSetup) -> Mapping[str, str]:
         """The folder of the copy; RequirementMissing where the programs are gone, or could not be started here."""
@@ -44,6 +63,30 @@ class ExternalPrograms:
         if reasons:
             raise RequirementMissing(*reasons)
         return {PROGRAMS_KEY: str(kept)}
+
+
+def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:
+    """The values of a setting as TOML, from words of a command line."""
+    if name not in known:
+        raise PlanError(unknown_name("setting", name, known))
+    try:
+        return [_toml(known[name].value(_read(word, known[name].kind))) for word in words]
+    except ValueError as error:
+        raise PlanError(f"{name}={','.join(words)}: {error}") from None
+
+
+def _read(word: str, kind: str) -> Scalar:
+    """A word as a plan would have it; what is none of its kind is that setting's to refuse."""
+    if kind == "switch":
+        return {"true": True, "false": False}.get(word, word)
+    try:
+        return json.loads(word) if kind == "number" else word
+    except ValueError:
+        return word
+
+
+def _toml(level: Scalar) -> str:
+    return json.dumps(level, ensure_ascii=False)
 
 
 def _copy(folder: Path, kept: Path, digest: str) -> None:
@@ -81,4 +124,4 @@ def _cannot_start(kept: Path, description: EngineDescription) -> Iterator[str]:
             yield f"{name} begins with {first.decode(errors='replace').strip()!r}, and there is no such interpreter here"
 
 
-PROGRAMS: OwnPrograms = ExternalPrograms()
+OWN_PROGRAMS: OwnPrograms = ExternalPrograms()
