@@ -11,8 +11,8 @@ import pytest
 from bedplate.engines.external.description import read_description
 from bedplate.engines.external.durability import ExternalDurability
 from bedplate.engines.external.folder import read_folder
-from bedplate.engines.external.power_cut import how_it_ended, judge_document, options
 from bedplate.engines.external.own_programs import ExternalPrograms
+from bedplate.engines.external.power_cut import how_it_ended, judge_document, options
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.model.cell import Cell
 from bedplate.model.engine import engine_model

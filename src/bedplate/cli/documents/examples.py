@@ -59,6 +59,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "bedplate export first -o tables --format csv --table figures --metric tps",
         "bedplate export first -o plans.parquet --table plans",
     ),
+    "power-cut try": (
+        "sudo bedplate power-cut try examples/engines/toy --on ext4",
+        "sudo bedplate power-cut try ./my-engine --on ext4,xfs,btrfs --points 200 --fail-if bad",
+    ),
     "power-cut points": ("bedplate power-cut points cuts", "bedplate power-cut points cuts ext4 --all"),
     "power-cut replay": ("sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",),
     "release": ("sudo bedplate release", "bedplate release --cache"),
