@@ -23,12 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY
 from bedplate.host.ledger import release_orphans
-from bedplate.host.native_driver import ensure_driver
 from bedplate.model import codec
 from bedplate.model.cell import (
     BuildLevels,
@@ -63,7 +63,7 @@ from bedplate.model.visit import (
     VisitRequest,
 )
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB
-from bedplate.workloads.power_cut.run.workload import POINTS, PowerCut
+from bedplate.workloads.power_cut.run.workload import POINTS
 from machine import print_machine
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -174,25 +174,10 @@ def request(base: Path, engine: str, filesystem: str, *, points: int, duration_s
         runs=(RunSpec("power-cut", WORKLOAD, levels),),
         scratch_device=ScratchDevice(image_bytes=512 * MIB, image_directory=str(base)),
         build=build,
-        native_drivers=drivers(),
+        native_drivers=dict(prepare_drivers(["power_cut"], [engine])),
         state_directory=str(base / "state"),
         seed=1,
     )
-
-
-def drivers() -> dict[str, str]:
-    return {
-        driver.name: str(
-            ensure_driver(
-                driver.name,
-                source=REPOSITORY / "drivers" / f"{driver.name}.c",
-                cache_directory=cache_directory() / "drivers",
-                commands=Commands(),
-                libraries=driver.libraries,
-            )
-        )
-        for driver in PowerCut.drivers
-    }
 
 
 def live(asked: VisitRequest, base: Path) -> Replayed:

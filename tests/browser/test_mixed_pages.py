@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.runs.raw_sequential_run import sequential_study
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
@@ -51,7 +51,7 @@ def traces(page: Page, plot: str) -> int:
 @pytest.mark.parametrize(
     ("write", "plot", "counted"),
     [
-        (lambda path: synthetic_lmdb_study(path, repetitions=2), "lmdb-plot", bars),
+        (lambda path: synthetic_microbenchmark(path, repetitions=2), "microbenchmark-plot", bars),
         (sequential_study, "raw-throughput", traces),
         (lambda path: synthetic_tpch_study(path, TpchRecipe(repetitions=1)), "items-plot", traces),
     ],

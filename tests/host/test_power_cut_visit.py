@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.campaign.preparation import prepare_drivers
 from bedplate.errors import EXIT_INTERRUPTED
 from bedplate.filesystem.metadata_blocks import JOURNALLED
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.devices.loop_table import backing_file
 from bedplate.host.ledger import release_orphans
-from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
+from bedplate.host.native_driver import LIBFUSE3, library_requirement
 from bedplate.host.patience import wait_until
 from bedplate.host.recorder import recorder_reasons
 from bedplate.model import codec
@@ -42,7 +42,6 @@ from bedplate.model.power_cut import (
 from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
-from bedplate.workloads.power_cut.run.workload import PowerCut
 
 if TYPE_CHECKING:
     Bench = Any
@@ -60,18 +59,7 @@ def drivers() -> dict[str, str]:
         pytest.skip(requirement.sentence)
     if reasons := recorder_reasons():
         pytest.skip("; ".join(reasons))
-    return {
-        driver.name: str(
-            ensure_driver(
-                driver.name,
-                source=SOURCES / "drivers" / f"{driver.name}.c",
-                cache_directory=cache_directory() / "drivers",
-                commands=Commands(),
-                libraries=driver.libraries,
-            )
-        )
-        for driver in PowerCut.drivers
-    }
+    return dict(prepare_drivers(["power_cut"], ["postgresql", "lmdb"]))
 
 
 def request(

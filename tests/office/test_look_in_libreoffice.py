@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.conftest import find_office
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -191,18 +191,18 @@ def test_a_query_of_tpch_can_be_chosen(look_through: LookThrough, tmp_path: Path
 def test_a_test_of_lmdb_has_its_own_class_and_colour_when_it_is_chosen(
     look_through: LookThrough, tmp_path: Path, kind: str
 ) -> None:
-    found = overview(synthetic_lmdb_study(tmp_path / "study", repetitions=1))
+    found = overview(synthetic_microbenchmark(tmp_path / "study", repetitions=1))
     (file,) = export(found.study.directory, tmp_path / f"results.{kind}")
     choices = {
         choice.part.item: choice.label
         for choice in choices_of(found)
-        if choice.metric.name == "lmdb_operations_per_s" and not choice.run[1].startswith("read-warm")
+        if choice.metric.name == "test_operations_per_s" and not choice.run[1].startswith("read-warm")
     }
     tests = ("fillseqsync", "readseq", "fillseq")
-    whole = next(choice.label for choice in choices_of(found) if choice.metric.name == "lmdb_tests_s")
+    whole = next(choice.label for choice in choices_of(found) if choice.metric.name == "tests_s")
     steps = [whole, *(choices[test] for test in tests)]
     seen = look_through(file, [f"choose {label}" for label in steps])
-    assert "write · fillrandsync: lmdb_operations_per_s, 1/s" == seen.looks[0][1][0]
+    assert "write · fillrandsync: test_operations_per_s, 1/s" == seen.looks[0][1][0]
     assert {"durable; without sync unsafe / bounded loss"} == {
         row[1] for row in seen.rows(1, len(found.cells))
     }

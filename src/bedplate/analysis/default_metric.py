@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
 
 # What stands for a run whose figures are all of its parts.
-_PART_HEADS = ("lmdb_operations_per_s", "throughput_mib_per_s", "operations_per_s")
+_PART_HEADS = ("test_operations_per_s", "throughput_mib_per_s", "operations_per_s")
 
 
 def default_metric(found: Overview, run: tuple[str, str], having: Collection[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.analysis.workload_view import MovedBytes, RunHead, view_of
 
 if TYPE_CHECKING:
@@ -18,9 +19,19 @@ TRANSACTIONS = RunHead("tps", "tps", "latency_ms_p99", "p99 ms")
 
 
 def runs_of(found: Overview, workload: str) -> list[tuple[str, str]]:
-    """Those of a type of workload."""
-    specs = {run: found.spec(run) for run in found.runs}
-    return [run for run, spec in specs.items() if spec is not None and spec.workload == workload]
+    """Those of a type of workload, by whatever name they were recorded."""
+    return [run for run in found.runs if run_type(found, run) == registry.type_today(workload)]
+
+
+def run_type(found: Overview, run: tuple[str, str]) -> str | None:
+    """The type of a run as it is called today; None of one that no visit has begun."""
+    spec = found.spec(run)
+    return None if spec is None else registry.type_today(spec.workload)
+
+
+def is_meant(found: Overview, run: tuple[str, str], workload: str | None) -> bool:
+    """Whether a reader who names a run or a type, or neither, means this one."""
+    return workload in (None, run[1]) or registry.type_today(workload or "") == run_type(found, run)
 
 
 def run_kind(found: Overview, run: tuple[str, str]) -> str | None:

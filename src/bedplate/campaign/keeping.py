@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bedplate.study.store import Attempt, StudyStore
 
 # The time that a run without transactions is about.
-_TIMES = ("load_total_s", "streams_s", "queries_total_s", "lmdb_tests_s", "stages_total_s")
+_TIMES = ("load_total_s", "streams_s", "queries_total_s", "tests_s", "stages_total_s")
 # In a summary of one line.
 _SHOWN_REASON_CHARACTERS = 160
 # A process that was killed is gone at once, unless its disk keeps it.

@@ -14,7 +14,7 @@ from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.host.requirement import Requirement, look
-from bedplate.visit.workload import workload_for
+from bedplate.visit.workload import drivers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,18 +41,19 @@ def requirements_of(
     cells, workloads = tuple(cells), tuple(workloads)
     needs = (executor or LocalExecutor()).needs((cell.filesystem.type for cell in cells), workloads)
     return tuple(
-        dict.fromkeys((*look(dict.fromkeys(needs)), *_libraries_of(workloads), *build_requirements_of(cells)))
+        dict.fromkeys(
+            (*look(dict.fromkeys(needs)), *_libraries_of(cells, workloads), *build_requirements_of(cells))
+        )
     )
 
 
-def _libraries_of(workloads: Iterable[str]) -> tuple[Requirement, ...]:
-    """The libraries that drivers of these types of workloads are compiled with, found or not."""
+def _libraries_of(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[Requirement, ...]:
+    """The libraries that drivers of these types of workloads in these cells are compiled with, found or not."""
     libraries = {
         library: library_requirement(
             library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
         )
-        for name in dict.fromkeys(workloads)
-        for driver in workload_for(name).drivers
+        for driver in drivers_of(workloads, (cell.build.engine for cell in cells))
         for library in driver.libraries
     }
     return tuple(libraries.values())
@@ -117,21 +118,21 @@ def prepare_inputs(
     return {dataset: inputs for dataset, inputs in made.items() if inputs}
 
 
-def prepare_drivers(workloads: Iterable[str]) -> Mapping[str, str]:
-    """Paths of the native drivers of these types of workloads by name, compiled now where the cache lacks them."""
+def prepare_drivers(workloads: Iterable[str], engines: Iterable[str] = ()) -> Mapping[str, str]:
+    """Paths of the native drivers of these types of workloads on these engines by name, compiled now where the cache lacks them."""
     sources = Path(__file__).resolve().parents[3] / "drivers"
-    drivers = dict.fromkeys(driver for name in workloads for driver in workload_for(name).drivers)
     return {
         driver.name: str(
             ensure_driver(
                 driver.name,
-                source=sources / f"{driver.name}.c",
+                source=sources / f"{driver.program}.c",
+                variant=driver.variant,
                 cache_directory=cache_directory() / "drivers",
                 commands=Commands(),
                 libraries=driver.libraries,
             )
         )
-        for driver in drivers
+        for driver in drivers_of(workloads, engines)
     }
 
 

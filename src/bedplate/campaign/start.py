@@ -50,7 +50,10 @@ class StudyStart:
             plan=found.plan,
             expansion=found.expansion,
             builds=builds,
-            native_drivers={**prepare_drivers(found.workloads), **prepare_programs(found.plan.engines)},
+            native_drivers={
+                **prepare_drivers(found.workloads, found.engines),
+                **prepare_programs(found.plan.engines),
+            },
             inputs=prepare_inputs(found.datasets, display, builds),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,

@@ -13,7 +13,7 @@ import click
 from bedplate import __version__
 from bedplate.cli.ask import ask, quickstart
 from bedplate.cli.cancel import cancel
-from bedplate.cli.completion import completed, completion, metric_names
+from bedplate.cli.completion import METRIC_NAME, completed, completion, metric_names
 from bedplate.cli.documents.examples import add_examples
 from bedplate.cli.inspecting import inspect
 from bedplate.cli.judging import advise, claims, compare, effects
@@ -223,6 +223,7 @@ program.add_command(cancel)
 @click.option(
     "--metric",
     metavar="NAME",
+    type=METRIC_NAME,
     shell_complete=metric_names,
     help="one metric (docs/METHOD.md), in place of what each workload is about",
 )
@@ -230,6 +231,7 @@ program.add_command(cancel)
 @click.option(
     "--sort",
     metavar="METRIC",
+    type=METRIC_NAME,
     shell_complete=metric_names,
     help="the cells in the order of this metric, the best first",
 )

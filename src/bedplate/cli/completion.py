@@ -40,6 +40,21 @@ def completed(program: click.Command) -> int | None:
     return shell_complete(program, {}, _PROGRAM, _VARIABLE, asked)
 
 
+class MetricName(click.ParamType[str]):
+    """A metric by its name, or by one that it had before."""
+
+    name = "metric"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 -- click's
+        """Its name of today; whether there is such a metric is said where it is looked for."""
+        from bedplate.model.metrics import metric_today  # noqa: PLC0415
+
+        return metric_today(value)
+
+
+METRIC_NAME = MetricName()
+
+
 def metric_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
     """Metrics that begin so."""
     from bedplate.model.metrics import METRICS  # noqa: PLC0415

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.completion import metric_names, plan_names
+from bedplate.cli.completion import METRIC_NAME, metric_names, plan_names
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ METRICS = click.option(
     "metrics",
     metavar="NAME",
     multiple=True,
+    type=METRIC_NAME,
     shell_complete=metric_names,
     help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
 )

@@ -48,7 +48,7 @@ def setup(
         # Once more: with the kernels there it is known what they take.
         found = work_out(found)
         found.executor.prepare_cells(found.cells, display)
-        prepare_drivers(found.workloads)
+        prepare_drivers(found.workloads, found.engines)
         builds = prepare_builds(found.cells, display, tarball=tarball)
         inputs = prepare_inputs(found.datasets, display, builds)
     for build in builds.values():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from bedplate.cli.completion import metric_names
+from bedplate.cli.completion import METRIC_NAME, metric_names
 from bedplate.cli.options import CELLS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
 from bedplate.cli.studies import require_studies
 from bedplate.host.ownership import first_made, give_to_caller
@@ -73,6 +73,7 @@ def report(
     "metrics",
     metavar="NAME",
     multiple=True,
+    type=METRIC_NAME,
     shell_complete=metric_names,
     help="only figures of this metric; may be given again",
 )

@@ -61,19 +61,22 @@ def ensure_driver(
     name: str,
     *,
     source: Path,
+    variant: str = "",
     cache_directory: Path,
     commands: Commands,
     libraries: tuple[Library, ...] = (),
 ) -> Path:
     """The path of the driver `name`, compiled from `source` unless the cache has it already.
 
-    A folder beside `source` with its name (`lmdb.c`, `lmdb/`) belongs to it: all C files in it are
-    compiled too. Headers beside `source` are every driver's. Two processes may ask at once: one compiles, the other waits for it. Raises
+    A folder beside `source` with its name (`bench.c`, `bench/`) belongs to it: all C files in it are
+    compiled too, and those of the folder `variant` in it. Headers beside `source` are every driver's. Two processes may ask at once: one compiles, the other waits for it. Raises
     `RequirementMissing` where there is no C compiler, no source or no header of a library, or where the
     compiler refuses the source, with what it said.
     """
     shared = sorted(source.parent.glob("*.h"))
-    files = (source, *sorted(source.with_suffix("").glob("*.[ch]")), *shared)
+    folder = source.with_suffix("")
+    own = sorted((*folder.glob("*.[ch]"), *((folder / variant).glob("*.[ch]") if variant else ())))
+    files = (source, *own, *shared)
     try:
         parts = [part for file in files for part in (file.name.encode(), file.read_bytes())]
     except OSError as error:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
     from bedplate.model.levels import Levels
 
+# How commits wait is left to what each test is called, as in the published microbenchmark.
+BY_TEST = "by-test"
+
 
 @dataclass(frozen=True)
 class EngineModel:
@@ -23,6 +26,8 @@ class EngineModel:
     none to choose. `before_block` stands before it where a cell is named by that alone. So many power cuts `cuts_per_s` are
     replayed, on two idle cores. `configuration_words` is what a text beside its settings is called. A cell's name has its settings but the
     `unnamed_settings`.
+    `commit_setting` is what says how a commit waits, of an engine of which each test of a microbenchmark may have another
+    (`BY_TEST`); `commit_modes` are its values in tests that are called synchronous, and in the others.
     """
 
     label: str
@@ -35,6 +40,8 @@ class EngineModel:
     cuts_per_s: float = 4.0
     configuration_words: str = "own configuration"
     unnamed_settings: frozenset[str] = frozenset()
+    commit_setting: str = ""
+    commit_modes: tuple[str, str] = ("", "")
 
     def block_bytes(self, cell: Cell) -> int | None:
         """The database block size of a cell; None where there is none to choose, or none was asked for."""
@@ -44,6 +51,16 @@ class EngineModel:
     def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:  # noqa: ARG002 -- of engines that may not
         """Whether a commit waits for a sync, by what was read back (`in_force`, by name), else by what the cell asks for."""
         return True
+
+    def commit_mode(self, settings: Levels, *, synchronous: bool = True) -> str:
+        """How a commit waits, by the setting's value: of a test that is called synchronous, or of another."""
+        asked = settings.text(self.commit_setting) or BY_TEST
+        return self.commit_modes[0 if synchronous else 1] if asked == BY_TEST else asked
+
+    def waits_in_test(self, settings: Levels, *, synchronous: bool) -> bool:
+        """Whether the commits of a test wait for a sync."""
+        mode = self.commit_mode(settings, synchronous=synchronous)
+        return self.waits(settings.updated(**{self.commit_setting: mode}), {})
 
 
 def database_block_levels() -> frozenset[str]:

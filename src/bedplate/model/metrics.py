@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.figure import Better, Figure, Metric, Scale, Status, taken_from
-from bedplate.model.lmdb_metrics import LMDB_METRICS
 from bedplate.model.power_cut_metrics import POWER_CUT_METRICS
+from bedplate.model.workload import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bedplate.model.figure import RunFigures
     from bedplate.model.reason import Reason
 
 _HIGHER, _LOWER, _NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
@@ -203,11 +205,28 @@ METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Preparation and sizes": _VISIT,
     "TPC-H": _TPCH,
     "TPC-H scores": _TPCH_SCORES,
-    "LMDB": LMDB_METRICS,
     **_of_folders(),
     "Power cuts": POWER_CUT_METRICS,
 }
 METRICS: Mapping[str, Metric] = {metric.name: metric for group in METRIC_GROUPS.values() for metric in group}
+# What studies, claims and calls of before call some of them.
+_FORMER_NAMES = {
+    old: new for name in registry.WORKLOADS for old, new in model_of(name).former_metrics.items()
+}
+
+
+def metric_today(name: str) -> str:
+    """What a metric is called today; a name that nobody knows stays."""
+    return _FORMER_NAMES.get(name, name)
+
+
+def as_named_today(run: RunFigures) -> RunFigures:
+    """The same, each metric by its name of today."""
+    if not any(found.metric in _FORMER_NAMES for found in run.figures):
+        return run
+    return replace(
+        run, figures=tuple(replace(found, metric=metric_today(found.metric)) for found in run.figures)
+    )
 
 
 def figure(

@@ -81,6 +81,7 @@ class PlannedWorkload:
 
     `scales` become datasets where a cell's memory is known; `datasets` are known by themselves (a TPC-H
     scale factor). A workload has one of the two. `only` are the cells in which it runs, all of its engine if empty.
+    `engines` are those that every dataset is for; empty where the type, or a dataset, says which one it is.
     """
 
     type: str
@@ -88,6 +89,7 @@ class PlannedWorkload:
     runs: tuple[RunSpec, ...]
     datasets: tuple[Levels, ...] = ()
     only: tuple[CellChoice, ...] = ()
+    engines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,11 +188,11 @@ class Plan:
                 continue
             if item.only and not any(choice.takes(cell.levels) for choice in item.only):
                 continue
-            # Only a power cut has datasets of two engines.
+            # A power cut has datasets of two engines.
             datasets = tuple(
                 levels
                 for levels in item.datasets
-                if model_of(item.type).engine_of(levels) == cell.build.engine
+                if item.engines or model_of(item.type).engine_of(levels) == cell.build.engine
             )
             found.append(replace(item, datasets=datasets))
         return tuple(found)
@@ -198,6 +200,8 @@ class Plan:
     @staticmethod
     def runs_on(workload: PlannedWorkload, engine: str) -> bool:
         """Whether a workload is for an engine at all, in whatever cells."""
+        if workload.engines:
+            return engine in workload.engines
         engine_of = model_of(workload.type).engine_of
         # What has scales in place of datasets is for the engine of its type.
         return any(engine == engine_of(levels) for levels in workload.datasets or (Levels(),))
@@ -211,7 +215,12 @@ class Plan:
         """
         layers = (self.devices, self.kernels, self.filesystems, self.builds, self.clusters)
         loads = [
-            (workload.type, loaded, workload.runs, *([workload.only] if workload.only else ()))
+            (
+                workload.type,
+                loaded,
+                workload.runs,
+                *(each for each in (workload.only, workload.engines) if each),
+            )
             for workload in self.workloads
             for loaded in (*workload.scales, *workload.datasets)
         ]

@@ -47,12 +47,15 @@ class WorkloadModel:
         *,
         plan_keys: Mapping[str, str] | None = None,
         words: RecordWords | None = None,
+        former_metrics: Mapping[str, str] | None = None,
     ) -> None:
         self._engine = engine
         self.words: RecordWords = words or RecordWords()
         self.tools: Mapping[str, str] = tools or {}
         """Programs of the system that do the work, and the option that makes each say its version."""
         self._plan_keys: Mapping[str, str] = plan_keys or {}
+        self.former_metrics: Mapping[str, str] = former_metrics or {}
+        """What studies of before call metrics of it, and what those are called today."""
 
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
         """The engine that a dataset is for."""

@@ -66,8 +66,12 @@ def canary(plan: Plan, kept: Sequence[Cell], *, in_guests: bool = False) -> Plan
 def _load(plan: Plan, engine: str) -> Load:
     """That of the plan's first workload on the engine that has one, else of any on it, with the tool that is needed anyway."""
     known: Mapping[str, Load] = registry.parts("canary")
-    own = [item.type for item in plan.workloads if plan.runs_on(item, engine)]
-    of_engine = [name for name in known if engine == model_of(name).engine_of(Levels())]
+    own = [registry.type_today(item.type) for item in plan.workloads if plan.runs_on(item, engine)]
+    of_engine = [
+        name
+        for name in known
+        if engine == model_of(name).engine_of(Levels()) or engine in registry.engines_with(name)
+    ]
     for name in (*own, *of_engine):
         if name in known:
             return known[name]

@@ -89,7 +89,12 @@ def _as_written(location: Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 def _names(location: Sequence[str | int]) -> tuple[str, ...]:
-    return tuple(part for part in location if isinstance(part, str))
+    names = tuple(part for part in location if isinstance(part, str))
+    return (
+        (names[0], registry.type_today(names[1]), *names[2:])
+        if names[1:] and names[0] == "workload"
+        else names
+    )
 
 
 def _closest(location: Sequence[str | int]) -> str:

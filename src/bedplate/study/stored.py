@@ -16,6 +16,7 @@ from bedplate.errors import StudyError
 from bedplate.model import codec
 from bedplate.model.figure import RunFigures, as_defined_now
 from bedplate.model.machine import Machine
+from bedplate.model.metrics import as_named_today
 from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE
 from bedplate.model.visit import RECORD_FILE, RunRecord, VisitRecord
 from bedplate.study.checksums import CHECKSUMS_FILE, VisitFiles, changed_top_files
@@ -165,7 +166,9 @@ def read_visit(directory: Path, scheduled: Mapping[Place, Due]) -> StoredVisit:
     record = read_record(files, scheduled)
     begun = tuple(path.name for path in _folders(directory / "runs"))
     made = [name for name in begun if files.has(f"runs/{name}/run.json")]
-    runs = tuple(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json")) for name in made)
+    runs = tuple(
+        as_named_today(as_defined_now(files.record(RunFigures, f"runs/{name}/run.json"))) for name in made
+    )
     # Read again where they are shown; whether they are what they were is asked here, once.
     for name in begun:
         for file in (file for file in _READ_TOO if files.has(f"runs/{name}/{file}")):

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bedplate import registry
 from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
+from bedplate.analysis.run_heads import TRANSACTIONS, is_meant, makes_transactions, run_type
 from bedplate.analysis.selected import best_first, selected_overviews
 from bedplate.analysis.wording import mark, repetitions_sentence, told_of
 from bedplate.analysis.workload_view import view_of
@@ -112,19 +112,14 @@ def _require_metric(metric: str | None, order: Order | None) -> None:
 
 def _chosen(found: Overview, workload: str | None) -> list[Run]:
     """The runs of that name, and those of that type of workload."""
-    return [run for run in found.runs if workload in (None, run[1], _type(found, run))]
-
-
-def _type(found: Overview, run: Run) -> str | None:
-    spec = found.spec(run)
-    return None if spec is None else spec.workload
+    return [run for run in found.runs if is_meant(found, run, workload)]
 
 
 def _default_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """Those of each workload, in the order of the registry; a run that no visit has begun stands with the transactions."""
     shown: list[RenderableType] = []
     for workload in registry.WORKLOADS:
-        own = [run for run in runs if workload == _type(found, run)]
+        own = [run for run in runs if workload == run_type(found, run)]
         if own:
             shown += tables_of(workload)(found, own)
     unknown = [run for run in runs if found.spec(run) is None]

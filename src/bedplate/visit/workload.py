@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from bedplate import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
     from pathlib import Path
 
     from bedplate.host.command import Account, Commands
@@ -24,10 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Driver:
-    """A program of bedplate's own that a workload is driven with: `drivers/<name>.c` and its libraries."""
+    """A program of bedplate's own that a workload is driven with: `drivers/<program>.c` and its libraries.
 
-    name: str
+    With a `variant` it is compiled with `drivers/<program>/<variant>` too: what one engine has of it.
+    """
+
+    program: str
     libraries: tuple[Library, ...] = ()
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """Under which a visit finds it."""
+        return f"{self.program}_{self.variant}" if self.variant else self.program
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ class Workload(Protocol):
     """Loads a dataset and measures runs on it; one file each, named in `bedplate/registry.py`.
 
     `protocol` names the version of how it measures; runs of two versions are not compared. `needs` are
-    programs of the system, `drivers` what is compiled beforehand.
+    programs of the system, `drivers` what is compiled beforehand for whatever engine (`drivers_of`).
     """
 
     name: str
@@ -96,3 +105,21 @@ def workload_for(name: str) -> Workload:
     """The workload of that name; PlanError lists the known ones."""
     workload: Workload = registry.part(name, "run")
     return workload
+
+
+class WorkloadEngine(Protocol):
+    """What an engine has for one type of workloads: a role that is called as the type is."""
+
+    drivers: tuple[Driver, ...]
+
+
+def drivers_of(workloads: Iterable[str], engines: Iterable[str]) -> tuple[Driver, ...]:
+    """What is compiled for these types of workloads on these engines, each once."""
+    found: dict[Driver, None] = {}
+    engines = tuple(dict.fromkeys(engines))
+    for name in workloads:
+        found |= dict.fromkeys(workload_for(name).drivers)
+        for engine in engines:
+            own: WorkloadEngine | None = registry.engine_part_or_none(engine, registry.type_today(name))
+            found |= dict.fromkeys(own.drivers if own is not None else ())
+    return tuple(found)

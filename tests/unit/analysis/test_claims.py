@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, known_study
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import HOSTILE
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -364,7 +364,7 @@ def _every_study(base: Path) -> dict[str, Callable[[], Path]]:
     return {
         "pgbench": lambda: known_study(base / "pgbench", speed, recipe),
         "tpch": lambda: synthetic_tpch_study(base / "tpch", TpchRecipe(database_blocks=(2048, 8192, 32768))),
-        "lmdb": lambda: synthetic_lmdb_study(base / "lmdb"),
+        "lmdb": lambda: synthetic_microbenchmark(base / "lmdb"),
     }
 
 

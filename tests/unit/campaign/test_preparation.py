@@ -207,9 +207,10 @@ def test_a_driver_is_compiled_from_the_source_beside_the_program(
     asked: dict[str, tuple[Path, Path]] = {}
 
     def ensure(
-        name: str, *, source: Path, cache_directory: Path, commands: object, libraries: object
+        name: str, *, source: Path, variant: str, cache_directory: Path, commands: object, libraries: object
     ) -> Path:
         del commands, libraries
+        assert variant == ""
         asked[name] = (source, cache_directory)
         return cache_directory / name
 

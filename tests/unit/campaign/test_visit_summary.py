@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.runs.raw_sequential_run import sequential_study
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_runs
 
@@ -52,16 +52,16 @@ def test_a_tpch_visit_tells_its_times_and_how_many_queries_ended(tmp_path: Path)
 
 
 def test_an_lmdb_visit_tells_how_long_its_tests_took(tmp_path: Path) -> None:
-    visit = read_study(synthetic_lmdb_study(tmp_path / "study", repetitions=1)).visits[0]
+    visit = read_study(synthetic_microbenchmark(tmp_path / "study", repetitions=1)).visits[0]
     parts = _summary(visit.record, visit.runs).split(", ")
     assert [run.run for run in visit.runs] == [part.rpartition(" s")[0].rpartition(" ")[0] for part in parts]
     assert parts[0] == "write 1.0 s"
 
 
 def test_a_run_without_a_speed_is_told_where_it_is_doubted(tmp_path: Path) -> None:
-    visit = read_study(synthetic_lmdb_study(tmp_path / "study", repetitions=1)).visits[0]
+    visit = read_study(synthetic_microbenchmark(tmp_path / "study", repetitions=1)).visits[0]
     write_run, *rest = visit.runs
-    bare = replace(write_run, figures=tuple(f for f in write_run.figures if f.metric != "lmdb_tests_s"))
+    bare = replace(write_run, figures=tuple(f for f in write_run.figures if f.metric != "tests_s"))
     assert "write" not in _summary(visit.record, (bare, *rest[:1]))
     doubted = replace(bare, validity=Validity.SUSPECT)
     assert _summary(visit.record, (doubted, *rest[:1])).startswith("write (suspect), read-cold ")

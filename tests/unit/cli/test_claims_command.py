@@ -77,10 +77,10 @@ def test_the_documented_claim_is_one() -> None:
 
 
 def test_a_study_that_measured_none_of_the_claims_is_one_line(study: Path, tmp_path: Path) -> None:
-    text = CLAIM.replace('metric = "tps"', 'metric = "lmdb_operations_per_s"')
+    text = CLAIM.replace('metric = "tps"', 'metric = "test_operations_per_s"')
     (tmp_path / "other.toml").write_text(text)
     done = call_here("claims", study, "--claims", tmp_path / "other.toml", COLUMNS="200")
-    assert (0, "none of 1 claims was measured here: no run has a value of lmdb_operations_per_s.\n") == (
+    assert (0, "none of 1 claims was measured here: no run has a value of test_operations_per_s.\n") == (
         done.returncode,
         done.stdout,
     )

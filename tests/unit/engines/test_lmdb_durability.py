@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bedplate.engines.lmdb.durability import SYNC_MODES, LmdbFlags, declared
+from bedplate.engines.lmdb.durability import LmdbFlags, declared
+from bedplate.engines.lmdb.settings import SYNC_MODES
 from bedplate.model.durability import CLASSES
 from bedplate.model.durability import declared as declared_by_flushes
 from bedplate.model.visit import FlushCount

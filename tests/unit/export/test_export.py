@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import HOSTILE, Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
@@ -97,14 +97,14 @@ def test_an_unknown_format_names_the_known_ones(study: Path, tmp_path: Path) -> 
 
 
 def test_the_class_beside_a_figure_of_lmdb_is_that_of_its_test(tmp_path: Path) -> None:
-    study = synthetic_lmdb_study(tmp_path / "study", repetitions=1)
+    study = synthetic_microbenchmark(tmp_path / "study", repetitions=1)
     export(study, tmp_path / "figures.parquet")
     export(study, tmp_path / "tables", ["parquet"])
     # One file of figures says it once, and of the figure.
     flat = pl.read_parquet(tmp_path / "figures.parquet")
     assert 3 == sum(name.startswith("durability") for name in flat.columns)
     for table in (flat, pl.read_parquet(tmp_path / "tables" / "figures.parquet")):
-        speeds = table.filter(pl.col("metric") == "lmdb_operations_per_s")
+        speeds = table.filter(pl.col("metric") == "test_operations_per_s")
         names = ("item", "durability_volatile", "durability_protected")
         classes = {item: (volatile, protected) for item, volatile, protected in speeds.select(names).rows()}
         assert ("durable", "durable") == classes["fillseqsync"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.planted_reasons import planted
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 from tests.support.tools.read_spreadsheet import Read, read_spreadsheet, values
@@ -76,7 +76,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Overview:
 
 @pytest.fixture(scope="module")
 def lmdb(tmp_path_factory: pytest.TempPathFactory) -> Overview:
-    return overview(synthetic_lmdb_study(tmp_path_factory.mktemp("lmdb") / "study", repetitions=1))
+    return overview(synthetic_microbenchmark(tmp_path_factory.mktemp("lmdb") / "study", repetitions=1))
 
 
 def _read(found: Overview, path: Path) -> Sheets:
@@ -339,7 +339,7 @@ def test_each_test_of_lmdb_has_its_own_class_beside_its_speed_and_its_own_colour
     lmdb: Overview, sheets_of: Callable[[Overview, str], Sheets]
 ) -> None:
     sheets = sheets_of(lmdb, "ods")
-    speeds = [row for row in _rows(sheets["Results"]) if row["metric"] == "lmdb_operations_per_s"]
+    speeds = [row for row in _rows(sheets["Results"]) if row["metric"] == "test_operations_per_s"]
     classes = {row["item"]: (row["after a power cut"], row["with a volatile cache"]) for row in speeds}
     assert ("durable", "durable") == classes["fillrandsync"]
     assert ("unsafe / bounded loss", "unsafe") == classes["fillrandom"]
@@ -355,11 +355,11 @@ def test_a_study_of_lmdb_opens_on_the_speed_of_its_first_test(
     lmdb: Overview, sheets_of: Callable[[Overview, str], Sheets]
 ) -> None:
     sheets = sheets_of(lmdb, "ods")
-    assert Read("write · fillrandsync: lmdb_operations_per_s, 1/s") == sheets["Look"][1][0]
+    assert Read("write · fillrandsync: test_operations_per_s, 1/s") == sheets["Look"][1][0]
     choices = [choice for choice in choices_of(lmdb) if choice.run[1] == "write"]
-    tests = [choice.part.item for choice in choices if choice.metric.name == "lmdb_operations_per_s"]
+    tests = [choice.part.item for choice in choices if choice.metric.name == "test_operations_per_s"]
     assert tests == [choice.part.item for choice in choices[: len(tests)]]
-    assert ("measure", "", "lmdb_tests_s") == (
+    assert ("measure", "", "tests_s") == (
         choices[len(tests)].part.phase,
         choices[len(tests)].part.item,
         choices[len(tests)].metric.name,

@@ -21,6 +21,7 @@ from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.platforms import LOCAL, QEMU, Platform
+from bedplate.registry import type_today
 from bedplate.units import GIB
 from bedplate.workloads.fio.words import is_pg_test_fsync
 
@@ -223,7 +224,7 @@ def test_without_postgresql_the_canary_is_the_plans_own_tool(kind: str) -> None:
     expansion = expand(plan, None)
     assert expansion.canary is not None
     (load,) = expansion.canary.loads
-    assert kind == load.dataset.workload == load.runs[0].workload
+    assert type_today(kind) == load.dataset.workload == load.runs[0].workload
     found = estimate(plan, expansion, order(plan, expansion))
     assert 0 == found.builds
     assert 0 < found.measured_seconds < found.seconds
@@ -351,7 +352,7 @@ def test_the_time_of_lmdb_counts_every_commit_that_waits() -> None:
         f'[[workload]]\ntype = "lmdb"\nentries = 100_000\ntests = {tests.split(",")}\nreads = ["warm"]\n'
     )
     (planned,) = plan_of(workload).workloads
-    load = Load(Dataset("lmdb", planned.datasets[0]), planned.runs)
+    load = Load(Dataset(planned.type, planned.datasets[0]), planned.runs)
     seconds = {
         sync: seconds_of(load, Levels(sync=sync)) for sync in ("by-test", "full", "nometasync", "nosync")
     }

@@ -105,7 +105,7 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
     plan = plan_of(cuts('engine = "lmdb"'))
     canary = expand(plan, None).canary
     assert canary is not None
-    assert canary.loads[0].dataset.workload == "lmdb"
+    assert canary.loads[0].dataset.workload == "microbenchmark"
     assert not any(build.is_built for build in plan.builds)
 
 

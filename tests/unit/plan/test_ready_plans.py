@@ -21,6 +21,7 @@ from bedplate.plan.load import load_plan
 from bedplate.plan.order import order
 from bedplate.plan.present import plan_document, pruned_by_reasons
 from bedplate.plan.throttles import THROTTLES
+from bedplate.registry import type_today
 
 ROOT = Path(__file__).parents[3]
 PLANS = sorted((ROOT / "plans").glob("*.toml"))
@@ -92,7 +93,7 @@ def test_factors_are_called_by_the_keys_of_the_plan(path: Path, machine: MakeMac
         for name in levels
     }
     asked |= {
-        ("workload", load.dataset.workload, key)
+        ("workload", type_today(load.dataset.workload), key)
         for planned in cells
         for load in planned.loads
         for levels in (load.dataset.levels, *(run.levels for run in load.runs))

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 from tests.support.runs.raw_sequential_run import sequential_study
 from tests.support.studies.known_study import Place, known_study
-from tests.support.studies.synthetic_lmdb import synthetic_lmdb_study
+from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, Recipe
 from tests.support.studies.synthetic_tpch import synthetic_tpch_study
@@ -45,7 +45,7 @@ NUMBER = re.compile(r"\d[\d.,]*\d")
 # Every width from 40 to 100 was tried; these are where layouts change, and some between them.
 WIDTHS = (40, 43, 47, 52, 58, 60, 61, 66, 72, 79, 80, 81, 90, 100, 120, 160, 200)
 KINDS: dict[str, Callable[[Path], Path]] = {
-    "lmdb": synthetic_lmdb_study,
+    "lmdb": synthetic_microbenchmark,
     "raw": sequential_study,
     "power_cut": power_cut_study,
     "tpch": synthetic_tpch_study,

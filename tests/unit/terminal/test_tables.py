@@ -138,5 +138,5 @@ def test_cells_are_sorted_by_a_metric_and_the_first_are_shown(study: Path) -> No
     assert "Sorted by tps of read-write, the first 2 of 4 cells." in text
     with pytest.raises(PlanError, match=r"did you mean tps\?"):
         show_tables([study], order=Order("tsp"))
-    with pytest.raises(PlanError, match="no run shown has lmdb_prepare_s"):
-        show_tables([study], order=Order("lmdb_prepare_s"))
+    with pytest.raises(PlanError, match="no run shown has test_prepare_s"):
+        show_tables([study], order=Order("test_prepare_s"))

@@ -6,7 +6,6 @@ whole runs take part.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -17,7 +16,7 @@ import numpy as np
 from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.comparison.surroundings import Surroundings, surroundings_of
 from bedplate.analysis.default_metric import default_metric
-from bedplate.analysis.run_heads import has_speed
+from bedplate.analysis.run_heads import has_speed, is_meant
 from bedplate.analysis.wording import device_sectors, durability_class
 from bedplate.errors import PlanError
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
@@ -383,14 +382,9 @@ def _largest_median(found: Overview, run: Run, metric: str) -> float:
 
 
 def _runs(found: Overview, workloads: Sequence[str]) -> tuple[Run, ...]:
-    chosen: defaultdict[str, dict[Run, None]] = defaultdict(dict)
-    for run in found.runs:
-        spec = found.spec(run)
-        for name in {run[1], run[1] if spec is None else spec.workload}:
-            chosen[name][run] = None
-    unknown = [name for name in workloads if name not in chosen]
+    unknown = [name for name in workloads if not any(is_meant(found, run, name) for run in found.runs)]
     if unknown:
         raise PlanError(*(unknown_run(name, (run[1] for run in found.runs)) for name in unknown))
     if not workloads:
         return found.runs
-    return tuple(run for run in found.runs if any(run in chosen[name] for name in workloads))
+    return tuple(run for run in found.runs if any(is_meant(found, run, name) for name in workloads))

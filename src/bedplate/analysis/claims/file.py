@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Scale
-from bedplate.model.metrics import METRICS
+from bedplate.model.metrics import METRICS, metric_today
 from bedplate.near_names import did_you_mean, near_paths
 from bedplate.plan.reasons import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
@@ -29,6 +29,7 @@ PAIR = "pair"
 
 
 def _metric(name: str) -> str:
+    name = metric_today(name)
     if name not in METRICS:
         hint = did_you_mean(name, METRICS, otherwise="docs/METHOD.md lists them")
         raise ValueError(f"no metric is called so; {hint}")

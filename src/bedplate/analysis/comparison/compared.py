@@ -22,6 +22,7 @@ from bedplate.analysis.factors import DEFAULT, TYPE, factor_levels
 from bedplate.analysis.fleet import nodes_of_repetitions
 from bedplate.analysis.observed import measurements_with, observed
 from bedplate.analysis.parts import VISIT_FIGURES, WHOLE
+from bedplate.analysis.run_heads import is_meant
 from bedplate.analysis.scores import SCORES
 from bedplate.analysis.wording import (
     NO_RUN_IN_BOTH,
@@ -228,8 +229,7 @@ def asked_of(
     chosen: dict[Run, Overview] = {}
     for found in overviews:
         for run in found.runs:
-            spec = found.spec(run)
-            if workload in (None, run[1], None if spec is None else spec.workload):
+            if is_meant(found, run, workload):
                 chosen.setdefault(run, found)
     if not chosen:
         raise PlanError(unknown_run(workload or "", names))

@@ -217,7 +217,8 @@ def _key_row(name: str, field: FieldInfo, told: str | None) -> tuple[str, ...]:
         types = ", ".join(kind for kind, traits in TRAITS.items() if name in traits.features)
         return "filesystem", "yes", f"{', '.join(levels)} ({types})", "the file system's own", levels[-1]
     if get_origin(field.annotation) is Literal:
-        (kind,) = get_args(field.annotation)
+        # Behind it stand names that it had before.
+        kind, *_ = get_args(field.annotation)
         return "load", "no", f"`{kind}`", "required", f'`"{kind}"`'
     if (varied := _varies(field)) == "–":
         return "–", varied, "the table below", "all defaults", "–"

@@ -21,9 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.engines.lmdb.settings import FULL, MAPASYNC, NOMETASYNC, NOSYNC, SYNC_MODES, settings_in_force
 from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, worst
 from bedplate.model.durability import declared as declared_by_flushes
-from bedplate.model.lmdb import BY_TEST, settings_in_force
+from bedplate.model.engine import BY_TEST
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, ReadBack
 
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Levels
     from bedplate.model.visit import FlushCount
     from bedplate.visit.declaration import EngineDurability, Promises
-
-FULL = "full"
-NOMETASYNC = "nometasync"
-NOSYNC = "nosync"
-MAPASYNC = "mapasync"
-SYNC_MODES = (FULL, NOMETASYNC, NOSYNC, MAPASYNC)
 
 _NOMETASYNC = because(
     "nometasync", "sync = nometasync: the last committed transaction may be undone, what stays is whole"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.engines.lmdb.settings import ASYNCHRONOUS, FULL, NOSYNC
 from bedplate.model.engine import EngineModel
-from bedplate.model.lmdb import ASYNCHRONOUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,4 +21,10 @@ class LmdbModel(EngineModel):
         return (in_force.get("lmdb.sync") or settings.text("sync")) not in ASYNCHRONOUS
 
 
-MODEL = LmdbModel("LMDB", {"cluster.settings.": "lmdb."}, cuts_per_s=400 / 60)
+MODEL = LmdbModel(
+    "LMDB",
+    {"cluster.settings.": "lmdb."},
+    cuts_per_s=400 / 60,
+    commit_setting="sync",
+    commit_modes=(FULL, NOSYNC),
+)

@@ -7,23 +7,26 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field
 
+from bedplate.engines.lmdb.settings import PREALLOCATIONS, SYNC_MODES
 from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.engine import BY_TEST
 from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels
-from bedplate.model.lmdb import PREALLOCATIONS, SYNC_MODES
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
 from bedplate.plan.fields import Factor, Flag, within
 
-SyncMode: TypeAlias = Annotated[str, within(values.one_of, SYNC_MODES)]
+# What a plan may ask for.
+_SYNC = (BY_TEST, *SYNC_MODES)
+SyncMode: TypeAlias = Annotated[str, within(values.one_of, _SYNC)]
 Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
 
 
 class LmdbTable(EngineTable):
     """`[lmdb]`: how LMDB's environment is opened."""
 
-    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(SYNC_MODES)}")
+    sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(_SYNC)}")
     """cluster | `full`; `nometasync`, `nosync`, `mapasync`: the library's flags of these names, for every test that writes;
     `by-test`: as published, `full` for the tests named sync and `nosync` for the rest | `by-test` | `{ vary = ["full", "nosync"]
     }`"""

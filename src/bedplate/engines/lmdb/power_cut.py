@@ -13,8 +13,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate.engines.lmdb.model import MODEL
+from bedplate.engines.lmdb.settings import ASYNCHRONOUS, NOMETASYNC, settings_in_force
 from bedplate.errors import BedplateError, CommandFailed, CommandNotStarted, OutputNotUnderstood
-from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, settings_in_force
 from bedplate.units import MIB
 from bedplate.visit.cut_engine import Driven, OracleAnswer
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
@@ -35,8 +36,6 @@ DRIVER = Driver("power_cut_lmdb", (LIBLMDB,))
 ACCOUNTS = 10_000
 # The kind of what the writer leaves for the check.
 ORACLE = 1
-_SYNCHRONOUS = "full"
-_NOMETASYNC = "nometasync"
 _MAP_BYTES = 128 * MIB
 # The kernel writes back after seconds what nobody waits for; a recording is as short as that.
 _PRESSURE_MS = 30
@@ -54,13 +53,12 @@ _SILENT = {
 
 def sync_mode(settings: Levels) -> str:
     """How commits wait; a plan that leaves it to the tests means the library's own default here."""
-    asked = settings_in_force(settings).text("sync") or BY_TEST
-    return _SYNCHRONOUS if asked == BY_TEST else asked
+    return MODEL.commit_mode(settings)
 
 
 def bound_transactions(settings: Levels) -> int | None:
     """What lmdb.h calls the bound of MDB_NOMETASYNC: the last transaction; None for any other mode."""
-    return 1 if sync_mode(settings) == _NOMETASYNC else None
+    return 1 if sync_mode(settings) == NOMETASYNC else None
 
 
 def facts_of(context: VisitContext) -> dict[str, Scalar]:

@@ -1,1 +1,1 @@
-"""LMDB's microbenchmark, `type = "lmdb"`: fills, overwrites and reads of one environment."""
+"""LMDB's microbenchmark on any engine that has a driver for it: fills, overwrites and reads of one database."""

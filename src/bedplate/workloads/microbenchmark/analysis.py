@@ -1,4 +1,4 @@
-"""What a study says of the runs of LMDB's microbenchmark, and what each test promises: a class beside every speed."""
+"""What a study says of the runs of the microbenchmark, and what each test promises: a class beside every speed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 from bedplate.analysis.wording import durability_words
 from bedplate.analysis.workload_view import RunHead, WorkloadView
 from bedplate.model.durability import ONLY_READS, UNKNOWN
-from bedplate.model.lmdb import READ, TESTS, WRITE, is_synchronous, tests_of, writes
 from bedplate.model.visit import Durability
+from bedplate.workloads.microbenchmark.tests import READ, TESTS, WRITE, is_synchronous, tests_of, writes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Run = tuple[str, str]
 
-SPEED = "lmdb_operations_per_s"
+SPEED = "test_operations_per_s"
 _READS = Durability(ONLY_READS, ONLY_READS, "declared")
 _HEADS = {
-    WRITE: RunHead("lmdb_tests_s", "tests s", "device_written_mib", "MiB written", beneath=True),
-    READ: RunHead("lmdb_tests_s", "tests s", "device_read_mib", "MiB read", beneath=True),
+    WRITE: RunHead("tests_s", "tests s", "device_written_mib", "MiB written", beneath=True),
+    READ: RunHead("tests_s", "tests s", "device_read_mib", "MiB read", beneath=True),
 }
 
 
@@ -31,7 +31,7 @@ class MicrobenchmarkView(WorkloadView):
     """Tests that write, and tests that read what those left."""
 
     heads: ClassVar[Mapping[str, RunHead]] = _HEADS
-    headlines: ClassVar[tuple[str, ...]] = ("lmdb_tests_s",)
+    headlines: ClassVar[tuple[str, ...]] = ("tests_s",)
     looked_at: ClassVar[tuple[str, str] | None] = (TESTS, SPEED)
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it

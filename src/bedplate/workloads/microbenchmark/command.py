@@ -1,4 +1,4 @@
-"""The LMDB driver (drivers/lmdb_bench.c): what it is told for one test, and what its document says went wrong.
+"""The driver (drivers/microbenchmark.c): what it is told for one test, and what its document says went wrong.
 
 The document is read here for that alone, with what a visit has; its figures are made on the host
 (`workloads/microbenchmark/output.py`).
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bedplate.errors import BedplateError
-from bedplate.model.lmdb import settings_in_force
+from bedplate.model.levels import as_in_a_plan
 from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because
 from bedplate.units import MIB, format_size
 
@@ -22,20 +23,17 @@ if TYPE_CHECKING:
 
     from bedplate.model.levels import Levels, Scalar
 
-DRIVER = "lmdb_bench"
-LIBRARY = "liblmdb"
-# The files of an environment.
-FILES = ("data.mdb", "lock.mdb")
+Remedy: TypeAlias = Callable[[str], tuple[str, str] | None]
 # File systems refuse to give out their last few megabytes.
 _FULL_BELOW_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True)
-class LmdbCall:
+class BenchCall:
     """One test, as the driver is asked for it.
 
-    `entries`, `value_bytes` and `map_bytes` are the dataset's, `levels` the run's, `settings` the environment's.
-    `fresh` makes a new database, else the one that is there is read or overwritten.
+    `entries` and `value_bytes` are the dataset's, `levels` the run's; `settings` are all that the engine has of a test
+    (`BenchEngine.opened`), `engine` what a person calls it. `fresh` makes a new database, else the one that is there is read or overwritten.
     """
 
     test: str
@@ -45,12 +43,11 @@ class LmdbCall:
     value_bytes: int
     levels: Levels
     settings: Levels
+    engine: str
     seed: int
-    map_bytes: int | None = None
 
     def argv(self, driver: str, directory: Path) -> tuple[str, ...]:
         """The argument list."""
-        in_force = settings_in_force(self.settings)
         return (
             driver,
             f"--directory={directory}",
@@ -59,11 +56,8 @@ class LmdbCall:
             f"--value-bytes={self.value_bytes}",
             f"--batch={self.levels.integer('batch') or 1}",
             f"--threads={self.levels.integer('threads') or 1}",
-            f"--sync={in_force['sync']}",
-            *(("--writemap",) if in_force["writemap"] else ()),
-            *(() if in_force["readahead"] else ("--no-readahead",)),
-            *((f"--preallocation={in_force['preallocation']}",) if self.fresh else ("--existing",)),
-            *(() if self.map_bytes is None else (f"--map-bytes={self.map_bytes}",)),
+            *(f"--set={name}={as_in_a_plan(level)}" for name, level in self.settings.items()),
+            *(() if self.fresh else ("--existing",)),
             # What a test leaves unwritten is part of its price, and no part of the next test's.
             *(("--flush-after",) if self.writes else ()),
             f"--seed={self.seed}",
@@ -71,10 +65,7 @@ class LmdbCall:
 
     def expected_options(self) -> Mapping[str, Scalar]:
         """What the document must say that the driver was told."""
-        in_force = settings_in_force(self.settings)
         return {
-            **in_force,
-            "preallocation": in_force["preallocation"] if self.fresh else "none",
             "entries": self.entries,
             "value_bytes": self.value_bytes,
             "existing": not self.fresh,
@@ -82,7 +73,7 @@ class LmdbCall:
 
 
 @dataclass(frozen=True)
-class LmdbDone:
+class BenchDone:
     """One test that was done: its time, how many operations, and the version of the library that did them."""
 
     seconds: float
@@ -90,30 +81,28 @@ class LmdbDone:
     library: str
 
 
-def read_done(path: Path, call: LmdbCall, *, status: int, said: str) -> LmdbDone:
+def read_done(path: Path, call: BenchCall, remedy: Remedy, *, status: int, said: str) -> BenchDone:
     """The one test of a document; BedplateError says why it was not done, in the library's own words.
 
-    `status` is how the driver ended, `said` its words on standard error where it left no document.
+    `remedy` is that of the engine (`BenchEngine.remedy`), `status` is how the driver ended, `said` its words on standard error where it left no document.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["failure"] is not None:
-            raise BedplateError(*_failure_reasons(document["failure"], call.test))
+            raise BedplateError(*_failure_reasons(document["failure"], call.test, remedy))
         if document["interrupted"] is not None:
-            raise BedplateError(f"{call.test}: the LMDB driver was ended by {document['interrupted']}")
-        _verify_options(document["options"], call)
+            raise BedplateError(f"{call.test}: the driver was ended by {document['interrupted']}")
         (test,) = document["tests"]
-        done = LmdbDone(test["elapsed_ns"] / 1e9, test["operations"], str(document["library"]["version"]))
+        _verify({**document["options"], **test["settings"]}, call)
+        done = BenchDone(test["elapsed_ns"] / 1e9, test["operations"], str(document["library"]["version"]))
     except OSError as error:
         raise BedplateError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
         if status != 0:
-            raise BedplateError(
-                f"{call.test}: the LMDB driver {_how(status)}{said and f': {said}'}"
-            ) from error
-        raise BedplateError(f"{call.test}: the LMDB driver left no whole document ({path.name})") from error
+            raise BedplateError(f"{call.test}: the driver {_how(status)}{said and f': {said}'}") from error
+        raise BedplateError(f"{call.test}: the driver left no whole document ({path.name})") from error
     if status != 0:
-        raise BedplateError(f"{call.test}: the LMDB driver {_how(status)} after its document")
+        raise BedplateError(f"{call.test}: the driver {_how(status)} after its document")
     return done
 
 
@@ -125,14 +114,12 @@ def _how(status: int) -> str:
     return f"was killed by {signal.Signals(number).name}{hint}"
 
 
-def _failure_reasons(failure: Mapping[str, Any], test: str) -> list[Reason]:
+def _failure_reasons(failure: Mapping[str, Any], test: str, remedy: Remedy) -> list[Reason]:
     words = f"{test}: {failure['error']} ({failure['step']}, after {failure['operations']} operations)"
-    map_full = "MDB_MAP_FULL" in failure["error"]
-    if map_full:
-        words += "; a larger map_size, or fewer entries, give it room"
-    reasons = [because("map-full" if map_full else "test-failed", words, test=test)]
+    code, way_out = remedy(failure["error"]) or ("test-failed", "")
+    reasons = [because(code, f"{words}; {way_out}" if way_out else words, test=test)]
     free_bytes = failure["free_bytes"]
-    if free_bytes is not None and free_bytes < _FULL_BELOW_BYTES and not map_full:
+    if free_bytes is not None and free_bytes < _FULL_BELOW_BYTES and not way_out:
         words = (
             f"the scratch device is full: no space left but {format_size(free_bytes)}; fewer entries or a larger "
             "image_size give it room"
@@ -141,11 +128,12 @@ def _failure_reasons(failure: Mapping[str, Any], test: str) -> list[Reason]:
     return reasons
 
 
-def _verify_options(options: Mapping[str, Any], call: LmdbCall) -> None:
+def _verify(found: Mapping[str, Any], call: BenchCall) -> None:
+    """What the driver took, and what its engine answered when it was asked for its settings."""
     wrong = [
-        f"{call.test}: {name} = {asked!r} was asked for, and the LMDB driver took {options[name]!r}"
-        for name, asked in call.expected_options().items()
-        if options[name] != asked
+        f"{call.test}: {name} = {asked!r} was asked for, and {call.engine} took {found[name]!r}"
+        for name, asked in {**call.expected_options(), **call.settings}.items()
+        if found[name] != asked
     ]
     if wrong:
         raise BedplateError(*wrong)

@@ -1,17 +1,17 @@
-"""Time and room of the visits of LMDB's microbenchmark."""
+"""Time and room of the visits of the microbenchmark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.lmdb import ASYNCHRONOUS, BY_TEST, is_synchronous, settings_in_force, tests_of
+from bedplate.model.engine import engine_model
 from bedplate.plan.workload_estimate import WorkloadEstimate
 from bedplate.units import MIB
 from bedplate.workloads.microbenchmark.model import MODEL
+from bedplate.workloads.microbenchmark.tests import is_synchronous, tests_of
 
 if TYPE_CHECKING:
     from bedplate.model.cell import Cell, RunSpec
-    from bedplate.model.levels import Levels
     from bedplate.model.plan import Load
 
 # What a local NVMe disk does through a file system, and one fsync on it.
@@ -35,23 +35,23 @@ class MicrobenchmarkEstimate(WorkloadEstimate):
         names = tests_of(run)
         moved = _map_bytes(load, run) / _MAP_SHARE * len(names)
         return (
-            sum(_flushes(load, run, name, cell.cluster.settings) for name in names) * _FSYNC_S
+            sum(_flushes(cell, load, run, name) for name in names) * _FSYNC_S
             + len(names) * entries / _OPERATIONS_PER_S
             + moved / _BYTES_PER_S
         )
 
     def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- of others' role
-        """The map, as it is asked for or as the driver makes it."""
+        """The map of LMDB, as it is asked for or as the driver makes it; with a copy beside it, as room for any other engine."""
         asked = load.dataset.levels.integer("map_bytes")
         return asked or max((_map_bytes(load, run) for run in load.runs), default=0)
 
 
-def _flushes(load: Load, run: RunSpec, test: str, settings: Levels) -> float:
-    """How many of a test's commits wait for the device: of every fill and overwrite, where `sync` says so."""
+def _flushes(cell: Cell, load: Load, run: RunSpec, test: str) -> float:
+    """How many of a test's commits wait for the device: of every fill and overwrite, where the engine's settings say so."""
     entries = load.dataset.levels.integer("entries") or 0
-    sync = settings_in_force(settings).text("sync")
+    model, settings = engine_model(cell.build.engine), cell.cluster.settings
     # The writer of readwhilewriting writes no longer than its readers read.
-    if not MODEL.fills(run) or sync in ASYNCHRONOUS or (sync == BY_TEST and not is_synchronous(test)):
+    if not MODEL.fills(run) or not model.waits_in_test(settings, synchronous=is_synchronous(test)):
         return 0.0
     if test.endswith("batch"):
         return entries / (run.levels.integer("batch") or 1)

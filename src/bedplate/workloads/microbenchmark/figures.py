@@ -1,4 +1,4 @@
-"""The figures of a run of LMDB's tests: tests that write, or one pass of tests that read."""
+"""The figures of a run of the microbenchmark: tests that write, or one pass of tests that read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bedplate.figures.tool_parts import device_bytes
 from bedplate.figures.tool_validity import Moved
 from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
+from bedplate.model.engine import engine_model
 from bedplate.model.figure import Status
-from bedplate.model.lmdb import COLD, TESTS, settings_in_force
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.model.visit import Outcome
@@ -27,7 +27,8 @@ from bedplate.workloads.microbenchmark.figures_by_test import (
     run_tests_figures,
     tests_done,
 )
-from bedplate.workloads.microbenchmark.validity import VALIDITY, LmdbEvidence, must_read_bytes
+from bedplate.workloads.microbenchmark.tests import COLD, TESTS
+from bedplate.workloads.microbenchmark.validity import VALIDITY, BenchEvidence, must_read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.reason import Reason
     from bedplate.model.visit import RunRecord
-    from bedplate.workloads.microbenchmark.output import LmdbDocument
+    from bedplate.workloads.microbenchmark.output import BenchDocument
 
 # They tell whether the run had the machine to itself, whatever its tests were.
 _OF_THE_SURROUNDINGS = frozenset({"watching_cpu_share", "others_cpu_share", "steal_share"})
 
 
-class LmdbFigures:
-    """Makes the figures of runs whose workload is `lmdb`; the driver's documents stay, as they are small."""
+class BenchFigures:
+    """Makes the figures of runs of the microbenchmark; the driver's documents stay, as they are small."""
 
     bulky: tuple[str, ...] = (COURSE,)
 
@@ -61,7 +62,7 @@ class LmdbFigures:
 class _Measured(PhasedRun):
     """One run of which something was measured; `problems` say which documents cannot be read."""
 
-    documents: Mapping[str, LmdbDocument]
+    documents: Mapping[str, BenchDocument]
     problems: tuple[str, ...]
 
     def made(self) -> Made:
@@ -74,13 +75,15 @@ class _Measured(PhasedRun):
 
     def _figures(self) -> Iterator[Figure]:
         record, pass_ = self.inputs.record, self._pass
-        sync = settings_in_force(self.inputs.visit.cell.cluster.settings).text("sync") or ""
-        yield from run_tests_figures(record, self.documents, sync=sync, pass_=pass_)
-        left = tuple(f"{test} was left out: sync = {sync}" for test in left_out(record))
+        cell = self.inputs.visit.cell
+        model = engine_model(cell.build.engine)
+        setting, mode = model.commit_setting, model.commit_mode(cell.cluster.settings)
+        yield from run_tests_figures(record, self.documents, setting=setting, mode=mode, pass_=pass_)
+        left = tuple(f"{test} was left out: {setting} = {mode}" for test in left_out(record))
         absent = (*missing_tests(record, self.documents), *left)
         seconds = [item.seconds or 0.0 for item in record.items if item.phase == TESTS]
         why = because("tests-missing", "; ".join(absent))
-        yield figure("lmdb_tests_s", None if absent else sum(seconds), pass_=pass_, reason=why)
+        yield figure("tests_s", None if absent else sum(seconds), pass_=pass_, reason=why)
         yield step_figure(self.inputs.visit, "mkfs_s")
         # Without the two readings every counter is missing, and every figure says so.
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
@@ -89,10 +92,10 @@ class _Measured(PhasedRun):
             covers_less = bool(left) and one.metric not in _OF_THE_SURROUNDINGS
             yield _made_absent(one, because("tests-left-out", "; ".join(left))) if covers_less else one
 
-    def _evidence(self) -> LmdbEvidence:
+    def _evidence(self) -> BenchEvidence:
         record = self.inputs.record
         inputs = replace(self.inputs, problems=(*self.inputs.problems, *self.problems))
-        return LmdbEvidence(
+        return BenchEvidence(
             **shared_evidence(inputs, self.window.duration_s),
             cold=record.spec.levels.text("pass") == COLD,
             made_cold=record.facts.get("made_cold") is True,
@@ -116,4 +119,4 @@ def _made_absent(found: Figure, reason: Reason) -> Figure:
     return replace(found, value=None, status=Status.ABSENT, reason=reason)
 
 
-FIGURES: FigureMaker = LmdbFigures()
+FIGURES: FigureMaker = BenchFigures()

@@ -1,4 +1,4 @@
-"""Figures of LMDB's tests, each from its document and from the counters at its ends."""
+"""Figures of the tests, each from its document and from the counters at its ends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from bedplate.errors import BedplateError
 from bedplate.figures.counters import part_figures_without_server
 from bedplate.figures.facts import text
 from bedplate.figures.phased import phase_deltas
-from bedplate.model.lmdb import DOCUMENTS, LEFT_OUT, TESTS, tests_of
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
 from bedplate.units import MIB
 from bedplate.workloads.microbenchmark.output import parse_document
+from bedplate.workloads.microbenchmark.tests import (
+    DOCUMENTS,
+    FORMER_DOCUMENTS,
+    LEFT_OUT,
+    TESTS,
+    tests_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,14 +27,14 @@ if TYPE_CHECKING:
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
     from bedplate.model.visit import RunRecord
-    from bedplate.workloads.microbenchmark.output import LmdbDocument, LmdbLatency, LmdbTest
+    from bedplate.workloads.microbenchmark.output import BenchDocument, BenchLatency, BenchTest
 
-_SPEED = "lmdb_operations_per_s"
+_SPEED = "test_operations_per_s"
 _PERCENTILES = {
-    "lmdb_latency_us_p50": 0.5,
-    "lmdb_latency_us_p95": 0.95,
-    "lmdb_latency_us_p99": 0.99,
-    "lmdb_latency_us_p99_9": 0.999,
+    "test_latency_us_p50": 0.5,
+    "test_latency_us_p95": 0.95,
+    "test_latency_us_p99": 0.99,
+    "test_latency_us_p99_9": 0.999,
 }
 _NOTHING_DONE = because("nothing-done", "the test did nothing, or took no time")
 _NOTHING_WRITTEN = because("nothing-written", "the writer wrote nothing")
@@ -40,12 +46,14 @@ _NO_DOCUMENT = because("no-document", "the driver's document of this test is not
 
 def read_documents(
     record: RunRecord, run_directory: Path
-) -> tuple[Mapping[str, LmdbDocument], tuple[str, ...]]:
+) -> tuple[Mapping[str, BenchDocument], tuple[str, ...]]:
     """The driver's documents by test, and why one cannot be read; what was never begun has none."""
-    found: dict[str, LmdbDocument] = {}
+    found: dict[str, BenchDocument] = {}
     problems: list[str] = []
+    former = run_directory / FORMER_DOCUMENTS
+    folder = former if former.is_dir() else run_directory / DOCUMENTS
     for test in tests_done(record):
-        path = run_directory / DOCUMENTS / f"{test}.json"
+        path = folder / f"{test}.json"
         try:
             found[test] = parse_document(path.read_text(encoding="utf-8"))
         except BedplateError as error:
@@ -61,11 +69,11 @@ def tests_done(record: RunRecord) -> tuple[str, ...]:
 
 
 def left_out(record: RunRecord) -> tuple[str, ...]:
-    """The tests that the sync mode of the cell does not have."""
+    """The tests that the settings of the cell do not have."""
     return tuple(name for name in (text(record, LEFT_OUT) or "").split(",") if name)
 
 
-def missing_tests(record: RunRecord, documents: Mapping[str, LmdbDocument]) -> tuple[str, ...]:
+def missing_tests(record: RunRecord, documents: Mapping[str, BenchDocument]) -> tuple[str, ...]:
     """What a completed run must have and the record lacks, has twice or cut off, in words."""
     names = [item.item for item in record.items if item.phase == TESTS]
     reasons = []
@@ -84,7 +92,7 @@ def missing_tests(record: RunRecord, documents: Mapping[str, LmdbDocument]) -> t
 
 
 def run_tests_figures(
-    record: RunRecord, documents: Mapping[str, LmdbDocument], *, sync: str, pass_: int
+    record: RunRecord, documents: Mapping[str, BenchDocument], *, setting: str, mode: str, pass_: int
 ) -> Iterator[Figure]:
     """Every test of the run: its speed, latencies, CPU, space, and what the device did within it.
 
@@ -92,8 +100,8 @@ def run_tests_figures(
     """
     for test in tests_of(record.spec):
         if test in left_out(record):
-            words = f"it commits synchronously, and sync = {sync} does not"
-            reason = because("test-left-out", words, sync=sync)
+            words = f"it commits synchronously, and {setting} = {mode} does not"
+            reason = because("test-left-out", words, setting=setting, mode=mode)
             yield figure(_SPEED, None, phase=TESTS, item=test, pass_=pass_, reason=reason)
             continue
         document = documents.get(test)
@@ -107,37 +115,37 @@ def run_tests_figures(
         )
 
 
-def _rows(test: LmdbTest) -> Iterator[tuple[str, float | None, Reason | None]]:
+def _rows(test: BenchTest) -> Iterator[tuple[str, float | None, Reason | None]]:
     yield _SPEED, test.operations_per_s, _NOTHING_DONE
-    yield "lmdb_us_per_operation", test.us_per_operation, _NOTHING_DONE
-    yield "lmdb_mib_per_s", test.mib_per_s, _NOTHING_DONE
-    yield "lmdb_cpu_us_per_operation", test.cpu_us_per_operation, _NOTHING_DONE
+    yield "test_us_per_operation", test.us_per_operation, _NOTHING_DONE
+    yield "test_mib_per_s", test.mib_per_s, _NOTHING_DONE
+    yield "test_cpu_us_per_operation", test.cpu_us_per_operation, _NOTHING_DONE
     if test.latency is not None:
         yield from _latencies(test.latency)
     if test.writer is not None:
-        yield "lmdb_writer_operations_per_s", test.writer.operations_per_s, _NOTHING_WRITTEN
+        yield "test_writer_operations_per_s", test.writer.operations_per_s, _NOTHING_WRITTEN
     if test.found is not None:
         share = test.found / test.operations if test.operations else None
-        yield "lmdb_found_share", share, _NOTHING_LOOKED_FOR
+        yield "test_found_share", share, _NOTHING_LOOKED_FOR
     if test.prepare_ns is not None:
-        yield "lmdb_prepare_s", test.prepare_ns / 1e9, None
+        yield "test_prepare_s", test.prepare_ns / 1e9, None
     if test.flush_ns is not None:
-        yield "lmdb_flush_s", test.flush_ns / 1e9, None
+        yield "test_flush_s", test.flush_ns / 1e9, None
     for metric, size_bytes in (
-        ("lmdb_size_mib", test.data_size_bytes),
-        ("lmdb_space_mib", test.data_allocated_bytes),
+        ("test_size_mib", test.data_size_bytes),
+        ("test_space_mib", test.data_allocated_bytes),
     ):
         yield metric, None if size_bytes is None else size_bytes / MIB, _NO_SIZE
-    yield "lmdb_major_faults", test.major_faults, None
+    yield "test_major_faults", test.major_faults, None
 
 
-def _latencies(latency: LmdbLatency) -> Iterator[tuple[str, float | None, Reason | None]]:
+def _latencies(latency: BenchLatency) -> Iterator[tuple[str, float | None, Reason | None]]:
     nothing = _NOTHING_TIMED
-    yield "lmdb_latency_us_mean", None if latency.mean_ns is None else latency.mean_ns / 1000, nothing
+    yield "test_latency_us_mean", None if latency.mean_ns is None else latency.mean_ns / 1000, nothing
     for metric, quantile in _PERCENTILES.items():
         needed = round(1 / (1 - quantile))
         found = latency.percentile_ns(quantile) if latency.count >= needed else None
         words = f"{latency.count} were timed, and this percentile needs {needed}"
         reason = because("too-few-timed", words, count=latency.count, needed=needed)
         yield metric, None if found is None else found / 1000, reason
-    yield "lmdb_latency_us_max", None if latency.max_ns is None else latency.max_ns / 1000, nothing
+    yield "test_latency_us_max", None if latency.max_ns is None else latency.max_ns / 1000, nothing

@@ -1,19 +1,20 @@
-"""What records say of the datasets and runs of LMDB's microbenchmark."""
+"""What records say of the datasets and runs of the microbenchmark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from bedplate.model.engines import LMDB
-from bedplate.model.lmdb import WRITE
 from bedplate.model.workload import RecordWords, WorkloadModel
+from bedplate.workloads.microbenchmark.metrics import METRICS
+from bedplate.workloads.microbenchmark.tests import WRITE
 
 if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
 
 
 class MicrobenchmarkModel(WorkloadModel):
-    """The runs after it read what one run made."""
+    """The runs after it read what one run made. A plan says which engines; those of `type = "lmdb"` say nothing."""
 
     def fills(self, spec: RunSpec) -> bool:
         """What writes makes the databases."""
@@ -36,7 +37,12 @@ MODEL = MicrobenchmarkModel(
         "`map_bytes`",
         phases="its tests (`fillseq`, …), whose figures are of phase `tests`",
         items="a test (`fillseq`)",
-        facts="`made_cold`, `left_out` (tests that the sync mode does not have)",
-        files="`lmdb/<test>.json`: what the driver says of a test",
+        facts="`made_cold`, `left_out` (tests that the engine's settings do not have)",
+        files="`tests/<test>.json`: what the driver says of a test (`drivers/microbenchmark.c`); `lmdb/` in studies of `lmdb`, which "
+        "is what the type was called when it had no other engine",
     ),
+    # Its metrics had the name of the one engine, too.
+    former_metrics={
+        f"lmdb_{metric.name.removeprefix('test_')}": metric.name for each in METRICS.values() for metric in each
+    },
 )

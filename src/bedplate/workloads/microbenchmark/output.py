@@ -1,14 +1,15 @@
-"""What `bedplate-lmdb-bench` printed: its document, read strictly, and the figures that follow from it.
+"""What `bedplate-microbenchmark` printed: its document, read strictly, and the figures that follow from it.
 
-The format stands at the head of `drivers/lmdb_bench.c`. A key too many or too few, a wrong type, counts
+The format stands at the head of `drivers/microbenchmark.c`. A key too many or too few, a wrong type, counts
 that contradict each other: all of it is `OutputNotUnderstood`, with the place. A document after a failure,
 or after a signal, is a whole one: it holds the tests that ended before, and says what happened.
 """
 
 from __future__ import annotations
 
+import json
 from itertools import accumulate, pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
@@ -17,16 +18,16 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.figures.latency import nearest_rank
 from bedplate.units import MIB
 
-_TOOL = "the LMDB driver"
+_TOOL = "the driver of the microbenchmark"
 _STRICT = ConfigDict(strict=True, extra="forbid")
 
 Count = Annotated[int, Field(ge=0)]
-Sync = Literal["full", "nometasync", "nosync", "mapasync"]
+Settings = dict[str, str | int | bool]
 Bucket = tuple[Count, Annotated[int, Field(ge=1)]]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbLatency:
+class BenchLatency:
     """Latencies in nanoseconds, of every `every`-th operation; `of` says what one is.
 
     A "transaction" of a batch test is the whole batch. `buckets` are (bucket, count), ascending, no zero
@@ -44,7 +45,7 @@ class LmdbLatency:
     buckets: tuple[Bucket, ...]
 
     @model_validator(mode="after")
-    def _verify(self) -> LmdbLatency:
+    def _verify(self) -> BenchLatency:
         if any(first[0] >= second[0] for first, second in pairwise(self.buckets)):
             raise ValueError("the buckets do not ascend")
         if sum(count for _, count in self.buckets) != self.count:
@@ -84,7 +85,7 @@ class LmdbLatency:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbSide:
+class BenchSide:
     """One loop: a whole test, one reader or the writer of readwhilewriting.
 
     `bytes` are those of keys and values. `found` counts random reads that met an entry, None for other
@@ -97,10 +98,10 @@ class LmdbSide:
     bytes: Count
     cpu_user_us: Count
     cpu_system_us: Count
-    latency: LmdbLatency | None
+    latency: BenchLatency | None
 
     @model_validator(mode="after")
-    def _verify_counts(self) -> LmdbSide:
+    def _verify_counts(self) -> BenchSide:
         if self.found is not None and self.found > self.operations:
             raise ValueError(f"found {self.found} in {self.operations} reads")
         if self.latency is not None and self.latency.count > self.operations:
@@ -129,17 +130,17 @@ class LmdbSide:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbTest(LmdbSide):
+class BenchTest(BenchSide):
     """One test; the side that it also is holds its whole.
 
-    `sync` is None for tests that write nothing, `prepare_ns` (making, opening and preallocating the
-    environment) for those that take no fresh one, `flush_ns` where no flush was asked for; the sizes are
+    `settings` are what the engine answered at its end. `prepare_ns` (making, opening and preallocating the
+    database) is None for tests that take no fresh one, `flush_ns` where no flush was asked for; the sizes are
     None with the engine that does nothing. In readwhilewriting the operations are the readers', and
     `threads` and `writer` tell them apart; else both are None. One that is not `complete` was cut off.
     """
 
     test: str
-    sync: Sync | None
+    settings: Settings
     fresh: bool
     complete: bool
     prepare_ns: Count | None
@@ -148,11 +149,11 @@ class LmdbTest(LmdbSide):
     major_faults: Count
     data_size_bytes: Count | None
     data_allocated_bytes: Count | None
-    threads: tuple[LmdbSide, ...] | None
-    writer: LmdbSide | None
+    threads: tuple[BenchSide, ...] | None
+    writer: BenchSide | None
 
     @model_validator(mode="after")
-    def _verify_threads(self) -> LmdbTest:
+    def _verify_threads(self) -> BenchTest:
         if (self.threads is None) != (self.writer is None):
             raise ValueError("threads and writer belong together")
         if self.threads is not None and sum(side.operations for side in self.threads) != self.operations:
@@ -161,7 +162,7 @@ class LmdbTest(LmdbSide):
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbLibrary:
+class BenchLibrary:
     """The library that ran, and the header that the driver was compiled with."""
 
     version: str
@@ -170,7 +171,7 @@ class LmdbLibrary:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbOptions:
+class BenchOptions:
     """What the driver was asked for, defaults filled in; None is "no such limit"."""
 
     entries: Count
@@ -179,11 +180,6 @@ class LmdbOptions:
     key_bytes: Count
     value_bytes: Count
     batch: Count
-    sync: Literal["by-test", "full", "nometasync", "nosync", "mapasync"]
-    writemap: bool
-    readahead: bool
-    preallocation: Literal["none", "ftruncate", "fallocate", "written"]
-    map_bytes: Count
     keys: Literal["random", "shuffled"]
     touch: Literal["none", "first", "pages"]
     threads: Count
@@ -196,7 +192,7 @@ class LmdbOptions:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbFailure:
+class BenchFailure:
     """Why it failed: `error` is the library's or the system's own text.
 
     `code` is the library's, an errno, or minus a signal's number. `operations` of `test` were done;
@@ -213,21 +209,21 @@ class LmdbFailure:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbDocument:
+class BenchDocument:
     """All that one start of the driver said; `interrupted` names the signal that ended it."""
 
-    format_version: Literal[1]
-    program: Literal["bedplate-lmdb-bench"]
-    engine: Literal["lmdb", "null"]
-    library: LmdbLibrary
+    format_version: Literal[2]
+    program: Literal["bedplate-microbenchmark"]
+    engine: str
+    library: BenchLibrary
     clock_read_ns: Count
-    options: LmdbOptions
-    tests: tuple[LmdbTest, ...]
-    failure: LmdbFailure | None
+    options: BenchOptions
+    tests: tuple[BenchTest, ...]
+    failure: BenchFailure | None
     interrupted: str | None
 
     @model_validator(mode="after")
-    def _verify_order(self) -> LmdbDocument:
+    def _verify_order(self) -> BenchDocument:
         ran, asked = tuple(test.test for test in self.tests), self.options.tests
         if ran != asked[: len(ran)]:
             raise ValueError(f"the tests {', '.join(ran)} are not the first of those asked for")
@@ -240,7 +236,7 @@ class LmdbDocument:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class LmdbProgress:
+class BenchProgress:
     """One line of progress: `operations` of `test` so far, `elapsed_ns` after its begin."""
 
     test: str
@@ -248,8 +244,10 @@ class LmdbProgress:
     operations: Count
 
 
-_DOCUMENT = TypeAdapter(LmdbDocument)
-_PROGRESS = TypeAdapter(LmdbProgress)
+# What a document of version 1, which knew LMDB alone, says beside the options of every engine.
+_LMDB_OPTIONS = ("writemap", "readahead", "preallocation", "map_bytes")
+_DOCUMENT = TypeAdapter(BenchDocument)
+_PROGRESS = TypeAdapter(BenchProgress)
 
 
 def bucket_bounds_ns(bucket: int, sub_buckets: int) -> tuple[int, int]:
@@ -261,15 +259,33 @@ def bucket_bounds_ns(bucket: int, sub_buckets: int) -> tuple[int, int]:
     return (sub_buckets + place) << (octave + 1), (sub_buckets + place + 1) << (octave + 1)
 
 
-def parse_document(text: str) -> LmdbDocument:
+def parse_document(text: str) -> BenchDocument:
     """The driver's standard output; OutputNotUnderstood where it is not one whole, sound document."""
     try:
+        if '"format_version": 1,' in text:
+            text = json.dumps(_of_version_1(json.loads(text)))
         return _DOCUMENT.validate_json(text)
     except ValidationError as error:
-        raise _not_understood(error, "a document of format version 1", text) from error
+        raise _not_understood(error, "a document of format version 2", text) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise OutputNotUnderstood(_TOOL, expected="a document of format version 1", found=text) from error
 
 
-def parse_progress(text: str) -> tuple[LmdbProgress, ...]:
+def _of_version_1(found: dict[str, Any]) -> dict[str, Any]:
+    """The same in version 2: settings stand with each test, and the program has no engine's name."""
+    options = dict(found["options"])
+    settings = {name: options.pop(name) for name in _LMDB_OPTIONS}
+    del options["sync"]
+    tests = []
+    for test in found["tests"]:
+        rest = {name: value for name, value in test.items() if name != "sync"}
+        mode = {} if test["sync"] is None else {"sync": test["sync"]}
+        tests.append({**rest, "settings": {**settings, **mode}})
+    program = found["program"].replace("lmdb-bench", "microbenchmark")
+    return {**found, "format_version": 2, "program": program, "options": options, "tests": tests}
+
+
+def parse_progress(text: str) -> tuple[BenchProgress, ...]:
     """The lines of progress; a last one without its newline was cut off by the driver's end, and is left out."""
     lines = text.split("\n")[:-1]
     try:

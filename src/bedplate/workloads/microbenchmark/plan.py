@@ -1,4 +1,4 @@
-"""`type = "lmdb"` in a plan: fills and overwrites first, then reads of what the last of them left."""
+"""`type = "microbenchmark"` in a plan: fills and overwrites first, then reads of what the last of them left."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from bedplate import registry
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.lmdb import WORKLOAD
 from bedplate.model.plan import PlannedWorkload
 from bedplate.plan import values
 from bedplate.plan.fields import Count, Factor, Passes, within
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable, datasets
 from bedplate.units import GIB, MIB, TIB
+from bedplate.workloads.microbenchmark.tests import WORKLOAD
 
 # In the published order; those of 100 kB values are a set of their own.
 _SMALL_WRITES = (
@@ -32,29 +33,35 @@ _SMALL_WRITES = (
 _SMALL_READS = ("readrandom", "readseq", "readreverse", "readwhilewriting")
 _LARGE_WRITES = ("fillrand100K", "fillseq100K")
 _LARGE_READS = ("readrand100K", "readseq100K")
-LMDB_TESTS = (*_SMALL_WRITES, *_SMALL_READS, *_LARGE_WRITES, *_LARGE_READS)
+BENCH_TESTS = (*_SMALL_WRITES, *_SMALL_READS, *_LARGE_WRITES, *_LARGE_READS)
 # The writer of readwhilewriting fills the cache as it goes: it has no cold pass.
 _WARM_ONLY = frozenset({"readwhilewriting"})
 _SETS = (("", _SMALL_WRITES, _SMALL_READS), ("-100K", _LARGE_WRITES, _LARGE_READS))
 
+# Those that have a driver for it.
+TESTED_ENGINES = registry.engines_with(WORKLOAD)
+
+TestedEngine: TypeAlias = Annotated[str, within(values.one_of, TESTED_ENGINES)]
 Entries: TypeAlias = Annotated[int, within(values.whole_number, 1000, 10**12)]
 # LMDB itself refuses a value of 4 GiB, in its own words.
 ValueSize: TypeAlias = Annotated[int, within(values.size, 1, 8 * GIB)]
 MapSize: TypeAlias = Annotated[int, within(values.size, MIB, 64 * TIB)]
-Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, LMDB_TESTS)]
+Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, BENCH_TESTS)]
 
 
-class LmdbWorkloadTable(WorkloadTable):
-    """`[[workload]]` of type lmdb: the tests of LMDB's microbenchmark."""
+class MicrobenchmarkTable(WorkloadTable):
+    """`[[workload]]` of type microbenchmark, or lmdb, which is what it was called on LMDB alone."""
 
-    type: Literal["lmdb"] = Field(description="lmdb")
+    type: Literal["microbenchmark", "lmdb"] = Field(description="microbenchmark")
+    engine: Factor[TestedEngine] = Field(default=(LMDB,), description=" or ".join(TESTED_ENGINES))
+    """build | `lmdb`: set up as in `[lmdb]` | `"lmdb"` | `"lmdb"`"""
     entries: Factor[Entries] = Field(default=(1_000_000,), description="a whole number from 1000")
     """load | 1000 or more; the synchronous tests and those of 100 kB values do a thousandth of it | `1000000` | `100000`"""
     value_size: Factor[ValueSize] = Field(default=(100,), description='size of a value, such as "100 B"')
     """load | size of a value, half of it compressible | `"100 B"` | `{ vary = ["100 B", "1 kB"] }`"""
     batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
     """measure | entries of one transaction in the batch tests | `1000` | `100`"""
-    tests: Tests = Field(default=LMDB_TESTS, description=f"a list of {', '.join(LMDB_TESTS)}")
+    tests: Tests = Field(default=BENCH_TESTS, description=f"a list of {', '.join(BENCH_TESTS)}")
     """measure | a list of `fillrandsync`, `fillrandom`, `fillrandbatch`, `fillseqsync`, `fillseq`, `fillseqbatch`, `overwrite`,
     `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K` |
     all | `["fillseq", "readseq"]`"""
@@ -64,12 +71,16 @@ class LmdbWorkloadTable(WorkloadTable):
     threads: Count = Field(default=4, description="readers of readwhilewriting")
     """measure | readers of `readwhilewriting` | `4` | `2`"""
     map_size: Factor[MapSize] = Field(default=(), description='size of the map, such as "4 GB"')
-    """load | size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
+    """load | of LMDB alone: size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
     values, and 16 MiB (with `readwhilewriting`, whose readers keep old pages, 1 GiB) | `{ vary = ["1 GB", "4 GB"] }`"""
 
     @model_validator(mode="after")
-    def _fits_together(self) -> LmdbWorkloadTable:
-        reasons = lmdb_misfits(self.tests, self.reads)
+    def _fits_together(self) -> MicrobenchmarkTable:
+        reasons = misfits(self.tests, self.reads)
+        if self.map_size and self.engine != (LMDB,):
+            reasons.append('map_size is LMDB\'s alone; leave it out, or write engine = "lmdb"')
+        if self.type != WORKLOAD and self.engine != (LMDB,):
+            reasons.append(f'type = "{self.type}" runs on LMDB alone; write type = "{WORKLOAD}"')
         if reasons:
             raise ValueError(joined(reasons))
         return self
@@ -85,20 +96,22 @@ class LmdbWorkloadTable(WorkloadTable):
         return prod(map(len, self._factors().values()))
 
     def engines(self) -> tuple[str, ...]:
-        """LMDB."""
-        return (LMDB,)
+        """Those that are asked."""
+        return self.engine
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
         """What writes first."""
-        specs = lmdb_runs(self.tests, self.reads, batch=self.batch, threads=self.threads)
-        return PlannedWorkload(self.type, (), specs, datasets(**self._factors()))
+        specs = runs_of_tests(self.type, self.tests, self.reads, batch=self.batch, threads=self.threads)
+        # A study of the former name goes on: its digest says nothing of engines.
+        engines = self.engine if self.type == WORKLOAD else ()
+        return PlannedWorkload(self.type, (), specs, datasets(**self._factors()), engines=engines)
 
     def _factors(self) -> dict[str, tuple[Scalar, ...]]:
         factors: dict[str, tuple[Scalar, ...]] = {"entries": self.entries, "value_bytes": self.value_size}
         return {**factors, "map_bytes": self.map_size} if self.map_size else factors
 
 
-def lmdb_misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
+def misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
     """What cannot be done: reads of what nothing fills, passes that nothing reads in."""
     reasons = []
     for _, writes, reading in _SETS:
@@ -114,7 +127,9 @@ def lmdb_misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def lmdb_runs(tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int) -> tuple[RunSpec, ...]:
+def runs_of_tests(
+    workload: str, tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int
+) -> tuple[RunSpec, ...]:
     """One run for what writes, and one for each pass of reads; the 100 kB values after the small ones."""
     common: dict[str, Scalar] = {"batch": batch, "threads": threads}
     found = []
@@ -122,7 +137,7 @@ def lmdb_runs(tests: Sequence[str], reads: Sequence[str], *, batch: int, threads
         writing = [name for name in writes if name in tests]
         if writing:
             levels = Levels({**common, "kind": "write", "tests": ",".join(writing)})
-            found.append(RunSpec(f"write{suffix}", WORKLOAD, levels))
+            found.append(RunSpec(f"write{suffix}", workload, levels))
         for number, kind in enumerate(reads, start=1):
             named = [
                 name for name in reading if name in tests and not (kind == "cold" and name in _WARM_ONLY)
@@ -134,8 +149,8 @@ def lmdb_runs(tests: Sequence[str], reads: Sequence[str], *, batch: int, threads
             levels = Levels(
                 {**common, "kind": "read", "pass": kind, "pass_number": number, "tests": ",".join(named)}
             )
-            found.append(RunSpec(name, WORKLOAD, levels))
+            found.append(RunSpec(name, workload, levels))
     return tuple(found)
 
 
-PLAN = LmdbWorkloadTable
+PLAN = MicrobenchmarkTable

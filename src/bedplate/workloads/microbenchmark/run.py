@@ -1,4 +1,4 @@
-"""LMDB's microbenchmark: each test is a process of its own and a phase of its run.
+"""The microbenchmark: each test is a process of its own and a phase of its run.
 
 Before each test what the one before left unwritten is on the medium; before each test of a cold pass the
 file system is mounted anew. So a test's device counters are its own.
@@ -13,11 +13,16 @@ import zlib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from bedplate.engines.lmdb.library import LIBLMDB
+from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
-from bedplate.model.lmdb import (
-    ASYNCHRONOUS,
-    BY_TEST,
+from bedplate.model.engine import engine_model
+from bedplate.model.reason import reasons_of
+from bedplate.model.visit import TimedItem
+from bedplate.probe.kernel import ProcessProbe
+from bedplate.visit.recording import Recording
+from bedplate.visit.tool_process import ToolProcess
+from bedplate.workloads.microbenchmark.command import BenchCall, read_done
+from bedplate.workloads.microbenchmark.tests import (
     COLD,
     DOCUMENTS,
     LEFT_OUT,
@@ -25,17 +30,9 @@ from bedplate.model.lmdb import (
     WORKLOAD,
     is_fill,
     is_synchronous,
-    settings_in_force,
     tests_of,
     writes,
 )
-from bedplate.model.reason import reasons_of
-from bedplate.model.visit import TimedItem
-from bedplate.probe.kernel import ProcessProbe
-from bedplate.visit.recording import Recording
-from bedplate.visit.tool_process import ToolProcess
-from bedplate.visit.workload import Driver
-from bedplate.workloads.microbenchmark.command import DRIVER, FILES, LIBRARY, LmdbCall, read_done
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +40,8 @@ if TYPE_CHECKING:
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.visit import RunRecord
-    from bedplate.visit.workload import VisitContext, Workload
+    from bedplate.visit.bench_engine import BenchEngine
+    from bedplate.visit.workload import Driver, VisitContext, Workload
 
 # Bounded, not timed out by accident: a disk of 10 synchronous commits a second, and a day on top.
 _LIMIT_S = 24 * 3600.0
@@ -52,14 +50,14 @@ _SYNC_LIMIT_S = 3600.0
 _LINES_QUOTED = 6
 
 
-class Lmdb:
-    """`type = "lmdb"` in a plan."""
+class Microbenchmark:
+    """`type = "microbenchmark"` in a plan. Its engine's driver is the engine's own."""
 
     name = WORKLOAD
-    # Raised whenever a change of how it is measured makes old and new figures incomparable.
+    # Raised whenever a change of how it is measured makes old and new figures incomparable; its first name stays.
     protocol = "lmdb 1"
     needs: tuple[Need, ...] = ()
-    drivers: tuple[Driver, ...] = (Driver(DRIVER, (LIBLMDB,)),)
+    drivers: tuple[Driver, ...] = ()
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Nothing: the fills are tests themselves."""
@@ -88,18 +86,25 @@ class _Tests:
         self._documents = recording.directory / DOCUMENTS
         levels = recording.context.dataset.levels
         self._entries, self._value_bytes = levels.integer("entries"), levels.integer("value_bytes")
+        self._engine_name = recording.context.request.cell.build.engine
+        self._engine: BenchEngine = registry.engine_part(self._engine_name, WORKLOAD)
         self._is_cold = recording.spec.levels.text("pass") == COLD
 
     def run(self) -> None:
         asked = tests_of(self._recording.spec)
-        sync = settings_in_force(self._context.engine_settings).text("sync") or BY_TEST
-        left_out = [test for test in asked if sync in ASYNCHRONOUS and is_synchronous(test)]
+        model, settings = engine_model(self._engine_name), self._context.engine_settings
+        left_out = [
+            test
+            for test in asked
+            if is_synchronous(test) and not model.waits_in_test(settings, synchronous=True)
+        ]
         if left_out:
             self._recording.facts[LEFT_OUT] = ",".join(left_out)
         tests = [test for test in asked if test not in left_out]
         if not tests:
             raise BedplateError(
-                f"no test is left: {', '.join(asked)} commit synchronously, and sync = {sync}"
+                f"no test is left: {', '.join(asked)} commit synchronously, and {model.commit_setting} = "
+                f"{model.commit_mode(settings)}"
             )
         self._documents.mkdir()
         watching = ProcessProbe("watching", lambda: (os.getpid(),))
@@ -113,7 +118,7 @@ class _Tests:
         """Nothing is left to write, and for a fill nothing is there; before a cold test nothing is cached."""
         self._recording.between_phases("between tests")
         if is_fill(test):
-            for name in FILES:
+            for name in self._engine.files:
                 (self._context.data_directory / name).unlink(missing_ok=True)
         if self._is_cold:
             self._context.make_cold()
@@ -124,7 +129,8 @@ class _Tests:
 
     def _run_test(self, test: str, number: int, of: int) -> None:
         call = self._call(test)
-        argv = call.argv(self._context.native_drivers[DRIVER], self._context.data_directory)
+        (driver,) = self._engine.drivers
+        argv = call.argv(self._context.native_drivers[driver.name], self._context.data_directory)
         self._recording.commands.append(argv)
         output = self._recording.directory / "logs" / test
         with self._recording.timed_phase(test), ExitStack() as stack:
@@ -135,26 +141,31 @@ class _Tests:
             said = self._follow(tool, test, number, of)
         document = self._documents / f"{test}.json"
         output.with_suffix(".out").replace(document)
-        done = read_done(document, call, status=tool.ended.status, said=said)
-        self._context.tool_versions[LIBRARY] = done.library
+        done = read_done(document, call, self._engine.remedy, status=tool.ended.status, said=said)
+        self._context.tool_versions[self._engine.library] = done.library
         self._recording.add(TimedItem(TESTS, test, done.seconds, facts={"operations": done.operations}))
 
-    def _call(self, test: str) -> LmdbCall:
+    def _call(self, test: str) -> BenchCall:
         if self._entries is None or self._value_bytes is None:
             raise BedplateError(
                 "the dataset names no entries or no value_bytes, so there is nothing to write"
             )
-        return LmdbCall(
+        return BenchCall(
             test=test,
             fresh=is_fill(test),
             writes=writes(test),
             entries=self._entries,
             value_bytes=self._value_bytes,
             levels=self._recording.spec.levels,
-            settings=self._context.engine_settings,
+            settings=self._engine.opened(
+                self._context.engine_settings,
+                self._context.dataset.levels,
+                synchronous=is_synchronous(test) if writes(test) else None,
+                fresh=is_fill(test),
+            ),
+            engine=engine_model(self._engine_name).label,
             # Another sequence of keys in each test, and the same one in every cell.
             seed=self._context.seed + zlib.crc32(test.encode()),
-            map_bytes=self._context.dataset.levels.integer("map_bytes"),
         )
 
     def _follow(self, tool: ToolProcess, test: str, number: int, of: int) -> str:
@@ -180,4 +191,4 @@ def _operations(line: bytes) -> int | None:
         return None
 
 
-RUN: Workload = Lmdb()
+RUN: Workload = Microbenchmark()

@@ -1,4 +1,4 @@
-"""Tables of LMDB's tests for the terminal: a row for each test, a column for each cell."""
+"""Tables of the tests for the terminal: a row for each test, a column for each cell."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.text import Text
 from bedplate.analysis.reason_ranges import Told, one_sentence, shape
 from bedplate.analysis.wording import BASIS_MARKS, SUSPECT_MARK, UNKNOWN_MARK, number, told_of
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
-from bedplate.model.lmdb import TESTS
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.part_tables import PartEntry, entry_tables
 from bedplate.workloads.microbenchmark.analysis import SPEED, promised_classes, run_tests
+from bedplate.workloads.microbenchmark.tests import TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,12 +33,12 @@ _STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
 _WORDS = (
     f"Medians over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
     "volatile / protected device cache: D durable, B bounded loss, U unsafe, ? unknown; nothing behind a test that only "
-    f"reads. {SUSPECT_MARK} suspect runs alone, {UNKNOWN_MARK} runs of unknown validity alone, – no figure. Latency, CPU and space of each test: --metric lmdb_latency_us_p99, "
-    "lmdb_cpu_us_per_operation, lmdb_space_mib, …"
+    f"reads. {SUSPECT_MARK} suspect runs alone, {UNKNOWN_MARK} runs of unknown validity alone, – no figure. Latency, CPU and space of each test: --metric test_latency_us_p99, "
+    "test_cpu_us_per_operation, test_space_mib, …"
 )
 
 
-def lmdb_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
+def test_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
     """The speed of every test of these runs, and what is to be said of the runs."""
     shown: list[RenderableType] = []
     for run in runs:
@@ -98,4 +98,4 @@ def _first_lines(lines: Sequence[str]) -> Sequence[str]:
     return [*lines[:_DOUBTS_SHOWN], f"… and {len(lines) - _DOUBTS_SHOWN} more; --json has them all"]
 
 
-TERMINAL: WorkloadTables = lmdb_tables
+TERMINAL: WorkloadTables = test_tables

@@ -1,4 +1,4 @@
-"""Whether a completed run of LMDB's tests may be believed."""
+"""Whether a completed run of the microbenchmark may be believed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bedplate.figures.validity import OF_EVERY_TIMED_RUN
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from bedplate.workloads.microbenchmark.output import LmdbOptions, LmdbTest
+    from bedplate.workloads.microbenchmark.output import BenchOptions, BenchTest
 
 _PAGE_BYTES = 4096
 # Tests of 100 kB values have a thousandth of the entries.
@@ -19,8 +19,8 @@ _LARGE = "100K"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LmdbEvidence(ToolEvidence):
-    """Of a run of LMDB's tests: `reads` are what its tests had to read at least.
+class BenchEvidence(ToolEvidence):
+    """Of a run of tests: `reads` are what its tests had to read at least.
 
     `missing` names those that the record lacks, has twice or cut off.
     """
@@ -30,7 +30,7 @@ class LmdbEvidence(ToolEvidence):
     missing: tuple[str, ...]
 
 
-def must_read_bytes(test: LmdbTest, options: LmdbOptions) -> float:
+def must_read_bytes(test: BenchTest, options: BenchOptions) -> float:
     """What a test that reads had to get from somewhere: the entries that it met, of a large one its first page.
 
     A random read may meet an entry again, so that there are no more than were written.
@@ -42,7 +42,7 @@ def must_read_bytes(test: LmdbTest, options: LmdbOptions) -> float:
     return min(met, entries) * min(test.bytes / met, _PAGE_BYTES)
 
 
-def _not_cold(evidence: LmdbEvidence) -> str | None:
+def _not_cold(evidence: BenchEvidence) -> str | None:
     if not evidence.cold:
         return None
     if not evidence.made_cold:
@@ -56,12 +56,12 @@ def _not_cold(evidence: LmdbEvidence) -> str | None:
     return f"a cache answered in a cold pass: {'; '.join(found)}" if found else None
 
 
-def _missing(evidence: LmdbEvidence) -> str | None:
+def _missing(evidence: BenchEvidence) -> str | None:
     return "; ".join(evidence.missing) or None
 
 
-VALIDITY: RunRules[LmdbEvidence] = RunRules(
-    "LMDB",
+VALIDITY: RunRules[BenchEvidence] = RunRules(
+    "Microbenchmark",
     (
         Rule(
             "cold test from a cache",
@@ -73,7 +73,7 @@ VALIDITY: RunRules[LmdbEvidence] = RunRules(
         Rule(
             "tests missing",
             "a test that was asked for is not in the record, is there twice, or was cut off",
-            "drivers/lmdb_bench.c",
+            "drivers/microbenchmark.c",
             _missing,
         ),
         *OF_EVERY_TIMED_RUN,

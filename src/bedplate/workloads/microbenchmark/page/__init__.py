@@ -1,4 +1,4 @@
-"""LMDB's tests on the page: one at a time in every cell, with what each promises there."""
+"""The tests on the page: one at a time in every cell, with what each promises there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bedplate.analysis.run_heads import runs_of
-from bedplate.model.lmdb import TESTS, WORKLOAD
 from bedplate.page.workload_page import WorkloadPage
 from bedplate.workloads.microbenchmark.analysis import promise, run_tests
+from bedplate.workloads.microbenchmark.tests import TESTS, WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def _document(overviews: Sequence[Overview], runs: Sequence[Run]) -> Mapping[str
     own = ((found, run) for found in overviews for run in runs_of(found, WORKLOAD))
     tests = {runs.index(run): list(run_tests(found, run)) for found, run in own}
     if not tests:
-        return {"lmdb": None}
+        return {WORKLOAD: None}
     cells = [cell for found in overviews for cell in found.cells.values()]
     names = dict.fromkeys(name for named in tests.values() for name in named)
     made = {
@@ -34,12 +34,12 @@ def _document(overviews: Sequence[Overview], runs: Sequence[Run]) -> Mapping[str
         "runs": [[run, named] for run, named in sorted(tests.items())],
         "promises": {name: [promise(cell, name) for cell in cells] for name in names},
     }
-    return {"lmdb": made}
+    return {WORKLOAD: made}
 
 
 PAGE = WorkloadPage(
     Path(__file__).parent,
-    {"raw": ("lmdb", "LMDB")},
+    {"raw": (WORKLOAD, "Microbenchmark")},
     lambda overviews: any(runs_of(found, WORKLOAD) for found in overviews),
     _document,
 )

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate import registry
 from bedplate.errors import BedplateError, VisitFailed
 from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
@@ -86,10 +85,7 @@ class PowerCut:
         Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
         Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
     )
-    drivers: tuple[Driver, ...] = (
-        Driver(RECORDER, (LIBFUSE3,)),
-        *(driver for engine in registry.engine_parts(WORKLOAD).values() for driver in engine.drivers),
-    )
+    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)),)
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Nothing: what is loaded has to be in the log."""

@@ -1,0 +1,122 @@
+/*
+ * The engine under test, or none: what the loops call. An engine is a folder beside this file with a database_NAME.c,
+ * and a program is compiled with one of them. The engine that does nothing is called just as a library is, so that the
+ * difference of two runs is the library and the disk.
+ */
+#pragma once
+
+#include "document.h"
+#include "failure.h"
+#include "options.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bytes {
+    size_t size;
+    void *data;
+};
+
+enum direction { FORWARD, BACKWARD };
+
+struct database {
+    const struct options *options;
+    uint64_t keys; /* numbers below it may be there */
+    struct bytes null_value;
+};
+
+/* What one thread works with: a transaction of its own, or a connection. */
+struct session {
+    struct database *database;
+    void *of_engine;
+    uint64_t null_left;
+};
+
+/* What each engine has. A new, empty database, in place of the one of the last test. */
+void engine_make(struct database *database, const struct test *test);
+/* The one that is there already, or that a test before left. */
+void engine_keep(struct database *database, const struct test *test);
+void engine_close(void);
+void engine_flush(void);
+/* The data file, in the directory of the options. */
+extern const char ENGINE_FILE[];
+void engine_open_session(struct session *session, const struct test *test);
+void engine_close_session(struct session *session);
+/* `put` gets every setting as the engine answers it, in JSON, while the session is open. */
+void engine_settings(struct session *session, const struct test *test, void (*put)(const char *name, const char *json));
+void engine_begin(struct session *session, bool reads);
+/* `appends`: the key is behind all that are there. */
+void engine_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends);
+void engine_commit(struct session *session);
+/* For a transaction that reads: what it saw is given up. */
+void engine_end(struct session *session);
+/* One read in a transaction of its own: whether it is there. The value is whole until the next one. */
+bool engine_read(struct session *session, const struct bytes *key, struct bytes *value);
+/* The next entry in that direction: false behind the last one. */
+bool engine_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction);
+
+void null_call(const void *first, const void *second, const void *third);
+bool null_read(const struct session *session, const struct bytes *key, struct bytes *value);
+bool null_step(struct session *session, struct bytes *key, struct bytes *value);
+
+/* The same of the engine, or of none. */
+void database_make(struct database *database, const struct test *test);
+void database_keep(struct database *database, const struct test *test);
+void database_close(const struct database *database);
+void database_flush(const struct database *database);
+/* Size and space of the data file, where there is one. */
+void database_space(const struct database *database, struct outcome *outcome);
+struct session session_open(struct database *database, const struct test *test);
+void session_close(struct session *session);
+
+/* For engines: the path of a file of the database, and whether it is there. */
+void path_of(const struct options *options, const char *name, char path[PATH_MAX]);
+bool is_there(const struct options *options, const char *name);
+void remove_file(const struct options *options, const char *name);
+/* Refuses to make a database where one is. */
+void demand_none(const struct options *options, const char *name, const char *step);
+
+static inline bool is_null(const struct session *session) { return session->database->options->null; }
+
+static inline void transaction_begin(struct session *session, bool reads)
+{
+    session->null_left = session->database->keys;
+    if (is_null(session))
+        null_call(session, &reads, NULL);
+    else
+        engine_begin(session, reads);
+}
+
+static inline void transaction_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
+{
+    if (is_null(session))
+        null_call(session, key, value);
+    else
+        engine_put(session, key, value, appends);
+}
+
+static inline void transaction_commit(struct session *session)
+{
+    if (is_null(session))
+        null_call(session, NULL, NULL);
+    else
+        engine_commit(session);
+}
+
+static inline void transaction_end(struct session *session)
+{
+    if (!is_null(session))
+        engine_end(session);
+}
+
+static inline bool transaction_read(struct session *session, const struct bytes *key, struct bytes *value)
+{
+    return is_null(session) ? null_read(session, key, value) : engine_read(session, key, value);
+}
+
+static inline bool transaction_step(struct session *session, struct bytes *key, struct bytes *value,
+                                    enum direction direction)
+{
+    return is_null(session) ? null_step(session, key, value) : engine_step(session, key, value, direction);
+}
