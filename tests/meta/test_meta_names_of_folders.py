@@ -18,15 +18,11 @@ from bedplate import registry
 _CONSTANTS = frozenset({"WORKLOAD", "LMDB", "POSTGRESQL"})
 _FOLDERS = ("src/bedplate/workloads/", "src/bedplate/engines/", "src/bedplate/registry.py")
 # Names that are a word of the field besides, or that a plan, a record and the build of a server have as a key.
-_WORDS = frozenset({"none", "postgresql", "power_cut"})
+_WORDS = frozenset({"none", "microbenchmark", "postgresql", "power_cut"})
 # Where a name still is, and for what. The list may become shorter.
 KNOWN: Mapping[str, str] = {
     "analysis/power_cut_view.py": "the verdict of power cuts stands beside every speed",
-    "host/native_driver.py": "an example of a driver with a folder",
     "model/engines.py": "the constants",
-    "model/lmdb.py": "the constant",
-    "model/lmdb_metrics.py": "the metrics of its microbenchmark",
-    "model/metrics.py": "the heading of those",
     "model/power_cut.py": "the constant",
 }
 

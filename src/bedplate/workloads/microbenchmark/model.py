@@ -43,6 +43,8 @@ MODEL = MicrobenchmarkModel(
     ),
     # Its metrics had the name of the one engine, too.
     former_metrics={
-        f"lmdb_{metric.name.removeprefix('test_')}": metric.name for each in METRICS.values() for metric in each
+        f"lmdb_{metric.name.removeprefix('test_')}": metric.name
+        for each in METRICS.values()
+        for metric in each
     },
 )
