@@ -14,6 +14,8 @@ NAMED: dict[str, str] = {
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
     ".page.ranking": "which cells lead in a run, for the courses that a page opens with",
+    ".page.lmdb": "the section of the microbenchmark has the name of its type",
+    ".page.microbenchmark": "the same",
     ".page.runs[].writes": "a fact of the workload in place of the run's name",
     ".page.runs[].moves": "a fact of the workload in place of its name: how a run that is about bytes is drawn",
     ".show.studies[].cells[].device_": "the sectors of the study's own device, and the class that holds on it",
