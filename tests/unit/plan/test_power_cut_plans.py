@@ -209,7 +209,7 @@ def test_the_estimate_follows_the_points() -> None:
         planned = expand(plan, None).cells[0]
         return visit_seconds(plan, planned.cell, planned.loads[0])
 
-    assert seconds("points = 400") - seconds("points = 200") == pytest.approx(120)
+    assert seconds("points = 400") - seconds("points = 200") == pytest.approx(50)
     assert seconds('engine = "lmdb"\npoints = 600') - seconds(
         'engine = "lmdb"\npoints = 200'
     ) == pytest.approx(60)
