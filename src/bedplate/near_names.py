@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ _MOST_HINTS = 3
 
 def near_names(word: str, known: Iterable[str]) -> tuple[str, ...]:
     """The known names that a word may stand for, the likeliest first: of the same letters, alike, or with it as a part."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- a start of the command line has no wrong name
+
     names = {name.casefold(): name for name in known}
     wanted = word[:_LONGEST].casefold()
     turned = [name for name in names if sorted(name) == sorted(wanted)]

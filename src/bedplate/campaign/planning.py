@@ -15,6 +15,7 @@ from bedplate.campaign.choice import CachedKernels, choose, recorded_choice
 from bedplate.campaign.plan_text import with_executor, with_repetitions
 from bedplate.errors import PlanError, StudyError
 from bedplate.executors.registry import executor_for
+from bedplate.host.cache import cache_directory
 from bedplate.model import codec
 from bedplate.model.plan import DEFAULTS_VERSION, Schedule
 from bedplate.near_names import near_names, near_paths, quoted
@@ -281,7 +282,6 @@ def _read(text: str, *, source: str, directory: Path, defaults: int, executor: s
 
 def _choice(plan: Plan, machine: Machine, begun: BegunStudy | None) -> ExecutorChoice:
     from bedplate.executors.qemu.executor import guest_memory_bytes  # noqa: PLC0415
-    from bedplate.host.cache import cache_directory  # noqa: PLC0415
 
     kernels = CachedKernels(cache_directory(), host=machine, memory_bytes=guest_memory_bytes(plan))
     if begun is None:

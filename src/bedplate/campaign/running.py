@@ -25,7 +25,11 @@ from bedplate.campaign.refusals import (
 )
 from bedplate.campaign.requirements import ensure_requirements
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, EXIT_SOME_RUNS_FAILED, PlanError, StudyError
+from bedplate.host.cache import cache_directory
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
+from bedplate.host.state import state_directory
+from bedplate.model import codec
+from bedplate.model.fleet import fleet_identity
 from bedplate.study.layout import StudyLayout, is_study
 from bedplate.study.nodes import read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
@@ -190,14 +194,11 @@ def _hold_devices(found: PlannedStudy, study: Path, consent: Consent, stack: Exi
     are read or written afterwards.
     """
     from bedplate.campaign.preparation import is_root  # noqa: PLC0415
-    from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.own_mounts import (  # noqa: PLC0415
         enter_own_namespaces,
         let_go_of_foreign_mounts,
         paths_in,
     )
-    from bedplate.host.state import state_directory  # noqa: PLC0415
-    from bedplate.model import codec  # noqa: PLC0415
 
     journal = found.plan.journal_device
     stack.enter_context(
@@ -227,7 +228,6 @@ def _known_better(found: PlannedStudy, study: Path, consent: Consent) -> Planned
 
 def _begin(found: PlannedStudy, study: Path) -> StudyStore:
     from bedplate.host.facts import tool_versions  # noqa: PLC0415
-    from bedplate.model.fleet import fleet_identity  # noqa: PLC0415
 
     # A fleet's machine has what was found on its nodes.
     fleet = found.executor.fleet

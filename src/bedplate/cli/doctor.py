@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from bedplate.campaign.planning import own_plans, planned_study
 from bedplate.cli.kernel_answers import KernelAnswers, ask_kernel
-from bedplate.cli.printing import say
+from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
+from bedplate.host.cache import cache_directory
 from bedplate.model.codec import to_json
+from bedplate.model.filesystem import TRAITS
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ def doctor(*, as_json: bool) -> int:
     """Print the findings; exit 3 when something that the quick plan needs is missing."""
     from bedplate.campaign.preparation import requirements_of  # noqa: PLC0415
     from bedplate.host.requirement import install_command, missing, read_os_release  # noqa: PLC0415
-    from bedplate.model.filesystem import TRAITS  # noqa: PLC0415
 
     found = planned_study(own_plans() / "quick.toml")
     requirements = requirements_of(planned.cell for planned in found.expansion.cells)
@@ -34,8 +35,6 @@ def doctor(*, as_json: bool) -> int:
     }
     answers = ask_kernel(found.machine)
     if as_json:
-        from bedplate.cli.printing import print_json  # noqa: PLC0415
-
         print_json(_document(found.machine, requirements, types, answers, command))
     else:
         _print(found.machine, requirements, types, answers, command)
@@ -104,7 +103,6 @@ def _guests() -> dict[str, Any]:
     from bedplate.executors.qemu.command_line import PROGRAM  # noqa: PLC0415
     from bedplate.executors.qemu.kernels import known_kernels  # noqa: PLC0415
     from bedplate.executors.qemu.zfs_modules import find_zfs  # noqa: PLC0415
-    from bedplate.host.cache import cache_directory  # noqa: PLC0415
     from bedplate.host.requirement import find_tool  # noqa: PLC0415
 
     kernels = known_kernels(cache_directory())

@@ -12,6 +12,8 @@ import click
 
 from bedplate.cli.options import AS_JSON, PATH
 from bedplate.errors import EXIT_DONE, PlanError
+from bedplate.host.ownership import first_made, give_to_caller
+from bedplate.units import format_size
 
 if TYPE_CHECKING:
     from bedplate.campaign.inspection import Inspected
@@ -99,7 +101,6 @@ def say_inspected(found: Inspected) -> None:
 
 def _say_standing(what: str, standing: MountedPlace) -> None:
     from bedplate.cli.printing import say  # noqa: PLC0415
-    from bedplate.units import format_size  # noqa: PLC0415
 
     blocks = f", blocks of {format_size(standing.block_bytes)}" if standing.block_bytes else ""
     journal = f", journal {standing.journal}" if standing.journal else ""
@@ -121,8 +122,6 @@ def _say_standing(what: str, standing: MountedPlace) -> None:
 
 
 def _write(plan: Path, text: str) -> None:
-    from bedplate.host.ownership import first_made, give_to_caller  # noqa: PLC0415
-
     made = first_made(plan)
     try:
         with plan.open("x", encoding="utf-8") as file:

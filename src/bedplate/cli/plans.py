@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.planning import PlannedStudy, planned_study
-from bedplate.cli.printing import say
+from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import KIB, format_duration, format_size
@@ -27,7 +27,6 @@ def show_plan(path: Path, *, executor: str | None = None, as_json: bool) -> None
     found = planned_study(path, executor=executor)
     needs = plan_needs(found)
     if as_json:
-        from bedplate.cli.printing import print_json  # noqa: PLC0415
         from bedplate.plan.present import plan_document  # noqa: PLC0415
 
         print_json(
@@ -129,7 +128,6 @@ def _journal_device(journal: ScratchDevice) -> str:
 
 
 def _print_cells(found: PlannedStudy) -> None:
-    from bedplate.cli.printing import print_tables  # noqa: PLC0415
     from bedplate.terminal.fitting_table import FittingTable  # noqa: PLC0415
 
     by_variant: dict[str, list[Cell]] = defaultdict(list)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.display import display_for_terminal
 from bedplate.campaign.planning import own_plans, planned_study, work_out
 from bedplate.campaign.requirements import ensure_requirements
 from bedplate.cli.running import consent
@@ -29,7 +30,6 @@ def setup(
     `kernels` are fetched whatever the plan asks for. `zfs` builds ZFS's modules for them, else for the
     kernels of the plan's guests.
     """
-    from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
     from bedplate.campaign.preparation import prepare_builds, prepare_drivers, prepare_inputs  # noqa: PLC0415
 
     if plan is None and (kernels or zfs):

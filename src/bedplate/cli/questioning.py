@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.planning import own_plans, planned_study, planned_text
 from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed, can_ask
-from bedplate.cli.printing import say
+from bedplate.cli.inspecting import say_inspected
+from bedplate.cli.printing import print_tables, say
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.plan.estimate import BUILD_S
@@ -129,7 +130,6 @@ def own_server(named: Sequence[str], *, points: int | None) -> About:
     """
     from bedplate.campaign.inspection import inspect, servers  # noqa: PLC0415
     from bedplate.campaign.questions import own_question  # noqa: PLC0415
-    from bedplate.cli.inspecting import say_inspected  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
     running, hidden = ((), ()) if named else servers()
@@ -295,7 +295,6 @@ def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tabl
 
 
 def _show(study: Path) -> None:
-    from bedplate.cli.printing import print_tables  # noqa: PLC0415
     from bedplate.terminal.tables import show_tables  # noqa: PLC0415
 
     print()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.cli.fleet import nodes_of, print_nodes
-from bedplate.cli.printing import say
+from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
+from bedplate.model.codec import to_json
 from bedplate.study.progress import Progress, read_progress
 from bedplate.study.verification import Verified, verify_study
 from bedplate.units import format_duration, format_size
@@ -27,9 +28,6 @@ def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
     nodes = nodes_of(study)
     verified = verify_study(study) if verify else None
     if as_json:
-        from bedplate.cli.printing import print_json  # noqa: PLC0415
-        from bedplate.model.codec import to_json  # noqa: PLC0415
-
         print_json(
             {
                 **to_json(found),

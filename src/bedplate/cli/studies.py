@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
+from bedplate.near_names import near_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,8 +50,6 @@ def _study_at(path: Path) -> Path:
 
 def _hint(path: Path) -> str:
     """The studies beside it that are called nearly so, where there is nothing of that name."""
-    from bedplate.near_names import near_paths  # noqa: PLC0415
-
     near = () if os.path.lexists(path) else near_paths(path)
     studies = [str(each) for each in near if _is_study(each) or _below(each)]
     return f"; did you mean {' or '.join(studies)}?" if studies else ""

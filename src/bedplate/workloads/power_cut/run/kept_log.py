@@ -6,6 +6,7 @@ KiB does not. A log of LMDB of 869 MB was packed to 12 MB in 17 s; deflate made 
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import threading
 from typing import TYPE_CHECKING, Self
@@ -85,7 +86,6 @@ class LogPacking:
 
     def _pack(self) -> None:
         # Some interpreters are built without it, and most runs need it not.
-        import lzma  # noqa: PLC0415
 
         fastest = {
             "id": lzma.FILTER_LZMA2,
@@ -108,8 +108,6 @@ class LogPacking:
 
 def unpack_log(kept: Path, target: Path) -> None:
     """The log as it was; StudyError if the packed one is damaged."""
-    import lzma  # noqa: PLC0415
-
     try:
         with lzma.open(kept) as packed, target.open("wb") as log:
             shutil.copyfileobj(packed, log, _PIECE_BYTES)
