@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from bedplate.analysis.workload_view import view_of
 from bedplate.statistics.summary import Summary, SummaryKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from bedplate.analysis.overview import Measurement
     from bedplate.model.cell import RunSpec
     from bedplate.statistics.tpch_scores import QueryRun, Score, Scores
+
+    RunSpecs: TypeAlias = Mapping[tuple[str, str], RunSpec]
 
 # Made over all cells together, not over the repetitions of one.
 SCORES = ("time", "score", "m_time", "m_score")
@@ -35,28 +37,35 @@ class ScoreView:
     query_runs: tuple[QueryRun, ...] = ()
 
 
-def score_views(
-    plain: Sequence[Measurement], cells: Sequence[str], specs: Mapping[tuple[str, str], RunSpec]
-) -> tuple[ScoreView, ...]:
+@dataclass(frozen=True)
+class Scoring:
+    """What a workload does that scores its runs over all cells. Both get measurements of any run, and which are its own.
+
+    `views` gets those without canaries; `completed` adds the figures that no run can know alone.
+    """
+
+    views: Callable[[Sequence[Measurement], Sequence[str], RunSpecs], Sequence[ScoreView]]
+    completed: Callable[[Iterable[Measurement], RunSpecs], Iterable[Measurement]]
+
+
+def score_views(plain: Sequence[Measurement], cells: Sequence[str], specs: RunSpecs) -> tuple[ScoreView, ...]:
     """The views of every workload that scores its runs; `plain` are the measurements without canaries."""
-    found = (view_of(kind).score_views(plain, cells, own) for kind, own in _by_workload(specs).items())
-    return tuple(view for views in found for view in views)
+    return tuple(view for scoring, own in _scored(specs) for view in scoring.views(plain, cells, own))
 
 
-def completed_by_others(
-    measurements: Iterable[Measurement], specs: Mapping[tuple[str, str], RunSpec]
-) -> Iterable[Measurement]:
+def completed_by_others(measurements: Iterable[Measurement], specs: RunSpecs) -> Iterable[Measurement]:
     """The measurements, with the figures that no run can know alone."""
-    for kind, own in _by_workload(specs).items():
-        measurements = view_of(kind).completed_by_others(measurements, own)
+    for scoring, own in _scored(specs):
+        measurements = scoring.completed(measurements, own)
     return measurements
 
 
-def _by_workload(specs: Mapping[tuple[str, str], RunSpec]) -> dict[str, dict[tuple[str, str], RunSpec]]:
-    found: dict[str, dict[tuple[str, str], RunSpec]] = {}
-    for run, spec in specs.items():
-        found.setdefault(spec.workload, {})[run] = spec
-    return found
+def _scored(specs: RunSpecs) -> list[tuple[Scoring, RunSpecs]]:
+    return [
+        (scoring, {run: spec for run, spec in specs.items() if spec.workload == kind})
+        for kind in dict.fromkeys(spec.workload for spec in specs.values())
+        if (scoring := view_of(kind).scoring) is not None
+    ]
 
 
 def score_summaries(view: ScoreView) -> dict[SummaryKey, Summary]:

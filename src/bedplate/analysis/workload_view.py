@@ -9,10 +9,10 @@ from bedplate import registry
 from bedplate.errors import PlanError, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.analysis.scores import ScoreView
+    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.scores import Scoring
     from bedplate.model.cell import RunSpec
     from bedplate.model.visit import Durability
 
@@ -48,7 +48,7 @@ class WorkloadView:
     `heads` are the two figures that stand for a run where there is room for two, by its kind; "" is that of a type without kinds.
     `headlines` are the figures that every run of the type has which measured anything: how many values there are, so
     many repetitions there are. `has_speed` is false where runs have a verdict in its place. `looked_at` is the phase and
-    the metric of parts that are looked at one at a time.
+    the metric of parts that are looked at one at a time. `scoring` is that of types whose runs are scored over all cells.
     """
 
     makes_transactions: ClassVar[bool] = False
@@ -56,6 +56,7 @@ class WorkloadView:
     looked_at: ClassVar[tuple[str, str] | None] = None
     heads: ClassVar[Mapping[str, RunHead]] = {}
     headlines: ClassVar[tuple[str, ...]] = ()
+    scoring: ClassVar[Scoring | None] = None
 
     def head(self, spec: RunSpec) -> RunHead:
         """That of a run; StudyError where its kind is none that is known."""
@@ -78,23 +79,6 @@ class WorkloadView:
     def promised(self, durability: Durability | None, phase: str, item: str) -> Durability | None:  # noqa: ARG002 -- of parts unlike the cell
         """The class that stands beside a figure of a part of a run, from that of its cell."""
         return durability
-
-    def score_views(
-        self,
-        plain: Sequence[Measurement],  # noqa: ARG002 -- of those whose runs are scored
-        cells: Sequence[str],  # noqa: ARG002
-        specs: Mapping[tuple[str, str], RunSpec],  # noqa: ARG002
-    ) -> Sequence[ScoreView]:
-        """The scores of its runs over all cells; `specs` are its runs, `plain` measurements of any, without canaries."""
-        return ()
-
-    def completed_by_others(
-        self,
-        measurements: Iterable[Measurement],
-        specs: Mapping[tuple[str, str], RunSpec],  # noqa: ARG002 -- of those that lack something
-    ) -> Iterable[Measurement]:
-        """The measurements of any runs, those of its own (`specs`) with the figures that take several runs of a visit."""
-        return measurements
 
     def item_words(self, phase: str, item: str) -> str | None:  # noqa: ARG002 -- of those with numbered items
         """What an item of a phase is called where it is a number; None where its name says it."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from bedplate.analysis.scores import Scoring
 from bedplate.analysis.workload_view import RunHead, WorkloadView
-from bedplate.workloads.tpch.model import LOAD, POWER, THROUGHPUT, query_words
+from bedplate.workloads.tpch.model import LOAD, POWER, QUERIES, STREAM, THROUGHPUT, query_phase
 from bedplate.workloads.tpch.scores import pass_views, tpch_document, with_composites
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from bedplate.analysis.overview import Measurement, Overview
-    from bedplate.analysis.scores import ScoreView
+    from bedplate.analysis.overview import Overview
     from bedplate.model.cell import RunSpec
 
 _HEADS = {
@@ -27,29 +27,17 @@ class TpchRunsView(WorkloadView):
 
     heads: ClassVar[Mapping[str, RunHead]] = _HEADS
     headlines: ClassVar[tuple[str, ...]] = ("queries_total_s", "streams_s", "load_total_s")
+    scoring: ClassVar[Scoring | None] = Scoring(pass_views, with_composites)
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """The answer is ordered by the queries, which read."""
         return False
 
-    def score_views(
-        self,
-        plain: Sequence[Measurement],
-        cells: Sequence[str],
-        specs: Mapping[tuple[str, str], RunSpec],
-    ) -> Sequence[ScoreView]:
-        """One for each pass."""
-        return pass_views(plain, cells, specs)
-
-    def completed_by_others(
-        self, measurements: Iterable[Measurement], specs: Mapping[tuple[str, str], RunSpec]
-    ) -> Iterable[Measurement]:
-        """The composite of streams, which takes a pass too."""
-        return with_composites(measurements, specs)
-
     def item_words(self, phase: str, item: str) -> str | None:
         """Queries are numbers."""
-        return query_words(phase, item)
+        if phase == QUERIES and item.isdecimal():
+            return query_phase(int(item))
+        return f"{phase}, query {item}" if phase.startswith(STREAM) or phase == THROUGHPUT else None
 
     def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
         """The scores of their passes."""

@@ -25,7 +25,7 @@ DRAWN = "drawn"
 LOAD_PHASES = ("load", "primary keys", "foreign keys", "indexes", "analyze", "checkpoint")
 # The one phase of a power run. Each query is a phase of the course and of the counters (`query_phase`).
 QUERIES = "queries"
-_STREAM = "stream "
+STREAM = "stream "
 
 QUERY_NUMBERS = tuple(range(1, 23))
 
@@ -45,14 +45,7 @@ def query_phase(query: int) -> str:
 
 def stream_phase(stream: int) -> str:
     """The phase of one stream's items in a throughput run; streams count from 1 (clause 5.3.4)."""
-    return f"{_STREAM}{stream}"
-
-
-def query_words(phase: str, item: str) -> str | None:
-    """What a query is called by its phase; None for an item that is no query."""
-    if phase == QUERIES and item.isdecimal():
-        return query_phase(int(item))
-    return f"{phase}, query {item}" if phase.startswith(_STREAM) or phase == THROUGHPUT else None
+    return f"{STREAM}{stream}"
 
 
 MODEL = TpchModel(
