@@ -56,7 +56,7 @@ def test_jobs_of_fio_stand_on_one_axis(browser: Browser, report: Path) -> None:
         page.select_option(
             "#choose-run", index=next(i for i, run in enumerate(runs) if run.startswith("pg_test"))
         )
-        expect(page.locator("#raw-note")).to_contain_text("is none of bonnie++ or fio")
+        expect(page.locator("#raw-note")).to_contain_text("is no sequential I/O")
         page.select_option(
             "#choose-run", index=next(i for i, run in enumerate(runs) if run.startswith("wal"))
         )
