@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,10 +11,11 @@ import pytest
 from tests.support.tools.syntax import nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _FUNCTION_LINES_MAX = 70
 _FILE_LINES_MAX = 500
+_MODULES_MAX = 30
 # The locked requirements and the licence are not written by hand.
 _LONG_FILES_ALLOWED = {
     "requirements/runtime.txt": "compiled",
@@ -65,6 +67,17 @@ def long_lines(path: str, text: str) -> list[str]:
     ]
 
 
+def crowded_folders(paths: Iterable[str]) -> list[str]:
+    """Folders of the program with more than 30 modules, `__init__.py` not counted."""
+    modules = (path for path in map(PurePosixPath, paths) if path.suffix in {".py", ".js"})
+    counts = Counter(path.parent for path in modules if path.name != "__init__.py")
+    return [
+        f"{folder} has {count} modules; give those that belong together a folder (at most {_MODULES_MAX})"
+        for folder, count in counts.items()
+        if count > _MODULES_MAX and folder.is_relative_to("src/bedplate")
+    ]
+
+
 def empty_names(path: str) -> list[str]:
     """Folders and modules whose name says nothing, alone or as a part (`string_utils`)."""
     parts = PurePosixPath(path).with_suffix("").parts
@@ -88,11 +101,21 @@ def test_lines_of_the_script_are_short(sources: Sequence[_Source], judge: _Judge
     judge([finding for source in sources for finding in long_lines(source.path, source.text)])
 
 
+def test_no_folder_is_crowded(sources: Sequence[_Source], judge: _Judge) -> None:
+    judge(crowded_folders(source.path for source in sources))
+
+
 def test_module_names_say_what_they_hold(sources: Sequence[_Source], judge: _Judge) -> None:
     code = [
         source.path for source in sources if PurePosixPath(source.path).suffix in {".py", ".c", ".h", ".sh"}
     ]
     judge([finding for path in code for finding in empty_names(path)])
+
+
+def test_a_planted_folder_of_31_modules_is_found() -> None:
+    paths = ["src/bedplate/plan/__init__.py", *(f"src/bedplate/plan/m{number}.py" for number in range(30))]
+    assert [] == crowded_folders(paths)
+    assert 1 == len(crowded_folders([*paths, "src/bedplate/plan/one_more.py"]))
 
 
 def test_a_planted_line_of_141_columns_is_found() -> None:
