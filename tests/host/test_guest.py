@@ -42,8 +42,8 @@ pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 LIMITS = """
 import json, mmap, os, sys, time
 from pathlib import Path
-from bedplate.host.cgroup import Group
-from bedplate.host.hierarchy import read_hierarchy
+from bedplate.host.cgroups.group import Group
+from bedplate.host.cgroups.hierarchy import read_hierarchy
 from bedplate.host.ledger import Ledger
 from bedplate.model.cell import Throttle
 

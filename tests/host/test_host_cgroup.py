@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bedplate.host.cgroup import Group, drop_page_cache
+from bedplate.host.cgroups.group import Group, drop_page_cache
+from bedplate.host.cgroups.hierarchy import read_hierarchy
 from bedplate.host.command import Commands
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.scratch_device import prepare, release_device
-from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.mount import mount, unmount
 from bedplate.model.cell import Throttle
@@ -197,7 +197,7 @@ def test_group_of_a_dead_owner_is_removed(tmp_path: Path) -> None:
     source = Path(__file__).resolve().parents[2] / "src"
     script = (
         "import os, sys; from pathlib import Path\n"
-        "from bedplate.host.cgroup import Group; from bedplate.host.ledger import Ledger\n"
+        "from bedplate.host.cgroups.group import Group; from bedplate.host.ledger import Ledger\n"
         "ledger = Ledger.open(Path(sys.argv[1]), 'dead')\n"
         "Group.create(f'dead-{os.getpid()}', ledger=ledger).enter()\n"
         "print([item.name for item in ledger.held()][0], flush=True)\n"

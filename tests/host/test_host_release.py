@@ -17,9 +17,9 @@ import pytest
 from tests.support.studies.study_lab import tmpfs
 
 from bedplate.errors import DeviceInUse
+from bedplate.host.cgroups.hierarchy import read_hierarchy
 from bedplate.host.command import Commands
 from bedplate.host.devices.loop_table import attached_to, backing_file
-from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.ledger import Holding, Ledger, release_orphans
 from bedplate.host.mount import find_mount, read_mount_table
 from bedplate.host.patience import wait_until
@@ -37,7 +37,7 @@ TAKER = """
 import os, subprocess, sys, time
 from pathlib import Path
 from bedplate.host.devices.block_tree import BlockTree
-from bedplate.host.cgroup import Group
+from bedplate.host.cgroups.group import Group
 from bedplate.host.command import Commands
 from bedplate.host.ledger import Holding, Ledger
 from bedplate.host.mount import mount

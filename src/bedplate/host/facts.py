@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
+from bedplate.host.cgroups.hierarchy import read_hierarchy
 from bedplate.host.command import Commands
-from bedplate.host.hierarchy import read_hierarchy
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import find_tool, read_os_release
 from bedplate.model.machine import Machine

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import RequirementMissing
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.account import server_account
-from bedplate.host.cgroup import memory_limit_reasons
+from bedplate.host.cgroups.group import memory_limit_reasons
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.recorder import DRIVER as RECORDER

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.errors import VisitFailed
-from bedplate.host.cgroup import drop_page_cache
+from bedplate.host.cgroups.group import drop_page_cache
 from bedplate.model.reason import FILE_SYSTEM_SILENT, SCRATCH_DEVICE_FULL, because, distinct, reasons_of
 from bedplate.visit.engine_server import InForce, ServerFailed, server_of
 

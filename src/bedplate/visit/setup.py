@@ -15,7 +15,7 @@ from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
-from bedplate.host.cgroup import Group, drop_page_cache
+from bedplate.host.cgroups.group import Group, drop_page_cache
 from bedplate.host.devices.device import device_facts
 from bedplate.host.devices.device_holders import demand_free
 from bedplate.host.devices.journal_device import (

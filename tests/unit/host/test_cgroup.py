@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bedplate.errors import RequirementMissing, VerifyFailed
-from bedplate.host.cgroup import Group, memory_limit_reasons
-from bedplate.host.hierarchy import Hierarchy, read_hierarchy
+from bedplate.host.cgroups.group import Group, memory_limit_reasons
+from bedplate.host.cgroups.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.ledger import Ledger
 from bedplate.host.undo import restore_throttle
 from bedplate.model.cell import Throttle

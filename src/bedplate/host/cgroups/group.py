@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host import undo
+from bedplate.host.cgroups.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.file_lock import file_lock_if_free
-from bedplate.host.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.ledger import Holding
 from bedplate.host.tunables import restore, set_tunable
 from bedplate.model.visit import ReadBack
