@@ -89,7 +89,7 @@ def test_doctor_says_it_in_text_and_in_json(
     refused = KernelAnswers((PLAIN, LARGE), {PLAIN: (), LARGE: ("too large",)})
     monkeypatch.setattr(doctor, "ask_kernel", lambda _: refused)
     printed: list[Any] = []
-    monkeypatch.setattr("bedplate.cli.printing.print_json", printed.append)
+    monkeypatch.setattr(doctor, "print_json", printed.append)
     monkeypatch.setattr("bedplate.campaign.preparation.requirements_of", lambda _: ())
     monkeypatch.setattr(
         doctor,
