@@ -13,6 +13,7 @@ NAMED: dict[str, str] = {
     ".page.rules": "what the script judges by and says comes with the document",
     ".page.metrics[].direction": "the words for which way is better come from Python",
     ".page.metrics[].is_speed": "a fact of the metric in place of a list of units in the script",
+    ".page.metrics[].definition": "a log that two servers have, each by its name",
     ".page.ranking": "which cells lead in a run, for the courses that a page opens with",
     ".page.lmdb": "the section of the microbenchmark has the name of its type",
     ".page.microbenchmark": "the same",
