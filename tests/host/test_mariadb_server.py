@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.engines.mariadb import oracle, recorded
 from bedplate.engines.mariadb.preparation import PREPARATION
 from bedplate.engines.mariadb.server import SERVER, MariadbInstance
 from bedplate.errors import BedplateError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from bedplate.model.visit import EngineBuild
+    from bedplate.visit.cut_engine import OracleAnswer
 
 pytestmark = pytest.mark.host
 
@@ -70,6 +72,7 @@ def place() -> Iterator[Path]:
 def make(place: Path, build: EngineBuild) -> Iterator[Callable[..., tuple[MariadbInstance, Cell]]]:
     account = server_account()
     made: list[MariadbInstance] = []
+    place.chmod(0o755)
     for name in ("data", "socket"):
         (place / name).mkdir(mode=0o700)
         shutil.chown(place / name, account.uid, account.gid)
@@ -142,3 +145,49 @@ def test_without_packages_it_says_so(build: EngineBuild, tmp_path: Path) -> None
     with pytest.raises(BedplateError, match="a MariaDB needs its packages"):
         SERVER.at(site)
     assert os.access(SERVER.at(replace(site, build=build)).programs.path("sbin/mariadbd"), os.X_OK)  # type: ignore[attr-defined]
+
+
+def test_the_oracle_tells_what_is_planted_from_what_is_whole(
+    make: Callable[..., tuple[MariadbInstance, Cell]], place: Path
+) -> None:
+    server, cell = make(SMALL)
+    recorded.prepare(server, cell, clients=1)
+    with server.session() as session:
+        for sequence in (1, 2, 3):
+            session.execute(recorded.transaction(0, sequence, sequence))
+    server.stop()
+    shutil.copytree(place / "data", place / "whole", symlinks=True)
+    promised = {0: 3}
+
+    def examined() -> OracleAnswer:
+        return oracle.examine(server, promised, rows=recorded.ACCOUNTS)
+
+    assert ({0: 3}, (), ()) == _found(examined())
+    # What any statement may do, and no crash: half of a transaction.
+    server.start()
+    with server.session() as session:
+        session.execute("UPDATE account SET balance = 0 WHERE id = 2")
+    server.stop()
+    present, detected, silent = _found(examined())
+    assert ({0: 3}, ()) == (present, detected)
+    assert "1 accounts' balances" in silent[0]
+    _again(place)
+    tables = place / "data" / "bedplate"
+    with (tables / "account.ibd").open("r+b") as file:
+        # Within a leaf: rows of the page do not add up to its checksum.
+        file.seek(40 * 4096 + 2048)
+        file.write(b"\0" * 512)
+    assert _found(examined())[1]
+
+
+def _found(answer: OracleAnswer) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+    return answer.present, answer.detected, answer.silent
+
+
+def _again(place: Path) -> None:
+    """The data directory as it was, by the account that it belongs to."""
+    shutil.rmtree(place / "data")
+    account = server_account()
+    shutil.copytree(place / "whole", place / "data", symlinks=True)
+    for path in (place / "data", *(place / "data").rglob("*")):
+        os.chown(path, account.uid, account.gid)

@@ -28,6 +28,7 @@ from bedplate.model.cell import (
     FilesystemLevels,
     KernelLevels,
 )
+from bedplate.visit import cut_accounts
 from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.visit.engine_server import ServerSite
 
@@ -214,7 +215,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
     database: Database, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = database.copy()
-    asked = postgresql_oracle._notes
+    asked = cut_accounts.notes
 
     def kill(session: Session, *rest: Any) -> Any:
         processes = {
@@ -225,7 +226,7 @@ def test_what_was_killed_from_outside_has_found_nothing(
         os.kill(processes[victim], signal.SIGKILL)
         return asked(session, *rest)
 
-    monkeypatch.setattr(postgresql_oracle, "_notes", kill)
+    monkeypatch.setattr(postgresql_oracle, "notes", kill)
     with pytest.raises(KilledFromOutside, match="from outside"):
         database.examine(target)
 
@@ -233,13 +234,13 @@ def test_what_was_killed_from_outside_has_found_nothing(
 def test_a_server_that_dies_by_itself_has_been_caught(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = postgresql_oracle._notes
+    asked = cut_accounts.notes
 
     def crash(session: Session, *rest: Any) -> Any:
         os.kill(int(session.value("SELECT pg_backend_pid()")), signal.SIGSEGV)
         return asked(session, *rest)
 
-    monkeypatch.setattr(postgresql_oracle, "_notes", crash)
+    monkeypatch.setattr(postgresql_oracle, "notes", crash)
     assert "closed the connection" in database.examine(database.copy()).detected[0]
 
 

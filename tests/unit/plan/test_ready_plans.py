@@ -245,6 +245,13 @@ def test_the_quick_plan_of_two_servers_takes_minutes(machine: MakeMachine) -> No
     assert estimate(plan, expansion, order(plan, expansion)).seconds < 12 * 60
 
 
+def test_cuts_of_the_second_server_vary_one_thing_at_a_time(machine: MakeMachine) -> None:
+    plan = read("power-cut-mariadb")
+    expansion = expand(plan, machine())
+    assert {"ext4": 5, "xfs": 3, "btrfs": 3} == _types(expansion)
+    assert estimate(plan, expansion, order(plan, expansion)).seconds < 30 * 60
+
+
 def test_the_quick_lmdb_plan_takes_minutes(machine: MakeMachine) -> None:
     plan = read("lmdb-quick")
     expansion = expand(plan, machine())

@@ -86,6 +86,11 @@ class MariadbInstance:
         """Those of a cell, for a data directory that is there already."""
         self._settings = {**_USUAL, PAGE_SIZE: USUAL_PAGE_BYTES, **settings}
 
+    @property
+    def page_bytes(self) -> int:
+        """The page size that its settings name."""
+        return int(self._settings[PAGE_SIZE])
+
     def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
         """Start the server and wait until it takes connections; `options` win over the cell's settings."""
         self._server.start(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.engines.postgresql.recorded import ORACLE, START_OPTIONS, filler
 from bedplate.errors import KilledFromOutside
 from bedplate.model.reason import reasons_of
+from bedplate.visit.cut_accounts import ANSWER_LIMIT_S, balances, notes
 from bedplate.visit.cut_engine import OracleAnswer
 from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
@@ -50,7 +51,6 @@ _START_LIMIT_S = 600.0
 _STOP_LIMIT_S = 600.0
 _CHECKSUMS_LIMIT_S = 300.0
 _LOOK_EVERY_S = 0.05
-_ANSWER_LIMIT_S = 300.0
 # psql prints a warning among the rows of an answer. With `ignore_checksum_failure` there are some.
 _ERRORS_ALONE = ("-c", "client_min_messages=error")
 # Until the server has told in its log how a process of it ended.
@@ -154,7 +154,7 @@ def ask(session: Session, promised: Mapping[int, int], *, rows: int, oracle: int
     """The oracle's questions: first such as any application asks, then the checks that nobody runs by himself."""
     detected: list[str] = []
     silent: list[str] = []
-    present = _notes(session, promised, detected, silent)
+    present = notes(session, promised, detected, silent)
     _balances(session, rows, oracle, detected, silent)
     _both_ways(session, detected, silent)
     for check in (*map(_index_check, _INDEXES), *map(_heap_check, _TABLES)):
@@ -162,35 +162,6 @@ def ask(session: Session, promised: Mapping[int, int], *, rows: int, oracle: int
             silent.append(f"verify_heapam: {' '.join(str(cell) for cell in found)}")
             break
     return OracleAnswer(present, tuple(dict.fromkeys(detected)), tuple(dict.fromkeys(silent)))
-
-
-def _notes(
-    session: Session, promised: Mapping[int, int], detected: list[str], silent: list[str]
-) -> dict[int, int] | None:
-    """The last note of each client; a gap, a note twice or one that was never made is silent corruption."""
-    try:
-        found = session.rows(
-            "SELECT client, count(*), count(DISTINCT sequence), min(sequence), max(sequence) FROM note GROUP BY client",
-            timeout_s=_ANSWER_LIMIT_S,
-        )
-    except SessionFailed as error:
-        detected.extend(error.reasons)
-        return None
-    present = {}
-    for row in found:
-        client, count, distinct, first, last = (int(cell or 0) for cell in row)
-        present[client] = last
-        if (count, distinct, first) != (last, last, 1):
-            silent.append(
-                f"client {client} has {count} notes, {distinct} different, from {first} to {last}: some are missing "
-                "between others, or there twice"
-            )
-        # The one under way may have been committed, and its answer not yet read; a later one was never begun.
-        if last > promised.get(client, 0) + 1:
-            silent.append(
-                f"client {client} has transaction {last}, but {promised.get(client, 0)} was the last acknowledged"
-            )
-    return present
 
 
 def _balances(session: Session, rows: int, oracle: int, detected: list[str], silent: list[str]) -> None:
@@ -204,20 +175,13 @@ def _balances(session: Session, rows: int, oracle: int, detected: list[str], sil
             f"{filler('account.id', 'account.balance', oracle)}) "
             "FROM account FULL JOIN (SELECT account, count(*) FROM note GROUP BY account) AS noted "
             "ON noted.account = account.id",
-            timeout_s=_ANSWER_LIMIT_S,
+            timeout_s=ANSWER_LIMIT_S,
         )
     except SessionFailed as error:
         detected.extend(error.reasons)
         return
     count, total, wrong, nameless, distinct, torn = (int(cell or 0) for cell in found[0])
-    if (count - nameless, distinct) != (rows, rows):
-        silent.append(f"{rows} accounts were made, {count - nameless} are there, {distinct} different")
-    if wrong:
-        silent.append(
-            f"{wrong} accounts' balances are not the number of their notes; all balances are {total}"
-        )
-    if torn:
-        silent.append(f"{torn} accounts have a filler that does not follow from their number and balance")
+    silent += balances(rows, there=count - nameless, distinct=distinct, total=total, wrong=wrong, torn=torn)
 
 
 def _both_ways(session: Session, detected: list[str], silent: list[str]) -> None:
@@ -248,7 +212,7 @@ def _heap_check(table: str) -> str:
 def _ask(session: Session, check: str, detected: list[str], silent: list[str]) -> list[list[str | None]]:
     """A check's rows. What it cannot read the engine has refused to read; all else only the check found."""
     try:
-        return session.rows(check, timeout_s=_ANSWER_LIMIT_S)
+        return session.rows(check, timeout_s=ANSWER_LIMIT_S)
     except SessionFailed as error:
         (detected if _is_own_complaint(error) else silent).extend(error.reasons)
         return []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import oracle, recorded
 from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.visit.cut_clients import CutClients, drive
 from bedplate.visit.cut_engine import BEGIN, END
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ class _Writer:
         setup.mark(BEGIN)
         pause_s = setup.pace(duration_s)
         with beside:
-            driven = recorded.drive(
-                self._cluster,
+            driven = drive(
+                CutClients(
+                    self._cluster.session,
+                    recorded.transaction,
+                    recorded.ACCOUNTS,
+                    f"postgresql {self._cluster.build.version}",
+                ),
                 setup.mark_file,
                 clients=self._clients,
                 duration_s=duration_s,

@@ -8,23 +8,15 @@ either. `oracle.py` asks.
 
 from __future__ import annotations
 
-import os
-import random
-import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError
 from bedplate.units import parse_duration_s
-from bedplate.visit.cut_engine import Driven
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from bedplate.engines.postgresql.cluster import Cluster
-    from bedplate.engines.postgresql.session import Session
     from bedplate.model.cell import Cell, ClusterLevels
 
 # Some hundreds of pages, many times the buffers below: dirty pages travel between two checkpoints. Rather wide rows than
@@ -72,8 +64,6 @@ _DECISIVE = (
     ),
     *("shared_buffers", "max_wal_size", "checkpoint_timeout", "block_size"),
 )
-_ENOUGH_EVERY_S = 0.05
-_ABANDON_LIMIT_S = 300.0
 
 
 def recorded_levels(levels: ClusterLevels, clients: int) -> ClusterLevels:
@@ -119,111 +109,6 @@ def settings_of(cluster: Cluster) -> Mapping[str, str]:
     """The settings that decide what a cut may take, as the server shows them."""
     with cluster.session() as session:
         return {name: session.value(f"SHOW {name}") for name in _DECISIVE}
-
-
-def drive(
-    cluster: Cluster,
-    mark_file: Path,
-    *,
-    clients: int,
-    duration_s: float,
-    seed: int,
-    pause_s: Callable[[], float] = lambda: 0.0,
-    enough: Callable[[], bool] = lambda: False,
-) -> Driven:
-    """The clients, each in a thread and a session of its own; BedplateError with the first client's trouble.
-
-    Before each transaction a client waits as long as `pause_s` says. Once `enough`, which is asked all the while, says so, each ends after the transaction that it is at.
-    """
-    ended_early = False
-    crew = [
-        _Client(cluster, mark_file, number, duration_s, seed, pause_s=pause_s) for number in range(clients)
-    ]
-    started = time.monotonic()
-    try:
-        for client in crew:
-            client.start()
-        while working := [client for client in crew if client.is_alive()]:
-            working[0].join(_ENOUGH_EVERY_S)
-            if not ended_early and enough():
-                ended_early = True
-                for client in crew:
-                    client.end()
-    except BaseException:
-        # Whoever is interrupted takes the recorder down next, and a client holds its `mark` open.
-        for client in crew:
-            client.abandon()
-        raise
-    seconds = time.monotonic() - started
-    troubles = [client.trouble for client in crew if client.trouble is not None]
-    if troubles:
-        raise BedplateError(*troubles)
-    return Driven(
-        sum(client.sequence for client in crew),
-        seconds,
-        f"postgresql {cluster.build.version}",
-        ended_early=ended_early,
-    )
-
-
-class _Client(threading.Thread):
-    """One client: a transaction, its mark, the next one."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        mark_file: Path,
-        number: int,
-        duration_s: float,
-        seed: int,
-        *,
-        pause_s: Callable[[], float],
-    ) -> None:
-        super().__init__(name=f"client {number}", daemon=True)
-        self.sequence = 0
-        self.trouble: str | None = None
-        self._number = number
-        self._mark_file = mark_file
-        self._duration_s = duration_s
-        self._pause_s = pause_s
-        self._draw = random.Random(f"client {number} of {seed}")  # noqa: S311 -- chance, not secrecy
-        self._is_over = threading.Event()
-        self._session = cluster.session()
-
-    def end(self) -> None:
-        """After the transaction that it is at."""
-        self._is_over.set()
-
-    def abandon(self) -> None:
-        """End it at once, and wait until it has."""
-        self._is_over.set()
-        self._session.abandon()
-        if self.ident is not None:
-            self.join(_ABANDON_LIMIT_S)
-
-    def run(self) -> None:
-        try:
-            with self._session as session:
-                # Connected before the clock runs.
-                session.execute("SELECT 1")
-                self._work(session)
-        except (BedplateError, OSError) as error:
-            self.trouble = f"client {self._number}, transaction {self.sequence + 1}: {error}"
-
-    def _work(self, session: Session) -> None:
-        until = time.monotonic() + self._duration_s
-        mark = os.open(self._mark_file, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            while (left_s := until - time.monotonic()) > 0 and not self._is_over.is_set():
-                if (pause_s := self._pause_s()) > 0:
-                    self._is_over.wait(min(pause_s, left_s))
-                    continue
-                sequence = self.sequence + 1
-                session.execute(transaction(self._number, sequence, self._draw.randint(1, ACCOUNTS)))
-                os.write(mark, b"A %d %d %d\n" % (self._number, sequence, time.monotonic_ns() // 1000))
-                self.sequence = sequence
-        finally:
-            os.close(mark)
 
 
 def transaction(client: int, sequence: int, account: int) -> str:

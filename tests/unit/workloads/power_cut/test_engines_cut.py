@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
@@ -22,6 +21,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.reason import Reason
 from bedplate.units import GIB
+from bedplate.visit.cut_clients import CutClients, drive
 from bedplate.visit.cut_engine import Subject
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.workloads.power_cut.run.bench import ReplayJob
@@ -29,7 +29,6 @@ from bedplate.workloads.power_cut.run.kept_log import LogPacking, unpack_log
 from bedplate.workloads.power_cut.run.power_bench import worker_count
 
 if TYPE_CHECKING:
-    from bedplate.engines.postgresql.cluster import Cluster
     from bedplate.engines.postgresql.session import Session
 
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
@@ -265,14 +264,12 @@ def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_near
 
     marks = tmp_path / "mark"
     marks.touch()
-    cluster = cast("Cluster", SimpleNamespace(session=Answering, build=SimpleNamespace(version="18.0")))
-    driven = postgresql.drive(
-        cluster, marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0
-    )
+    server = CutClients(cast("Any", Answering), postgresql.transaction, postgresql.ACCOUNTS, "18.0")
+    driven = drive(server, marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0)
     assert driven.ended_early
     assert driven.acknowledged
     assert 0 < driven.seconds < 300
-    whole = postgresql.drive(cluster, marks, clients=1, duration_s=0.01, seed=1)
+    whole = drive(server, marks, clients=1, duration_s=0.01, seed=1)
     assert not whole.ended_early
 
 

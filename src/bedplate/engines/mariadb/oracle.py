@@ -1,0 +1,183 @@
+"""The oracle of MariaDB: what a cut left is started, asked, stopped, and its pages' checksums are looked at.
+
+First it is asked as any application asks, by its tables and by its indexes; then comes CHECK TABLE. What the engine itself
+complains of, in an answer or in its log, is *detected*, what only the oracle sees is *silent*.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.engines.mariadb.recorded import filler
+from bedplate.engines.mariadb.unpacked import CHECK_PAGES
+from bedplate.errors import KilledFromOutside
+from bedplate.units import MIB
+from bedplate.visit.cut_accounts import ANSWER_LIMIT_S, balances, notes
+from bedplate.visit.cut_engine import OracleAnswer
+from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import SessionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.engines.mariadb.server import MariadbInstance
+    from bedplate.engines.mariadb.session import MariadbSession
+
+# Of a server that never starts an operator would say that it is broken; recovery takes seconds.
+_START_LIMIT_S = 600.0
+_STOP_LIMIT_S = 600.0
+_CHECKSUMS_LIMIT_S = 300.0
+_ERROR = "[ERROR] "
+_MOST_QUOTED = 3
+_SYSTEM = "ibdata1"
+_EXTENT_PAGES_LEAST = 64
+# Each index: its table, and a sum of its columns, which it can answer without the table.
+_INDEXES = {
+    ("account", "PRIMARY"): "id",
+    ("note", "PRIMARY"): "1000003 * client + sequence",
+    ("note", "note_account"): "account",
+}
+_BALANCES = (  # names of ours
+    "SELECT count(account.id), count(DISTINCT account.id), coalesce(sum(balance), 0), "  # noqa: S608
+    "coalesce(sum(balance <> coalesce(noted.count, 0)), 0), "
+    f"coalesce(sum(account.filler <> {filler('account.id', 'account.balance')}), 0) "
+    "FROM account LEFT JOIN (SELECT account, count(*) AS count FROM note GROUP BY account) AS noted ON noted.account = account.id"
+)
+_NAMELESS = (
+    "SELECT count(*) FROM note LEFT JOIN account ON account.id = note.account WHERE account.id IS NULL"
+)
+
+
+def examine(server: MariadbInstance, promised: Mapping[int, int], *, rows: int) -> OracleAnswer:
+    """Start the server on what a cut left, ask the oracle, stop the server, and check every page.
+
+    `promised` is the last acknowledged transaction of each client, `rows` how many accounts there must be. KilledFromOutside
+    where SIGKILL ended the server or its client: what they did not answer then is no finding.
+    """
+    server.log.unlink(missing_ok=True)
+    started = time.monotonic()
+    try:
+        try:
+            server.start(timeout_s=_START_LIMIT_S)
+        except ServerFailed as error:
+            if server.status == -signal.SIGKILL:
+                raise KilledFromOutside("the server") from error
+            said = complaints(server) or error.reasons
+            return OracleAnswer(None, detected=(f"the server does not start: {'; '.join(said)}",))
+        start_s = time.monotonic() - started
+        started = time.monotonic()
+        with server.session() as session:
+            answer = ask(session, promised, rows=rows)
+            if session.was_killed:
+                raise KilledFromOutside("its client")
+        if server.status == -signal.SIGKILL:
+            raise KilledFromOutside("the server")
+        answer = _with(answer, complaints(server))
+        # What was caught already need not be caught again, and a server that is damaged may not be able to stop.
+        if not answer.detected:
+            answer = _with(answer, tuple(_checksum_failures(server)))
+        return replace(answer, start_s=start_s, oracle_s=time.monotonic() - started)
+    finally:
+        server.kill()
+
+
+def ask(session: MariadbSession, promised: Mapping[int, int], *, rows: int) -> OracleAnswer:
+    """The oracle's questions."""
+    detected: list[str] = []
+    silent: list[str] = []
+    present = notes(session, promised, detected, silent)
+    found = _ask(session, _BALANCES, detected)
+    if found:
+        there, distinct, total, wrong, torn = (int(float(cell or 0)) for cell in found[0])
+        nameless = _ask(session, _NAMELESS, detected)
+        silent += balances(
+            rows,
+            there=there,
+            distinct=distinct,
+            total=total,
+            wrong=wrong + int(nameless[0][0] or 0 if nameless else 0),
+            torn=torn,
+        )
+    _both_ways(session, detected, silent)
+    silent += _check_tables(session, detected)
+    return OracleAnswer(present, tuple(dict.fromkeys(detected)), tuple(dict.fromkeys(silent)))
+
+
+def complaints(server: MariadbInstance) -> tuple[str, ...]:
+    """The first errors in the server's log: the later ones follow from them."""
+    try:
+        text = server.log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    found = (line.partition(_ERROR)[2] for line in text.splitlines() if _ERROR in line)
+    return tuple(dict.fromkeys(found))[:_MOST_QUOTED]
+
+
+def _with(answer: OracleAnswer, detected: tuple[str, ...]) -> OracleAnswer:
+    return replace(answer, detected=tuple(dict.fromkeys((*answer.detected, *detected))))
+
+
+def _both_ways(session: MariadbSession, detected: list[str], silent: list[str]) -> None:
+    """Each table by each of its indexes: the primary key is the table."""
+    seen: dict[str, list[str | None]] = {}
+    for (table, index), columns in _INDEXES.items():
+        of_table = "id" if table == "account" else "account"
+        statement = (  # names of ours
+            f"SELECT count(*), coalesce(sum({of_table}), 0), coalesce(sum({columns}), 0) "  # noqa: S608
+            f"FROM {table} FORCE INDEX ({index})"
+        )
+        found = _ask(session, statement, detected)
+        if not found:
+            continue
+        first = seen.setdefault(table, found[0])
+        if found[0][:2] != first[:2]:
+            silent.append(
+                f"{table} has {first[0]} rows by its primary key and {found[0][0]} by {index}; the sums are {first[1]} and {found[0][1]}"
+            )
+
+
+def _check_tables(session: MariadbSession, detected: list[str]) -> Iterator[str]:
+    """What CHECK TABLE … EXTENDED finds, of each table's pages and between its indexes."""
+    for row in _ask(session, "CHECK TABLE account, note EXTENDED", detected):
+        table, _, kind, words = (str(cell) for cell in row)
+        if kind.lower() != "status" or words != "OK":
+            yield f"CHECK TABLE {table}: {kind}: {words}"
+
+
+def _ask(session: MariadbSession, statement: str, detected: list[str]) -> list[list[str | None]]:
+    try:
+        return session.rows(statement, timeout_s=ANSWER_LIMIT_S)
+    except SessionFailed as error:
+        detected.extend(error.reasons)
+        return []
+
+
+def _checksum_failures(server: MariadbInstance) -> Iterator[str]:
+    """Every page that the server would refuse to read; nothing else has read them all. The server is stopped for it."""
+    try:
+        status = server.stop(timeout_s=_STOP_LIMIT_S)
+    except ServerFailed as error:
+        yield from error.reasons
+        return
+    if status == -signal.SIGKILL:
+        raise KilledFromOutside("the server")
+    data = server.data_directory
+    files: list[tuple[Path, tuple[str, ...]]] = [(path, ()) for path in sorted(data.glob("*/*.ibd"))]
+    for path, pages in (*((data / _SYSTEM, each) for each in _own_pages(server.page_bytes)), *files):
+        done = server.run(CHECK_PAGES, *pages, str(path), timeout_s=_CHECKSUMS_LIMIT_S)
+        if done.status != 0:
+            yield f"innochecksum: {path.relative_to(data)}: {'; '.join(done.output.splitlines()[-2:])}"
+
+
+def _own_pages(page_bytes: int) -> tuple[tuple[str, ...], ...]:
+    """Options for the pages of the system tablespace without its second and third extent.
+
+    These are the doublewrite buffer (buf_dblwr_t::create), which holds pages of other tablespaces, as old or as torn as they
+    may be. An extent has 1 MiB, and no fewer than 64 pages (FSP_EXTENT_SIZE).
+    """
+    extent = max(_EXTENT_PAGES_LEAST, MIB // page_bytes)
+    return (("--end-page", str(extent - 1)), ("--start-page", str(3 * extent)))
