@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
-TOY = SOURCES / "examples" / "engines" / "toy"
+EXAMPLES = SOURCES / "examples" / "engines"
 ENGINE = 'name = "brickbase"\ncheck_limit = "1 s"\n'
 HONEST = """#!/bin/sh
 echo 'brickbase 1' >&2
@@ -277,10 +277,12 @@ def recorder() -> str:
     )
 
 
-def asked(bench: Bench, recorder: str, *, fault: str, profiles: str, points: int) -> VisitRequest:
+def asked(
+    bench: Bench, recorder: str, *, engine: str, settings: dict[str, str], profiles: str, points: int
+) -> VisitRequest:
     visit: VisitRequest = bench.request(FilesystemLevels("ext4"))
-    folder = read_folder(TOY)
-    cluster = ClusterLevels(settings=Levels(fault=fault, programs=folder.digest), configuration=folder.text)
+    folder = read_folder(EXAMPLES / engine)
+    cluster = ClusterLevels(settings=Levels(settings, programs=folder.digest), configuration=folder.text)
     build = BuildLevels.unbuilt("own-engine")
     # What is sought hangs on what the recording happens to hold.
     levels = Levels(points=points, profiles=profiles, cache_bytes=8 * MIB, seed=3, sought=0)
@@ -291,31 +293,45 @@ def asked(bench: Bench, recorder: str, *, fault: str, profiles: str, points: int
         build=None,
         dataset=Dataset("power_cut", dataset),
         runs=(RunSpec("power-cut", "power_cut", levels),),
-        native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(TOY)},
+        native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder.path)},
     )
 
 
+WAL = {"journal_mode": "wal", "synchronous": "full"}
+
+
 @pytest.mark.parametrize(
-    ("fault", "profiles", "points", "found"),
+    ("engine", "settings", "profiles", "points", "found"),
     [
-        ("none", "subset-512,lost,ordered", 18, set()),
-        ("directory-never-synced", "lost,ordered", 8, {PointOutcome.LOST}),
-        ("rename-before-fsync", "lost,ordered", 8, {PointOutcome.DETECTED}),
-        ("commit-record-first", "lost,subset-512,ordered", 30, {PointOutcome.LOST}),
+        ("sqlite", WAL, "subset-512,lost,ordered", 12, set()),
+        ("toy", {}, "subset-512,lost,ordered", 12, set()),
+        ("toy", {"fault": "directory-never-synced"}, "lost,ordered", 8, {PointOutcome.LOST}),
+        ("toy", {"fault": "rename-before-fsync"}, "lost,ordered", 8, {PointOutcome.DETECTED}),
+        ("toy", {"fault": "commit-record-first"}, "lost,subset-512,ordered", 30, {PointOutcome.LOST}),
         # What only a torn write shows: a third of such cuts.
-        ("no-checksum", "subset-512,ordered", 60, {PointOutcome.SILENT}),
-        ("recovery-drops-segment", "subset-512,ordered", 40, {PointOutcome.LOST}),
+        ("toy", {"fault": "no-checksum"}, "subset-512,ordered", 60, {PointOutcome.SILENT}),
+        ("toy", {"fault": "recovery-drops-segment"}, "subset-512,ordered", 40, {PointOutcome.LOST}),
     ],
 )
-def test_each_planted_fault_is_found_and_none_in_the_store_without(
-    bench: Bench, recorder: str, *, fault: str, profiles: str, points: int, found: set[PointOutcome]
+def test_each_planted_fault_is_found_and_none_where_none_is(
+    bench: Bench,
+    recorder: str,
+    *,
+    engine: str,
+    settings: dict[str, str],
+    profiles: str,
+    points: int,
+    found: set[PointOutcome],
 ) -> None:
-    visit = bench.live(asked(bench, recorder, fault=fault, profiles=profiles, points=points))
+    visit = bench.live(
+        asked(bench, recorder, engine=engine, settings=settings, profiles=profiles, points=points)
+    )
     (directory,) = (bench.directory / "runs").iterdir()
     run = codec.read(RunRecord, directory / "record.json")
     assert (Outcome.COMPLETED, ()) == (run.outcome, run.reasons)
     facts = codec.read(RecordingFacts, directory / RECORDING_FILE)
-    assert (PointOutcome.OK, "toy store 1") == (facts.whole_log, str(facts.facts["engine_version"])[:11])
+    assert (PointOutcome.OK, engine) == (facts.whole_log, facts.facts["name"])
+    assert str(facts.facts["engine_version"]).lower().startswith(engine)
     judged = [codec.loads(PointRecord, line) for line in (directory / POINTS_FILE).read_text().splitlines()]
     assert points == sum(not record.point.control for record in judged)
     bad = {record.outcome for record in judged if record.outcome.is_bad and not record.point.control}
@@ -328,9 +344,9 @@ def test_each_planted_fault_is_found_and_none_in_the_store_without(
 
 
 def test_a_checker_that_is_wrong_by_itself_condemns_nothing(bench: Bench, recorder: str) -> None:
-    folder = Path(shutil.copytree(TOY, bench.base / "engine"))
+    folder = Path(shutil.copytree(EXAMPLES / "toy", bench.base / "engine"))
     (folder / "checker").write_text("""#!/bin/sh\necho '{"clients": {"0": 1, "1": 1}}'\n""")
-    request = asked(bench, recorder, fault="none", profiles="lost,ordered", points=4)
+    request = asked(bench, recorder, engine="toy", settings={}, profiles="lost,ordered", points=4)
     bench.live(replace(request, native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder)}))
     (directory,) = (bench.directory / "runs").iterdir()
     run = codec.read(RunRecord, directory / "record.json")

@@ -12,6 +12,7 @@ from tests.unit.plan.conftest import MACHINE
 from bedplate.campaign.questions import (
     Question,
     asked_settings,
+    engine_question,
     filesystem_question,
     kernel_question,
     safe_question,
@@ -25,6 +26,8 @@ from bedplate.plan.order import order
 
 HERE = replace(MACHINE, filesystems=("ext4", "xfs", "btrfs"))
 OFF = {"full_page_writes": ("off",)}
+TOY = Path(__file__).resolve().parents[3] / "examples" / "engines" / "toy"
+FAULTS = {"fault": ("none", "no-checksum")}
 
 
 def plan_of(question: Question) -> Plan:
@@ -48,6 +51,8 @@ def minutes_of(question: Question) -> float:
         (safe_question(HERE, OFF, ("ext4",), points=4), 2, 1, 2),
         (safe_question(HERE, {"wal_sync_method": ("open_sync", "fdatasync")}, ("xfs",)), 2, 1, 4),
         (safe_question(HERE, {**OFF, "synchronous_commit": ("off",)}, ()), 6, 1, 6),
+        (engine_question(HERE, TOY, {}, ("ext4",)), 1, 1, 2),
+        (engine_question(HERE, TOY, FAULTS, ()), 6, 1, 6),
     ],
 )
 def test_each_question_is_a_plan_of_its_cells_and_its_time(
@@ -157,3 +162,21 @@ def test_hostile_words_neither_leave_their_place_in_the_plan_nor_its_directory(w
         assert len(name) <= 100
         assert "/" not in name
         assert () == plan.devices_erased
+
+
+def test_an_engine_of_ones_own_is_asked_about_by_its_folder_and_settings() -> None:
+    question = engine_question(HERE, TOY, FAULTS, ("ext4",), points=40, duration_s=5)
+    assert "try-toy-none-no-checksum-ext4" == question.name
+    (setup,) = plan_of(question).engines
+    assert (str(TOY), {"none", "no-checksum"}) == (
+        setup.folder,
+        {each.settings["fault"] for each in setup.clusters},
+    )
+    # A changed program is another plan, and so another study.
+    assert f"# programs {setup.clusters[0].settings['programs']}" in question.text
+    with pytest.raises(PlanError, match="setting 'faults' is not known; did you mean fault"):
+        engine_question(HERE, TOY, {"faults": ("none",)}, ())
+    with pytest.raises(PlanError, match="fault=some: allowed is one of none"):
+        engine_question(HERE, TOY, {"fault": ("some",)}, ())
+    with pytest.raises(PlanError, match="is no directory"):
+        engine_question(HERE, TOY / "nowhere", {}, ())
