@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +126,8 @@ def build_report(
     temporary.replace(output)
 
 
+# A template takes longer to be read than to be filled.
+@cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([_PAGE, *(own.folder for own in workload_pages())]),
