@@ -88,7 +88,7 @@ def test_every_reader_tells_of_it(lab: Lab) -> None:
     assert "lay" in shown
     found = json.loads(lab.call("show", lab.study, "--json"))
     rates = [
-        run["metrics"]["operations_per_s"]["median"]
+        run["metrics"]["operations_per_s"]["centre"]
         for cell in found["studies"][0]["cells"]
         for run in cell["runs"]
     ]

@@ -1,7 +1,7 @@
 """Opens a spreadsheet in LibreOffice as a person would, and tells what stands in it. Run by LibreOffice's Python.
 
 `python3 look_through.py PIPE FILE [STEP...]`: PIPE is the one that a LibreOffice listens to; each step is `choose TEXT` for
-the cell with the list, or `sort` for the sheet Results by its median, downwards. One JSON document on standard output: the
+the cell with the list, or `sort` for the sheet Results by its mean, downwards. One JSON document on standard output: the
 names of the sheets, what the list offers, what the chart draws at the end, and after the opening and after each step the
 cells of `Look`, each a number, a text, or {"error": code}, and of its second column the width beside the one
 that fits its texts.
@@ -136,7 +136,7 @@ def _sort(sheet: Any) -> None:
     end = cursor.RangeAddress
     heads = [sheet.getCellByPosition(column, 0).String for column in range(end.EndColumn + 1)]
     key = uno.createUnoStruct("com.sun.star.table.TableSortField")
-    key.Field, key.IsAscending = heads.index("median"), False
+    key.Field, key.IsAscending = heads.index("mean"), False
     descriptor = []
     for name, value in (
         ("SortFields", uno.Any("[]com.sun.star.table.TableSortField", (key,))),

@@ -83,13 +83,13 @@ def look_through(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LookThrou
 
 
 def _expected(found: Overview, number: int) -> list[list[Any]]:
-    """What the sheet shall show of a choice: median, low, high, n, unit, each cell's."""
+    """What the sheet shall show of a choice: mean, low, high, n, unit, each cell's."""
     choice = choices_of(found)[number]
     rows = []
     for cell in found.cells.values():
         key = SummaryKey(cell.id, *choice.run, choice.metric.name, choice.part.phase, choice.part.item)
         summary = ranked(found, key, found.summaries[key]).summary
-        shown = (summary.median, summary.low, summary.high, summary.n)
+        shown = (summary.centre, summary.low, summary.high, summary.n)
         rows.append(
             ["" if one is None else pytest.approx(one, rel=1e-12) for one in shown] + [choice.metric.unit]
         )
@@ -157,13 +157,13 @@ def _require_bars(found: Overview, seen: Seen, number: int) -> None:
     classes = ("durable", "unsafe", "unknown")  # the last of a cell without a completed visit
     assert [f"{name} with a volatile cache" for name in classes] == bars["colours"]
     expected = _expected(found, number)
-    for cell, (median, *_), label, values in zip(
+    for cell, (mean, *_), label, values in zip(
         found.cells.values(), expected, bars["labels"], bars["values"], strict=False
     ):
         assert label.startswith(cell.label.full)
-        assert ("(no value)" in label) == (median == "")
+        assert ("(no value)" in label) == (mean == "")
         assert cell.durability is not None
-        drawn = None if median == "" else median
+        drawn = None if mean == "" else mean
         assert [drawn if name == cell.durability.volatile_cache else None for name in classes] == values
     assert any("(suspect)" in label for label in bars["labels"])
     # The axis begins at 0, since this is one of the values.

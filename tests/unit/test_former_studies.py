@@ -29,6 +29,15 @@ NAMED: dict[str, str] = {
     ".page.factors": "the same, and which levels are usual",
     ".page.cells[].usual": "at which factors' usual levels a cell is",
     ".page.cells[].safety": "the place of its durability class among others",
+    # One figure for one thing (docs/decisions/0015): the mean, which was there as `centre`, in place of the median.
+    **{
+        f".show.studies[].cells[].runs[].{where}median": "one figure for one thing"
+        for where in ("tps.", "latency_ms_p99.", "parts[].")
+    },
+    ".show.studies[].cells[].runs[].metrics": "the same",
+    ".page.summaries.median": "the same",
+    ".page.summaries.mean": "the same",
+    ".page.within": "the same of parts of runs, packed",
     **{
         f".export.{table}[].{begin}": "a column for every factor, by the plan's own key"
         for table in ("runs", "figures", "verdicts", "power_cuts")

@@ -15,7 +15,7 @@ from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.figure import Status
 from bedplate.model.visit import Outcome
-from bedplate.statistics.summary import basis_of
+from bedplate.statistics.summary import MEDIAN, basis_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,9 @@ class PagePart:
 
 @dataclass(frozen=True)
 class RankedSummary:
-    """A summary whose median has timeouts above every time; `limit` is the largest limit that was met.
+    """A summary of which some may be timeouts, which know no time; `limit` is the largest limit that was met.
 
-    A median that hangs on a timeout is none.
+    With timeouts there is no mean: the figure is the median with timeouts above every time, and none where it hangs on one.
     """
 
     summary: Summary
@@ -78,7 +78,7 @@ def _part(phase: str, item: str, spec: RunSpec | None) -> PagePart:
 def ranked(found: Overview, key: SummaryKey, summary: Summary) -> RankedSummary:
     """The summary as a page shows it.
 
-    Where some repetitions were stopped at a limit, the median of the others would be that of the quick ones.
+    Where some repetitions were stopped at a limit, the mean of the others would be that of the quick ones.
     """
     if not summary.censored:
         return RankedSummary(summary)
@@ -100,7 +100,8 @@ def ranked(found: Overview, key: SummaryKey, summary: Summary) -> RankedSummary:
         summary,
         n=len(ended),
         basis=basis_of(validity for _, validity in kept) if ended else None,
-        median=median([*ended, *(math.inf for _ in limits)]) if ends else None,
+        centre=median([*ended, *(math.inf for _ in limits)]) if ends else None,
+        centre_kind=MEDIAN if ends else None,
         minimum=ended[0] if ended else None,
         maximum=ended[-1] if ended else None,
         low=None,

@@ -79,7 +79,7 @@ def score_summaries(view: ScoreView) -> dict[SummaryKey, Summary]:
             found[SummaryKey(cell.cell, view.dataset, view.run, metric)] = Summary(
                 n=count if known else 0,
                 basis=cell.basis if known else None,
-                median=score.value,
+                centre=score.value,
                 low=score.low,
                 high=score.high,
                 absent=0 if known else count,

@@ -62,7 +62,7 @@ def best_first(
 ) -> Overview:
     """The study with its cells in the order of a metric, the best first, of which the first `top` are kept.
 
-    By the medians of the first of `runs` that has the metric, of one that writes if there is one; cells without a value come
+    By the means of the first of `runs` that has the metric, of one that writes if there is one; cells without a value come
     last. Nothing is made anew: scores stay those over all cells. PlanError where no run has the metric.
     """
     keys = {(key.dataset, key.run) for key in found.summaries if key.metric == metric}
@@ -73,8 +73,8 @@ def best_first(
     sign = 1 if METRICS[metric].better is Better.LOWER else -1
 
     def place(cell: str) -> tuple[bool, float]:
-        median = found.summary(cell, run, metric).median
-        return median is None, 0.0 if median is None else sign * median
+        figure = found.summary(cell, run, metric).centre
+        return figure is None, 0.0 if figure is None else sign * figure
 
     ordered = sorted(found.cells, key=place)[:top]
     kept = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING
 
@@ -115,6 +115,34 @@ def verdict_word(comparison: Comparison) -> str:
     if comparison.verdict is Verdict.SAME:
         return filled(SAME_WITHIN, margin=margin_words(comparison))
     return comparison.verdict.value
+
+
+@dataclass(frozen=True)
+class FigureWords:
+    """A summary's mean and what bounds it, with no digit that the bounds leave open.
+
+    `low` and `high` are its interval where it has one (`is_interval`), else the range of its values; empty below two.
+    """
+
+    mean: str
+    low: str = ""
+    high: str = ""
+    is_interval: bool = False
+
+    def between(self, word: str) -> str:
+        """Both bounds with a word, or a dash, between them; empty where there are none."""
+        return f"{self.low}{word}{self.high}" if self.low else ""
+
+
+def figure(summary: Summary) -> FigureWords:
+    """How a summary is written wherever a person reads it."""
+    is_interval = summary.low is not None
+    low, high = (summary.low, summary.high) if is_interval else (summary.minimum, summary.maximum)
+    scatter = scatter_of(summary)
+    mean = number(summary.centre, scatter)
+    if summary.n < 2 or low is None or high is None:
+        return FigureWords(mean)
+    return FigureWords(mean, number(low, scatter), number(high, scatter), is_interval)
 
 
 def span(summary: Summary) -> str:

@@ -25,7 +25,7 @@ from bedplate.analysis.headline.answered import headline
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
 from bedplate.analysis.run_heads import writes
-from bedplate.analysis.wording import number, scatter_of
+from bedplate.analysis.wording import figure
 from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.pareto import Standing
@@ -310,8 +310,5 @@ def _choice(found: Advised, contest: Contest, cell: str, standing: str) -> Candi
 
 
 def _figure(found: Advised, contest: Contest, objective: Objective, cell: str) -> ChosenFigure:
-    summary = found.summary(contest, objective, cell)
-    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
-    scatter = scatter_of(summary)
-    bounds = "" if low is None or high is None else f"{number(low, scatter)}–{number(high, scatter)}"
-    return ChosenFigure(number(summary.centre, scatter), bounds, summary.low is not None)
+    words = figure(found.summary(contest, objective, cell))
+    return ChosenFigure(words.mean, words.between("–"), words.is_interval)

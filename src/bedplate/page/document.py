@@ -215,7 +215,11 @@ def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool)
 
     `censored` is how many repetitions were stopped at a limit, `limit` the limit. Those of parts also have `part`.
     """
-    statistics = ("median", "minimum", "maximum", "variation", "low", "high")
+    # By the names of the columns.
+    statistics = {
+        "mean": "centre",
+        **{name: name for name in ("minimum", "maximum", "variation", "low", "high")},
+    }
     names = ("cell", "run", "metric", "n", "basis", *statistics, "reason", "counted", "censored", "limit")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     if not whole:
@@ -238,8 +242,8 @@ def _summaries(overviews: Sequence[Overview], indices: _Indices, *, whole: bool)
             columns["basis"].append(summary.basis)
             columns["counted"].append(counted(summary))
             columns["reason"].append(None if summary.n else found.absence(key))
-            for name in statistics:
-                columns[name].append(rounded(getattr(summary, name), _FIGURE_DIGITS))
+            for name, statistic in statistics.items():
+                columns[name].append(rounded(getattr(summary, statistic), _FIGURE_DIGITS))
             columns["censored"].append(summary.censored)
             columns["limit"].append(rounded(entry.limit, _FIGURE_DIGITS))
             if not whole:

@@ -23,10 +23,10 @@ from bedplate.analysis.wording import (
     durability_class,
     durability_told,
     durability_words,
+    figure,
     mark,
     number,
     repetitions_sentence,
-    scatter_of,
     span,
 )
 from bedplate.model.device_cache import sectors_told
@@ -61,7 +61,7 @@ class Strip:
 
     low: float | None
     high: float | None
-    median: float
+    centre: float
     dots: tuple[tuple[float, bool], ...]
 
 
@@ -79,7 +79,7 @@ class RunEntry:
     """The two figures of one run in the row of a cell, the first with its scatter."""
 
     head: Head
-    median: str
+    figure: str
     range: tuple[str, ...]
     counted: str
     second: str
@@ -302,11 +302,11 @@ def _kernels(found: Overview) -> str:
 
 
 def _legend(found: Overview) -> str:
-    words = "Figures are medians over the repetitions"
+    words = "Figures are geometric means over the repetitions"
     if found.repetitions >= 2:
-        words += "; dots are the single runs, the tick is the median"
+        words += "; dots are the single runs, the tick is their mean"
     if any(summary.low is not None for summary in found.summaries.values()):
-        words += ", the line is the 95 % interval of the geometric mean"
+        words += ", the line is the 95 % interval of the mean"
     promised = [durability_words(cell.durability) for cell in found.cells.values()]
     if any(" / " in text for text in promised):
         words += (
@@ -366,19 +366,19 @@ def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> Ru
     shown = run_head(found, run)
     seen = ranked(found, SummaryKey(cell, *run, shown.first), found.summary(cell, run, shown.first))
     summary = seen.summary
-    stopped = summary.median is None and seen.limit is not None
+    stopped = summary.centre is None and seen.limit is not None
     other = found.summary(cell, run, shown.second)
-    second = other.median
+    second = other.centre
     beneath: tuple[str, ...] = ()
     if shown.beneath and second is not None:
         words = f"{second:g}" if METRICS[shown.second].scale is Scale.COUNT else number(second)
         beneath = (f"{words} {shown.second_words}",)
     return RunEntry(
         head=_head(found, run),
-        median=f"> {number(seen.limit)}" if stopped else number(summary.median, scatter_of(summary)),
+        figure=f"> {number(seen.limit)}" if stopped else figure(summary).mean,
         range=(*_range(summary), *beneath),
         counted=counted(summary),
-        second=number(second, scatter_of(other)),
+        second=figure(other).mean,
         strip=_strip(summary, found.of(cell, run), shown.first, largest),
     )
 
@@ -389,14 +389,13 @@ def _range(summary: Summary) -> tuple[str, ...]:
         return ()
     if summary.low is None:
         return (span(summary),)
-    scatter = scatter_of(summary)
-    return (span(summary), f"95 %: {number(summary.low, scatter)}–{number(summary.high, scatter)}")
+    return (span(summary), f"95 %: {figure(summary).between('–')}")
 
 
 def _strip(
     summary: Summary, measurements: Sequence[Measurement], metric: str, largest: float
 ) -> Strip | None:
-    if summary.median is None or largest <= 0:
+    if summary.centre is None or largest <= 0:
         return None
 
     def place(value: float) -> float:
@@ -408,7 +407,7 @@ def _strip(
     return Strip(
         low=None if summary.low is None else place(summary.low),
         high=None if summary.high is None else place(summary.high),
-        median=place(summary.median),
+        centre=place(summary.centre),
         dots=tuple(dots),
     )
 

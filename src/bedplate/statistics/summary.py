@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from scipy.special import stdtrit
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 GEOMETRIC_MEAN = "geometric mean"
 MEAN = "mean"
+MEDIAN = "median"
 TRUSTED = "trusted"
 SUSPECT = "suspect"
 UNKNOWN_BASIS = "unknown"
@@ -67,15 +68,15 @@ class Summary:
     """The repetitions together.
 
     `n` counts the values behind the statistics, whose `basis` is `trusted`, `suspect` or `unknown`; None where
-    there are no values. `low` and `high` bound the 95 % interval of the geometric mean. `suspect`
+    there are no values. `centre` is the one figure that stands for them everywhere (docs/decisions/0015): their geometric mean
+    where they are compared as ratios, else their mean, as `centre_kind` says. `low` and `high` bound its 95 % interval. `suspect`
     counts suspect runs with a value, `unknown` those whose validity is, `failed` runs that failed, `not_run` those that never began,
     `absent` completed runs without the value, `censored` those that only know a limit. A figure that is made
-    over several cells, as TPC-H's scores are, has its value in `median` and nothing in `minimum` and `maximum`.
+    over several cells, as TPC-H's scores are, has its value in `centre` and nothing in `minimum` and `maximum`.
     """
 
     n: int
     basis: str | None = None
-    median: float | None = None
     minimum: float | None = None
     maximum: float | None = None
     centre: float | None = None
@@ -123,7 +124,6 @@ def summarise(observations: Iterable[Observation], scale: Scale) -> Summary:
     return Summary(
         n=len(values),
         basis=basis_of(validity for _, validity in counting),
-        median=median(values),
         minimum=min(values),
         maximum=max(values),
         centre=centre,

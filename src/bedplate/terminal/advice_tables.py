@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bedplate.analysis.advice.sentences import cell_words, closing_sentences, contest_sentences, ranked_cells
-from bedplate.analysis.wording import device_sectors, number
+from bedplate.analysis.wording import device_sectors, figure
 from bedplate.model.figure import Scale
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.pareto import Standing
@@ -107,10 +107,10 @@ def _rows(found: Advised, contest: Contest) -> Iterable[tuple[str, Standing | No
 
 
 def _figure(summary: Summary, *, with_bounds: bool) -> Text:
-    text = Text(number(summary.centre))
-    bounds = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
-    if with_bounds and bounds[0] is not None and summary.n > 1:
-        text.append(f"\n{number(bounds[0])}–{number(bounds[1])}", style="dim")
+    words = figure(summary)
+    text = Text(words.mean)
+    if with_bounds and words.low:
+        text.append(f"\n{words.between('–')}", style="dim")
     return text
 
 

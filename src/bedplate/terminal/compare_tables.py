@@ -22,7 +22,7 @@ from bedplate.analysis.wording import (
     WRONG_ON_AVERAGE,
     block_words,
     confidence_words,
-    number,
+    figure,
     verdict_word,
 )
 from bedplate.model.figure import Better, Scale
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _BAR_COLUMNS = 13
 _ALONE_SHOWN = 5
+# Of the repetitions that both sides have: the ratio is that of the two.
+_MEAN = "mean"
 _SHARES = (Scale.PROPORTION, Scale.SHARE)
 _STYLES = {
     Verdict.FASTER: "green",
@@ -228,7 +230,7 @@ def _table(found: ComparisonAnswer, rows: Sequence[Compared]) -> RenderableType:
     table = plain_table()
     table.add_column(SIDES.replace(" ", "\n", 1), min_width=18, max_width=27)
     table.add_column(
-        "median" if metric.unit == "1" else f"median,\n{metric.unit}", justify="right", no_wrap=True
+        _MEAN if metric.unit == "1" else f"{_MEAN},\n{metric.unit}", justify="right", no_wrap=True
     )
     table.add_column(ratio, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_BAR_COLUMNS)
@@ -236,7 +238,7 @@ def _table(found: ComparisonAnswer, rows: Sequence[Compared]) -> RenderableType:
     for each in rows:
         table.add_row(
             _sides(found, each),
-            Text.assemble(number(each.medians[1]), "\n", (number(each.medians[0]), "dim")),
+            Text.assemble(figure(each.figures[1]).mean, "\n", (figure(each.figures[0]).mean, "dim")),
             _estimate(each.comparison),
             Text(
                 interval_bar(_span(each.comparison), scale, columns=_BAR_COLUMNS) if scale else "",
@@ -397,8 +399,8 @@ def _compared_document(
         "phase": asked.phase,
         "item": asked.item,
         "kind": comparison.kind.value,
-        "baseline_median": each.medians[0],
-        "contender_median": each.medians[1],
+        "baseline_mean": each.figures[0].centre,
+        "contender_mean": each.figures[1].centre,
         "estimate": comparison.estimate,
         "low": comparison.low,
         "high": comparison.high,

@@ -36,7 +36,7 @@ _COLUMNS = 79
 # As long as the longest name of a factor, `preallocation=`: a word is to be read in one piece.
 _HEAD_COLUMNS = 14
 _GAP = 2
-_MARKS = "> over the limit in every run, + over it in some that are not in the median; – no figure."
+_MARKS = "> over the limit in every run, + over it in some that are not in the mean; – no figure."
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PartEntry:
 
 
 def part_table(found: Overview, run: tuple[str, str], metric: str) -> RenderableType | None:
-    """The medians of one metric in every phase and item of a run; None where no part has it."""
+    """The means of one metric in every phase and item of a run; None where no part has it."""
     limits = _limits(found, run, metric)
     keys = [key for key in found.summaries if (key.dataset, key.run, key.metric) == (*run, metric)]
     parts = dict.fromkeys((key.phase, key.item) for key in keys if (key.phase, key.item) != (WHOLE, ""))
@@ -97,9 +97,9 @@ def _limits(found: Overview, run: tuple[str, str], metric: str) -> Mapping[tuple
 
 
 def _entry(summary: Summary, limit: float | None) -> PartEntry | None:
-    if summary.median is not None:
+    if summary.centre is not None:
         return PartEntry(
-            summary.median, False, Text(number(summary.median) + ("+" if summary.censored else ""))
+            summary.centre, False, Text(number(summary.centre) + ("+" if summary.censored else ""))
         )
     if summary.censored and limit is not None:
         return PartEntry(limit, True, Text(f"> {number(limit)}"))

@@ -10,7 +10,7 @@ from rich.text import Text
 from bedplate import registry
 from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
-from bedplate.analysis.wording import durability_words, number, scatter_of, span
+from bedplate.analysis.wording import durability_words, figure, number, span
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.statistics.summary import SummaryKey
@@ -81,7 +81,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
         table.add_column("p99\nms", justify="right", no_wrap=True, min_width=5)
     table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
-    largest = max((found.summary(cell, last, metric).median or 0.0 for cell in found.cells), default=0.0)
+    largest = max((found.summary(cell, last, metric).centre or 0.0 for cell in found.cells), default=0.0)
     for cell in found.cells.values():
         row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
         table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
@@ -112,8 +112,8 @@ def _row(
         # A run that was stopped somewhere took longer than its sum: that is no time, and no dash either.
         shown = ranked(found, SummaryKey(cell.id, *run, metric), found.summary(cell.id, run, metric))
         summary = shown.summary
-        stopped = summary.median is None and shown.limit is not None
-        text = Text(f"> {number(shown.limit)}" if stopped else number(summary.median, scatter_of(summary)))
+        stopped = summary.centre is None and shown.limit is not None
+        text = Text(f"> {number(shown.limit)}" if stopped else figure(summary).mean)
         text.append(f"\n{span(summary)}", style="dim")
         figures.append(text)
     last = runs[-1]
@@ -124,14 +124,12 @@ def _row(
         name,
         survives,
         *figures,
-        Text(bar(found.summary(cell.id, last, metric).median, largest), style="cyan"),
-        Text(number(latencies.median, scatter_of(latencies))),
+        Text(bar(found.summary(cell.id, last, metric).centre, largest), style="cyan"),
+        Text(figure(latencies).mean),
         state_text(counts, [m for run in runs for m in found.of(cell.id, run)], notes),
     ]
 
 
 def _legend(runs: Sequence[Run], metric: str, *, with_latency: bool) -> Text:
-    words = (
-        f"Median of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {runs[-1][1]}."
-    )
+    words = f"Geometric mean of n repetitions, range below it. Bar{' and p99' if with_latency else ''}: {runs[-1][1]}."
     return Text(f"{words}\n{MARKS} {metric}: {METRICS[metric].definition}.", style="dim")

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.wording import number, scatter_of, span
+from bedplate.analysis.wording import figure, span
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import Notes, bar, cell_name, plain_table, state_text
 
@@ -79,21 +79,21 @@ def _not_measurable(
 
 def _text(found: Overview, cell: CellFacts, run: Run, column: ToolColumn) -> Text:
     summary = found.summary(cell.id, run, column.metric, column.phase, column.item)
-    text = Text(number(summary.median, scatter_of(summary)))
+    text = Text(figure(summary).mean)
     if column.with_bar:
-        text.append(f"\n{bar(summary.median, _largest(found, run, column) or 0.0, cells=_BAR_CELLS)}", "cyan")
+        text.append(f"\n{bar(summary.centre, _largest(found, run, column) or 0.0, cells=_BAR_CELLS)}", "cyan")
     range_ = span(summary)
     if range_:
         broken = range_ if len(range_) <= _RANGE_COLUMNS else range_.replace("–", "–\n")
         text.append(f"\n{broken}", style="dim")
     if column.beneath is not None:
         cpu = found.summary(cell.id, run, column.beneath, column.phase, column.item)
-        text.append("" if cpu.median is None else f"\n{number(cpu.median, scatter_of(cpu))}", style="yellow")
+        text.append("" if cpu.centre is None else f"\n{figure(cpu).mean}", style="yellow")
     return text
 
 
 def _largest(found: Overview, run: Run, column: ToolColumn) -> float | None:
-    medians = [
-        found.summary(cell, run, column.metric, column.phase, column.item).median for cell in found.cells
+    figures = [
+        found.summary(cell, run, column.metric, column.phase, column.item).centre for cell in found.cells
     ]
-    return max((value for value in medians if value is not None), default=None)
+    return max((value for value in figures if value is not None), default=None)

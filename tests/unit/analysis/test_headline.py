@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import re
-import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.defaults import defaults_of
-from bedplate.analysis.headline.lines import HeadlineLine, fitted, headline_lines
+from bedplate.analysis.headline.lines import fitted, headline_lines
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.set_up import command_lines
 from bedplate.analysis.overview import Overview, overview
@@ -363,6 +362,11 @@ def test_commands_are_those_of_the_visit_without_its_label_and_its_force(tmp_pat
     record = read(VisitRecord, next(study.glob("visits/ext4*/*/*/visit.json")))
     mount = "/run/bedplate/1-2/mount"
     told = {
+        "jfs": (
+            ("mkfs.jfs", "-q", "-L", "bedplate", "-J", "journal_dev", "/dev/loop1"),
+            ("mkfs.jfs", "-q", "-L", "bedplate", "-J", "device=/dev/loop1", "/dev/loop0"),
+            ("mount", "-t", "jfs", "/dev/loop0", mount),
+        ),
         "xfs": (
             ("mkfs.xfs", "-q", "-K", "-f", "-L", "bedplate", "-l", "logdev=/dev/loop1", "/dev/loop0"),
             ("mount", "-t", "xfs", "-o", "noatime,logdev=/dev/loop1", "/dev/loop0", mount),
@@ -376,20 +380,26 @@ def test_commands_are_those_of_the_visit_without_its_label_and_its_force(tmp_pat
             ("mount", "-t", "zfs", "bedplate-loop0", mount),
         ),
     }
-    expected = {
+    expected: dict[str, tuple[str | None, str, str]] = {
+        "jfs": (
+            "mkfs.jfs -J journal_dev JOURNAL_DEVICE",
+            "mkfs.jfs -J device=JOURNAL_DEVICE DEVICE",
+            "mount -t jfs DEVICE DIRECTORY",
+        ),
         "xfs": (
+            None,
             "mkfs.xfs -K -l logdev=JOURNAL_DEVICE DEVICE",
             "mount -t xfs -o noatime,logdev=JOURNAL_DEVICE DEVICE DIRECTORY",
         ),
-        "ext4": ("mke2fs -t ext4 -E nodiscard DEVICE", "mount -t ext4 -o barrier=1 DEVICE DIRECTORY"),
-        "zfs": ("zpool create -o ashift=12 POOL DEVICE", "mount -t zfs POOL DIRECTORY"),
+        "ext4": (None, "mke2fs -t ext4 -E nodiscard DEVICE", "mount -t ext4 -o barrier=1 DEVICE DIRECTORY"),
+        "zfs": (None, "zpool create -o ashift=12 POOL DEVICE", "mount -t zfs POOL DIRECTORY"),
     }
     for kind, commands in told.items():
         own = replace(
             record, cell=cell(kind), commands=(("losetup", "/dev/loop0"), *commands, ("umount", mount))
         )
         assert expected[kind] == command_lines(own)
-    assert (None, None) == command_lines(replace(record, commands=(("mkfs.xfs", "/dev/loop0"),)))
+    assert (None, None, None) == command_lines(replace(record, commands=(("mkfs.xfs", "/dev/loop0"),)))
 
 
 def test_the_last_lines_of_a_command_are_the_answer(
@@ -406,31 +416,6 @@ def test_that_processors_were_emulated_stands_within_the_eight_lines(tmp_path: P
     assert any(line.startswith("But") and "mulated processors" in line for line in lines_of(found))
 
 
-def test_a_quoted_word_of_a_command_stays_whole() -> None:
-    command = (
-        f"sudo ./bedplate extend {shlex.quote('/my study of  blanks/and  more of them')} --repetitions 5"
-    )
-    for columns in range(30, 90):
-        shown = "\n".join(fitted([HeadlineLine("", command, 1, copied=True)], columns=columns))
-        # As a shell takes the end of a line behind a backslash.
-        assert shlex.split(command) == shlex.split(shown.replace("\\\n", ""))
-
-
-@pytest.mark.parametrize("most", range(1, 7))
-def test_no_line_announces_a_command_that_is_not_there(most: int) -> None:
-    lines = [
-        HeadlineLine("Take", "the first of all of them", 0),
-        HeadlineLine("Not", "what a power cut destroys", 1),
-        HeadlineLine("More", "two more repetitions would tell:", 1),
-        HeadlineLine("", "sudo ./bedplate extend study", 1, copied=True),
-        HeadlineLine("More", "and this once more:", 3),
-        HeadlineLine("", "sudo ./bedplate extend study --retry-failed", 3, copied=True),
-    ]
-    shown = fitted(lines, most=most)
-    assert not shown[-1].endswith(":")
-    assert len(shown) <= most
-
-
 def test_what_a_system_makes_by_itself_is_neither_another_type_nor_without_barriers(tmp_path: Path) -> None:
     assert "Debian" in MACHINE.distribution
     only_xfs = study_of(tmp_path / "xfs", {XFS: 1000})
@@ -440,20 +425,39 @@ def test_what_a_system_makes_by_itself_is_neither_another_type_nor_without_barri
     assert 1 == len(defaults_of(study_of(tmp_path / "with", {EXT4: 1000})).cells)
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        (
-            "no verdict yet with 2 repetitions of read-only. Seen so far, durable: ext4 barrier 72,390 tps, xfs 70,000 tps.",
-            "no verdict yet with 2 repetitions of read-only. …",
-        ),
-        (
-            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps), btrfs (1,003 tps): others used 30% of the processors' time.",
-            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps) …",
-        ),
-        (f"{'words without an end ' * 6}", f"{'words without an end ' * 3}words …"),
-    ],
-)
-def test_what_has_no_room_ends_behind_a_sentence_or_a_name(text: str, left: str) -> None:
-    fits = HeadlineLine("Take", "first", 0)
-    assert fitted([fits, HeadlineLine("Not", text, 2)], most=2)[1].split(maxsplit=1)[1] == left
+def test_a_device_that_is_erased_is_named_once_more(tmp_path: Path) -> None:
+    """Without it `extend` would refuse."""
+    found = study_of(tmp_path, {EXT4: 1000, XFS: 1003}, repetitions=2)
+    (_, command) = step_of(found)
+    assert "--erase" not in command
+    plan = 'title = "t"\n[scratch_device]\ndevice = "/dev/disk/by-id/ab"\n[[filesystem]]\ntype = "ext4"\n'
+    erasing = replace(found, study=replace(found.study, plan_text=plan))
+    (_, command) = step_of(erasing)
+    assert command.endswith(" --repetitions 5 --erase /dev/disk/by-id/ab")
+    damaged = replace(found, study=replace(found.study, plan_text="no plan"))
+    assert step_of(damaged) == step_of(found)
+
+
+def step_of(found: Overview) -> tuple[StepKind, str]:
+    (step,) = headline(found).following
+    return step.kind, step.command
+
+
+def test_types_have_a_confidence_of_their_own_and_are_one_family(tmp_path: Path) -> None:
+    """Two classes of a protected cache are two words of one class: their lines do not vanish."""
+    sizes = (4096, 8192, 16384)
+    truth = {
+        replace(one, build=replace(one.build, block_size_bytes=size)): speed
+        for size in sizes
+        for one, speed in ((EXT4, 1000.0), (XFS, 1100.0), (BTRFS, 700.0))
+    }
+    found = study_of(tmp_path, truth, scatter=0.015, repetitions=3)
+    (own,) = headline(found).answers
+    assert {("ext4",), ("btrfs",)} == {tuple(level for _, level in each.baseline) for each in own.types}
+    together = [
+        answer([found], ComparisonQuestion(f"type={others}", f"type={kind}", workload=RUN, metrics=("tps",)))
+        for kind, others in (("xfs", "btrfs,ext4"), ("btrfs", "ext4"))
+    ]
+    one_family = {each.comparison.difference_confidence for each in pooled_pairs(*together)}
+    assert one_family == {each.comparison.difference_confidence for each in own.types}
+    assert "those of types 9" in " ".join(line.text for line in headline_lines(headline(found)))

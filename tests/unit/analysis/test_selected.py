@@ -55,7 +55,7 @@ def test_scores_are_those_of_a_study_that_has_no_other_cells(tmp_path: Path) -> 
         score = sum(best[q] / cell.times_s[q] for q in cold.queries)
         assert cell.score.value == pytest.approx(score)
         summary = chosen.summary(cell.cell, chosen.runs[1], "score")
-        assert (cell.score.value, cell.score.low) == (summary.median, summary.low)
+        assert (cell.score.value, cell.score.low) == (summary.centre, summary.low)
 
 
 def test_what_a_cell_says_of_itself_stays(study: Path) -> None:

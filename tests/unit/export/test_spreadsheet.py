@@ -144,7 +144,7 @@ def test_look_shows_the_first_choice_before_anything_is_calculated(
     head = next(number for number, row in enumerate(look) if row and row[0].value == "cell")
     for row, cell in zip(look[head + 1 :], found.cells.values(), strict=False):
         summary = found.summary(cell.id, found.runs[0], "tps")
-        shown = [summary.median, summary.low, summary.high, summary.n]
+        shown = [summary.centre, summary.low, summary.high, summary.n]
         assert [cell.label.full, *("" if one is None else one for one in shown)] == [
             row[0].value,
             *(one.value for one in row[2:6]),
@@ -169,8 +169,8 @@ def test_results_are_the_numbers_of_the_overview(
     assert set(found.summaries) <= set(by_key)
     for key, summary in found.summaries.items():
         row, shown = by_key[key], ranked(found, key, summary).summary
-        statistics = (shown.median, shown.low, shown.high, shown.minimum, shown.maximum, shown.n, shown.basis)
-        heads = ("median", "low", "high", "smallest", "largest", "n", "basis")
+        statistics = (shown.centre, shown.low, shown.high, shown.minimum, shown.maximum, shown.n, shown.basis)
+        heads = ("mean", "low", "high", "smallest", "largest", "n", "basis")
         assert _same(statistics, [row[head] for head in heads])
 
 
@@ -179,7 +179,7 @@ def test_what_is_absent_is_empty_and_says_why(
 ) -> None:
     for study in (warehouse, found):
         rows = _rows(sheets_of(study, "ods")["Results"])
-        absent = [row for row in rows if row["median"] is None]
+        absent = [row for row in rows if row["mean"] is None]
         assert absent
         assert all(row["remarks"] for row in absent)
     assert any("mkfs.ext4 exited with status 1" in str(row["remarks"]) for row in absent)
@@ -199,17 +199,17 @@ def test_a_query_that_was_stopped_has_its_limit_and_no_time(
     stopped = [row for row in rows if row["metric"] == "query_s" and row["censored"]]
     assert stopped
     for row in stopped:
-        assert (None, 30.0) == (row["median"], row["limit"])
+        assert (None, 30.0) == (row["mean"], row["limit"])
         assert "stopped at the limit of 30" in str(row["remarks"])
 
 
-def test_a_run_has_a_wide_sheet_of_medians_and_intervals(found: Overview, files: dict[str, Sheets]) -> None:
+def test_a_run_has_a_wide_sheet_of_means_and_intervals(found: Overview, files: dict[str, Sheets]) -> None:
     rows = _rows(files["ods"]["pgbench =1+2"])
     assert [cell.label.full for cell in found.cells.values()] == [row["cell"] for row in rows]
     for row, cell in zip(rows, found.cells, strict=True):
         summary = found.summary(cell, found.runs[0], "latency_ms_p99")
-        wide = [row[f"latency_ms_p99 {word}, ms"] for word in ("median", "low", "high")]
-        assert [summary.median, summary.low, summary.high] == wide
+        wide = [row[f"latency_ms_p99 {word}, ms"] for word in ("mean", "low", "high")]
+        assert [summary.centre, summary.low, summary.high] == wide
         assert summary.n == row["latency_ms_p99 n"]
 
 

@@ -159,7 +159,7 @@ def test_a_damaged_file_of_plans_is_refused_by_its_name(tmp_path: Path) -> None:
         overview(path)
 
 
-def test_a_square_of_a_part_that_was_stopped_has_a_limit_and_no_median(study: Path) -> None:
+def test_a_square_of_a_part_that_was_stopped_has_a_limit_and_no_figure(study: Path) -> None:
     page = page_document([overview(study)])
     within = unpacked(page["within"])
     names = [label for label, _ in page["parts"]]
@@ -172,5 +172,5 @@ def test_a_square_of_a_part_that_was_stopped_has_a_limit_and_no_median(study: Pa
         if (summaries["run"][i], summaries["metric"][i], names[summaries["part"][i]])
         == (cold, metric, "query 20")
     ]
-    stopped = [(summaries["cell"][i], summaries["limit"][i]) for i in rows if summaries["median"][i] is None]
+    stopped = [(summaries["cell"][i], summaries["limit"][i]) for i in rows if summaries["mean"][i] is None]
     assert [(4, 30.0)] == stopped

@@ -80,7 +80,7 @@ def test_a_document_has_the_parts(study: Path) -> None:
     created = [
         part for part in run["parts"] if (part["phase"], part["metric"]) == ("seq_create", "operations_per_s")
     ]
-    assert [(0, 2, None)] == [(part["n"], part["absent"], part["median"]) for part in created]
+    assert [(0, 2, None)] == [(part["n"], part["absent"], part["centre"]) for part in created]
     assert run["metrics"]["stages_total_s"]["n"] == 2
     assert "tps" not in run
 

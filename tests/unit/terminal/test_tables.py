@@ -57,7 +57,7 @@ def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
 def test_every_footnote_has_its_mark_and_no_mark_is_read_as_a_number(study: Path, width: int) -> None:
     tables = show_tables([study])
     text = printed(tables, width)
-    table, _, notes = text.partition("Median of n")
+    table, _, notes = text.partition("Geometric mean of n")
     below = re.findall(r"^\[([a-z]+)\] ", notes, re.MULTILINE)
     assert below
     assert set(below) == {mark for marks in re.findall(r"\[([a-z,]+)\]", table) for mark in marks.split(",")}
@@ -122,18 +122,18 @@ def test_a_bar_is_as_long_as_its_share() -> None:
 
 
 def test_cells_are_sorted_by_a_metric_and_the_first_are_shown(study: Path) -> None:
-    def medians(order: Order) -> list[float | None]:
+    def means(order: Order) -> list[float | None]:
         (found,) = show_document([study], order=order)["studies"]
-        return [cell["runs"][1][order.metric]["median"] for cell in found["cells"]]
+        return [cell["runs"][1][order.metric]["centre"] for cell in found["cells"]]
 
-    speeds = medians(Order("tps"))
+    speeds = means(Order("tps"))
     known = [speed for speed in speeds if speed is not None]
     assert known == sorted(known, reverse=True)
     # A cell without a value is last, whichever way is better.
     assert speeds == [*known, *[None] * (len(speeds) - len(known))]
-    times = [time for time in medians(Order("latency_ms_p99")) if time is not None]
+    times = [time for time in means(Order("latency_ms_p99")) if time is not None]
     assert times == sorted(times)
-    assert speeds[:2] == medians(Order("tps", 2))
+    assert speeds[:2] == means(Order("tps", 2))
     text = printed(show_tables([study], order=Order("tps", 2)))
     assert "Sorted by tps of read-write, the first 2 of 4 cells." in text
     with pytest.raises(PlanError, match=r"did you mean tps\?"):

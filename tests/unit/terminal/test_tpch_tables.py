@@ -89,7 +89,7 @@ def test_the_load_has_a_column_for_each_phase(study: Path, shown: str) -> None:
     cell = tpch_cells(RECIPE)[0].id
     run = found.runs[0]
     phases = ("load", "primary keys", "foreign keys", "indexes", "analyze", "checkpoint")
-    medians = [found.summary(cell, run, "phase_s", phase).median for phase in phases]
+    medians = [found.summary(cell, run, "phase_s", phase).centre for phase in phases]
     assert [f"{value:.4g}" for value in medians if value] == [f"{float(word):.4g}" for word in row[1:7]]
     assert "✓" == row[-1]
 

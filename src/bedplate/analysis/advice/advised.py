@@ -248,7 +248,7 @@ def objectives_of(found: Overview, run: Run) -> tuple[Objective, ...]:
     if "database_mib" in space:
         objectives.append(Objective(_SPACE, "space", space))
     written = next((name for name in _WRITTEN if name in having), None)
-    if written and _largest_median(found, run, written) >= _WRITTEN_MIN:
+    if written and _largest_figure(found, run, written) >= _WRITTEN_MIN:
         objectives.append(Objective(METRICS[written], "written", (written,)))
     return tuple(objectives)
 
@@ -369,16 +369,16 @@ def _usable(observations: Mapping[int, Observation]) -> dict[int, float]:
     """What takes part in a verdict: the measured values of trusted, completed runs."""
     alone = {repetition: summarise([observed], Scale.SHARE) for repetition, observed in observations.items()}
     return {
-        repetition: summary.median
+        repetition: summary.centre
         for repetition, summary in alone.items()
-        if summary.median is not None and summary.basis == TRUSTED
+        if summary.centre is not None and summary.basis == TRUSTED
     }
 
 
-def _largest_median(found: Overview, run: Run, metric: str) -> float:
-    """The largest median of any cell."""
-    medians = [found.summary(cell, run, metric).median for cell in found.cells]
-    return max((value for value in medians if value is not None), default=0.0)
+def _largest_figure(found: Overview, run: Run, metric: str) -> float:
+    """The largest figure of any cell."""
+    figures = [found.summary(cell, run, metric).centre for cell in found.cells]
+    return max((value for value in figures if value is not None), default=0.0)
 
 
 def _runs(found: Overview, workloads: Sequence[str]) -> tuple[Run, ...]:

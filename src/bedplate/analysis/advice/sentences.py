@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.advice.advised import RECOMMENDED
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.power_cut_view import disagreement, pooled
-from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, confidence_words, number
+from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, confidence_words, figure
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.power_cut_verdict import TOO_FEW_FOR_MORE, counted_words, cut_words, too_few_words
@@ -437,14 +437,9 @@ def _first_by_speed(found: Advised, contest: Contest, cells: Sequence[str]) -> s
 def _figure_words(found: Advised, contest: Contest, objective: Objective, cell: str) -> str:
     summary = found.summary(contest, objective, cell)
     unit = f" {objective.metric.unit}" if objective.metric.unit not in ("1", "share") else ""
-    bounds = (
-        f", {number(summary.low)}–{number(summary.high)}"
-        if summary.low is not None
-        else f", {number(summary.minimum)}–{number(summary.maximum)} found"
-        if summary.minimum is not None
-        else ""
-    )
-    return f"{number(summary.centre)}{unit}{bounds}, n {summary.n}"
+    words = figure(summary)
+    bounds = f", {words.between('–')}{'' if words.is_interval else ' found'}" if words.low else ""
+    return f"{words.mean}{unit}{bounds}, n {summary.n}"
 
 
 def _named(found: Advised, contest: Contest, cell: str) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.comparison.matching import Pair
     from bedplate.analysis.overview import Overview
     from bedplate.statistics.comparison import Comparison
-    from bedplate.statistics.summary import Observation
+    from bedplate.statistics.summary import Observation, Summary
 
 Run = tuple[str, str]
 _SHOWN_NODES = 6
@@ -96,14 +96,14 @@ class ComparedMetric:
 class Compared:
     """A contender beside its baseline in one metric of one run.
 
-    `medians` are the baseline's and the contender's. `identical` pairs are the same in force, `incomparable` says why
+    `figures` are the baseline's and the contender's, of the repetitions that are compared. `identical` pairs are the same in force, `incomparable` says why
     a pair stands side by side; neither has an interval or a verdict. `notes` stand beside whatever is said.
     """
 
     pair: Pair
     asked: ComparedMetric
     comparison: Comparison
-    medians: tuple[float | None, float | None]
+    figures: tuple[Summary, Summary]
     identical: bool = False
     incomparable: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -307,7 +307,6 @@ def _compared(
     if identical or incomparable:
         # Its estimate is kept as a description; without a basis it is in no family.
         found = replace(found, verdict=Verdict.CANNOT_TELL, low=None, high=None, basis=None)
-    medians = [summarise(side.values(), METRICS[asked.metric].scale).median for side in seen]
     notes = [note for fact in facts for note in fact.notes_of_pairs]
     notes += [*_words_about_counts(found), *_words_about_nodes(overviews, pair, asked, found)]
     if promises := promises_differ(*facts):
@@ -316,11 +315,23 @@ def _compared(
         pair=pair,
         asked=asked,
         comparison=found,
-        medians=(medians[0], medians[1]),
+        figures=_figures(found, seen),
         identical=identical,
         incomparable=incomparable,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _figures(found: Comparison, sides: Sequence[Mapping[int, Observation]]) -> tuple[Summary, Summary]:
+    """Each side, whose means have the estimate as their ratio: a pair within a study has the repetitions of both."""
+    common = {number for own in found.differences for number in own} if found.paired else set()
+    first, second = (
+        summarise(
+            [seen for number, seen in side.items() if number in common or not common], found.metric.scale
+        )
+        for side in sides
+    )
+    return first, second
 
 
 def _words_about_counts(found: Comparison) -> Iterable[str]:

@@ -114,36 +114,39 @@ class PooledPairs:
         return len({name for names, _ in self.classes for name in names}) > 1
 
 
-def pooled_pairs(found: ComparisonAnswer) -> tuple[PooledPairs, ...]:
+def pooled_pairs(*answers: ComparisonAnswer) -> tuple[PooledPairs, ...]:
     """The pooled lines of a comparison: of each figure the safest durability class first, then the most pairs.
 
-    Two pairs at least make a line. All lines of a question are judged together (`statistics/objectives.py`), apart from the
-    single pairs; so are the levels that a line's ratio may depend on. Where `question.across_durability` is set cells of
-    all classes are in one line, and pairs that cross classes with them. k of n is in no line.
+    Two pairs at least make a line. All lines of a question, or of several that are given together, are judged together
+    (`statistics/objectives.py`), apart from the single pairs; so are the levels that a line's ratio may depend on. Where
+    `question.across_durability` is set cells of all classes are in one line, and pairs that cross classes with them. k of n is
+    in no line.
     """
+    lines = [(found, line) for found in answers for line in _lines(found)]
+    judged = judged_together([line.comparison for _, line in lines], [line.asked for _, line in lines])
+    order = list(dict.fromkeys(line.asked for _, line in lines))
+    ranked = sorted(
+        zip((found for found, _ in lines), (line for _, line in lines), judged, strict=True),
+        key=lambda each: (
+            order.index(each[1].asked),
+            min(safety(facts) for facts in sides_of(each[0], each[1].pairs[0])),
+            bool(each[1].beside),
+            -len(each[1].pairs),
+        ),
+    )
+    return tuple(replace(line, comparison=comparison) for _, line, comparison in ranked)
+
+
+def _lines(found: ComparisonAnswer) -> Iterator[PooledPairs]:
+    """Those of one question, not yet judged together."""
     groups: defaultdict[_Kind, list[Compared]] = defaultdict(list)
     for each in found.compared:
         if each.comparison.pooled is None:
             groups[_kind(found, each)].append(each)
-    lines = [
-        line
-        for kind, pairs in groups.items()
-        if len(kind.classes) < 2
-        for line in [_line(found, kind, pairs)]
-        if line is not None
-    ]
-    judged = judged_together([each.comparison for each in lines], [each.asked for each in lines])
-    order = list(dict.fromkeys(each.asked for each in lines))
-    ranked = sorted(
-        (replace(each, comparison=one) for each, one in zip(lines, judged, strict=True)),
-        key=lambda each: (
-            order.index(each.asked),
-            min(safety(facts) for facts in sides_of(found, each.pairs[0])),
-            bool(each.beside),
-            -len(each.pairs),
-        ),
-    )
-    return tuple(ranked)
+    for kind, pairs in groups.items():
+        line = _line(found, kind, pairs) if len(kind.classes) < 2 else None
+        if line is not None:
+            yield line
 
 
 def crossing_pairs(found: ComparisonAnswer) -> tuple[Compared, ...]:

@@ -29,7 +29,7 @@ from bedplate.statistics.pareto import Standing
 from bedplate.statistics.summary import TRUSTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
     from bedplate.analysis.comparison.pooled import PooledPairs
@@ -203,7 +203,7 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
         _answer(told, defaults, run, objective)
         for run, objective in sorted(asked, key=lambda each: _order(found, *each))
     )
-    answers = (*(_with_types(found, each) for each in answers[:1]), *answers[1:])
+    answers = (*(_with_types(found, each, told.classes) for each in answers[:1]), *answers[1:])
     cuts = cuts_answer(found, told.cache)
     return Headline(
         advice=told,
@@ -214,10 +214,10 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
     )
 
 
-def _with_types(found: Overview, own: RunAnswer) -> RunAnswer:
+def _with_types(found: Overview, own: RunAnswer, classes: Mapping[str, str]) -> RunAnswer:
     if own.taken is None:
         return own
-    pairs = AllPairs(found, own.run, own.metric, own.durability)
+    pairs = AllPairs(found, own.run, own.metric, own.durability, classes)
     return replace(own, types=pairs.beside_other_types(own.taken.cell))
 
 
@@ -285,7 +285,7 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     ruled_out = standing_cells(contest, Standing.RULED_OUT)
     best = [each for each in ranked if not contest.better[0, :, place(each.cell)].any()]
     unbeaten = [each for each in best if each.cell not in ruled_out] or best
-    pairs = AllPairs(advice.overview, plain.run, plain.metric, plain.durability)
+    pairs = AllPairs(advice.overview, plain.run, plain.metric, plain.durability, advice.classes)
     kept = pairs.not_beaten([each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(

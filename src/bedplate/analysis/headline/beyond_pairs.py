@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,10 @@ from bedplate.model.figure import Better, Metric, Scale
 from bedplate.statistics.comparison import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.analysis.advice.advised import Run
-    from bedplate.analysis.comparison.pooled import PooledPairs
+    from bedplate.analysis.comparison.pooled import NamedLevels, PooledPairs
     from bedplate.analysis.overview import Overview
     from bedplate.model.levels import Scalar
     from bedplate.statistics.effects import Effects
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AllPairs:
-    """The cells of one durability class in one figure of one run."""
+    """The cells of one durability class in one figure of one run. `classes` are those of all cells."""
 
     found: Overview
     run: Run
     metric: Metric
     durability: str
+    classes: Mapping[str, str]
 
     def not_beaten(self, cells: Sequence[str]) -> tuple[str, ...]:
         """Of some cells those at no level that is shown worse than a level of another of them; all where none would be left.
@@ -42,7 +44,12 @@ class AllPairs:
             return tuple(cells)
         left = self._at_levels_not_worse(cells)
         kinds = {self._type_of(cell) for cell in left}
-        worse = {kind for kind in kinds if any(map(_is_worse, self._types(kind, kinds - {kind})))}
+        worse = {
+            kind
+            for line in self._types(min(kinds))
+            for kind, other in (_worse_and_better(line),)
+            if kind is not None and {kind, other} <= kinds
+        }
         return tuple(cell for cell in left if self._type_of(cell) not in worse) or left
 
     def beside_other_types(self, cell: str) -> tuple[PooledPairs, ...]:
@@ -50,8 +57,9 @@ class AllPairs:
 
         As `compare` pools them, the most pairs first; none where no two pairs do.
         """
-        kinds = {self._type_of(each) for each in self.found.cells if self.found.of(each, self.run)}
-        return self._types(self._type_of(cell), kinds - {self._type_of(cell)})
+        own = self._type_of(cell)
+        beside = [each for each in self._types(own) if _type_in(each.contender) == own]
+        return tuple(sorted(beside, key=lambda each: -len(each.pairs)))
 
     def _type_of(self, cell: str) -> str:
         return self.found.study.schedule.cells[cell].filesystem.type
@@ -77,33 +85,41 @@ class AllPairs:
         )
         return left or tuple(cells)
 
-    def _types(self, kind: str, others: Collection[str]) -> tuple[PooledPairs, ...]:
-        if not others:
-            return ()
-        question = ComparisonQuestion(
-            f"{TYPE}={','.join(sorted(others))}",
-            f"{TYPE}={kind}",
-            workload=self.run[1],
-            metrics=(self.metric.name,),
+    def _types(self, first: str) -> tuple[PooledPairs, ...]:
+        """Every two types once, all as one family whatever is `first`, which stands as the contender of its pairs."""
+        others = {self._type_of(cell) for cell in self.found.cells if self.found.of(cell, self.run)} - {first}
+        order = (first, *sorted(others))
+        answers = []
+        for place, kind in enumerate(order[:-1]):
+            question = ComparisonQuestion(
+                f"{TYPE}={','.join(order[place + 1 :])}",
+                f"{TYPE}={kind}",
+                workload=self.run[1],
+                metrics=(self.metric.name,),
+            )
+            with suppress(PlanError):
+                answers.append(answer([self.found], question))
+        return tuple(each for each in pooled_pairs(*answers) if not each.beside and self._is_own(each))
+
+    def _is_own(self, line: PooledPairs) -> bool:
+        """Whether its pairs are of this run and class; all pairs of a line keep the same of a power cut."""
+        pair = line.pairs[0].pair
+        return line.asked.run == self.run and all(
+            self.classes[side.cell] == self.durability for side in (pair.baseline, pair.contender)
         )
-        try:
-            lines = pooled_pairs(answer([self.found], question))
-        except PlanError:
-            return ()
-        own = [
-            each
-            for each in lines
-            if each.asked.run == self.run and not each.beside and each.classes[0][0] == (self.durability,)
-        ]
-        return tuple(sorted(own, key=lambda each: -len(each.pairs)))
 
 
-def _is_worse(line: PooledPairs) -> bool:
-    """Whether the contender is; not where the pairs disagree."""
+def _type_in(levels: NamedLevels) -> Scalar | None:
+    return dict(levels).get(TYPE)
+
+
+def _worse_and_better(line: PooledPairs) -> tuple[Scalar | None, Scalar | None]:
+    """The type that is shown worse and the other one; none where the pairs disagree, or nothing is shown."""
     told = line.comparison
     if line.disagree or told.estimate is None or told.verdict in (Verdict.SAME, Verdict.CANNOT_TELL):
-        return False
-    return (told.estimate < 1) == (told.metric.better is Better.HIGHER)
+        return None, None
+    types = (_type_in(line.contender), _type_in(line.baseline))
+    return types if (told.estimate < 1) == (told.metric.better is Better.HIGHER) else (types[1], types[0])
 
 
 def _worse_levels(part: Effects, metric: Metric) -> Iterator[tuple[str, Scalar, Scalar]]:

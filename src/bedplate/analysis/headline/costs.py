@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.overview import Trouble
+from bedplate.errors import PlanError
 from bedplate.model.durability import UNKNOWN, UNSAFE
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparison import Verdict
@@ -151,9 +153,20 @@ def _sharper(found: Overview, cuts: CutsAnswer) -> Iterable[NextStep]:
 
 
 def _extend(found: Overview, repetitions: int) -> str:
-    """Only the local executor needs root here."""
+    """Only the local executor needs root here. A device that is erased is named once more, as the command asks for it."""
     sudo = "sudo " if found.study.facts.executor == "local" else ""
-    return f"{sudo}./bedplate extend {_directory(found)} --repetitions {repetitions}"
+    erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
+    return f"{sudo}./bedplate extend {_directory(found)} --repetitions {repetitions}{erase}"
+
+
+def _devices_erased(found: Overview) -> tuple[str, ...]:
+    """Those of the plan; none of one that only another version can read, which says so itself when it is extended."""
+    from bedplate.plan.load import load_plan  # noqa: PLC0415 -- pydantic
+
+    study = found.study
+    with suppress(PlanError):
+        return load_plan(study.plan_text, source="plan.toml", directory=study.directory).devices_erased
+    return ()
 
 
 def _directory(found: Overview) -> str:

@@ -16,7 +16,7 @@ from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
 from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
-from bedplate.analysis.wording import confidence_words, margin_words, number
+from bedplate.analysis.wording import confidence_words, figure, margin_words
 from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
@@ -84,6 +84,13 @@ def fitted(
     lines: Sequence[HeadlineLine], *, columns: int = COLUMNS, most: int | None = LINES_MAX
 ) -> tuple[str, ...]:
     """The lines at a width, at most so many: what matters least is shortened first, and then left out."""
+    return tuple(text for _, text in placed(lines, columns=columns, most=most))
+
+
+def placed(
+    lines: Sequence[HeadlineLine], *, columns: int, most: int | None
+) -> tuple[tuple[HeadlineLine, str], ...]:
+    """The same, each with the line that it is of. A command may be wider than the columns, where a word of it is."""
     indent = max((len(line.head) for line in lines), default=0) + 2
     wrapped = [(line, _wrapped(line, columns - indent)) for line in lines]
     while most is not None and sum(len(texts) for _, texts in wrapped) > most:
@@ -98,7 +105,7 @@ def fitted(
                 + 1
             ]
     return tuple(
-        f"{'' if place else line.head:<{indent}}{text}".replace(_NO_BREAK, " ").rstrip()
+        (line, f"{'' if place else line.head:<{indent}}{text}".replace(_NO_BREAK, " ").rstrip())
         for line, texts in wrapped
         for place, text in enumerate(texts)
     )
@@ -218,9 +225,7 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """What may be taken as well, and how far the first of them may be away."""
     first = answer.tied[0]
-    named = [
-        f"{names[each.other.cell]} ({number(each.other.summary.centre)})" for each in answer.tied[:_SHOWN]
-    ]
+    named = [f"{names[each.other.cell]} ({figure(each.other.summary).mean})" for each in answer.tied[:_SHOWN]]
     if first.comparison.basis is None:
         told = f"not compared with {named[0]}"
     elif first.comparison.verdict is Verdict.SAME:
@@ -250,7 +255,7 @@ def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> 
     figures = {each.cell: each for each in found.seen}
     order = [*figures, *(cell for cell in found.cells if cell not in figures)]
     listed = ", ".join(
-        names[cell] + (f" ({number(figures[cell].summary.centre)}{_unit(answer)})" if cell in figures else "")
+        names[cell] + (f" ({figure(figures[cell].summary).mean}{_unit(answer)})" if cell in figures else "")
         for cell in order[:_SHOWN]
     )
     what = {
@@ -262,7 +267,12 @@ def _not_words(answer: RunAnswer, found: NotTaken, names: Mapping[str, str]) -> 
         NotTakenFor.NOT_RUN: "not run yet",
     }[found.why]
     why = f": {_brief(found.reasons[0])}" if found.reasons and found.why is not NotTakenFor.NOT_RUN else ""
-    return f"{what}: {listed}{_rest(order)}{why}."
+    return _ended(f"{what}: {listed}{_rest(order)}{why}")
+
+
+def _ended(text: str) -> str:
+    """With a full stop, unless it ends already."""
+    return text if text.endswith((".", "…")) else f"{text}."
 
 
 def _brief(reason: str) -> str:
@@ -302,10 +312,9 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
 
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
-    summary = seen.summary
-    low, high = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
-    bounds = f" ({number(low)} to {number(high)})" if summary.n > 1 and low is not None else ""
-    return f"{number(summary.centre)}{_unit(answer)}{bounds}"
+    told = figure(seen.summary)
+    bounds = f" ({told.between(' to ')})" if told.low else ""
+    return f"{told.mean}{_unit(answer)}{bounds}"
 
 
 def _unit(answer: RunAnswer) -> str:
@@ -340,10 +349,18 @@ def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[s
     cache = f" (with a {CACHE_WORDS[found.cache]})"
     for count in sorted({each.tally.cuts for each in found.safe}, reverse=True):
         own = [each for each in found.safe if each.tally.cuts == count]
-        listed = ", ".join(names[each.cell] for each in own[: 2 * _SHOWN])
+        listed = _with_common([names[each.cell] for each in own[: 2 * _SHOWN]])
         bound = none_bad_words(own)
         yield f"{bound}: {listed}{and_more(len(own), 2 * _SHOWN)}{cache}.", bound
         cache = ""
+
+
+def _with_common(own: Sequence[str]) -> str:
+    """`ext4, xfs, btrfs with full_page_writes=on`: what all of several names have behind their first word is said once."""
+    firsts, rests = zip(*(name.partition(" ")[::2] for name in own), strict=True)
+    if len(own) < 2 or len(set(rests)) > 1 or not rests[0]:
+        return ", ".join(own)
+    return f"{', '.join(firsts)} with {rests[0]}"
 
 
 def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
@@ -427,11 +444,18 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
         confidences = [each.confidence for each in told.answers if each.confidence is not None]
         words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {RATE:.0%} of verdicts are wrong on average"
         intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
+        # A family of their own, of all pairs of types.
+        of_types = [
+            each.comparison.difference_confidence or each.comparison.confidence
+            for each in (told.answers[0].types if told.answers else ())
+            if each.comparison.basis is not None
+        ]
+        intervals += f", those of types {confidence_words(of_types)}" if of_types else ""
         yield HeadlineLine("Sure", f"{words}{intervals}.", 4)
     # Speeds of an emulator may not be read without it.
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
-        yield HeadlineLine("But", f"{doubt[:1].upper()}{doubt[1:].rstrip('.')}.", rank)
+        yield HeadlineLine("But", _ended(f"{doubt[:1].upper()}{doubt[1:]}"), rank)
         rank = 5
 
 

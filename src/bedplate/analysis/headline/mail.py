@@ -1,4 +1,4 @@
-"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, never wider than 72 columns."""
+"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
-from bedplate.analysis.headline.lines import fitted, headline_lines
+from bedplate.analysis.headline.lines import headline_lines, placed
 from bedplate.analysis.headline.names import cell_names, shortened
 from bedplate.analysis.power_cut_view import bound_words
-from bedplate.analysis.wording import durability_class, number
+from bedplate.analysis.wording import durability_class, figure
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.answered import Headline, RunAnswer, SeenCell
     from bedplate.analysis.headline.cuts import CutsAnswer
     from bedplate.analysis.overview import Overview
-    from bedplate.statistics.summary import Summary
 
 COLUMNS = 72
 ROWS_MAX = 12
@@ -47,17 +46,20 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
     title = _plain(found.study.facts.title) or "A study without a title"
     lines = [title, "=" * min(_width(title), COLUMNS), ""]
     fence = ["```"] if markdown else []
-    answer = fitted(headline_lines(told), columns=COLUMNS, most=_ANSWER_LINES)
-    lines += [*fence, *map(_printable, answer), *fence]
+    answer = placed(headline_lines(told), columns=COLUMNS, most=_ANSWER_LINES)
+    # A command that is cut does something else.
+    texts = [_printable(text) if line.copied else _cut(_printable(text)) for line, text in answer]
+    lines = [*map(_cut, lines), *fence, *texts, *fence]
+    rest: list[str] = []
     tables = [_of_run(told, told.answers[0])] if told.answers else []
     tables += [_of_cuts(found, told.cuts)] if told.cuts is not None else []
     for table in tables:
         if table.rows:
-            lines += ["", table.about, "", *_drawn(table, markdown=markdown)]
+            rest += ["", table.about, "", *_drawn(table, markdown=markdown)]
         if len(table.rows) > ROWS_MAX:
-            lines.append(f"{len(table.rows) - ROWS_MAX} more cells are left out here.")
+            rest.append(f"{len(table.rows) - ROWS_MAX} more cells are left out here.")
     about = textwrap.wrap(_machine(found), COLUMNS, break_on_hyphens=False)
-    return "\n".join(_cut(line) for line in (*lines, "", *about)) + "\n"
+    return "\n".join((*lines, *map(_cut, (*rest, "", *about)))) + "\n"
 
 
 def _of_run(told: Headline, answer: RunAnswer) -> _Table:
@@ -76,22 +78,15 @@ def _of_run(told: Headline, answer: RunAnswer) -> _Table:
 
 
 def _row(told: Headline, name: str, each: SeenCell) -> tuple[str, ...]:
-    facts, summary = told.found.cells[each.cell], each.summary
-    low, high = _ends(summary)
+    facts, words = told.found.cells[each.cell], figure(each.summary)
     return (
         name,
         durability_class(facts.durability, facts.cache),
-        number(summary.centre),
-        low,
-        high,
-        str(summary.n),
+        words.mean,
+        words.low or "–",
+        words.high or "–",
+        str(each.summary.n),
     )
-
-
-def _ends(summary: Summary) -> tuple[str, str]:
-    """The interval, or the range where there is none."""
-    ends = (summary.low, summary.high) if summary.low is not None else (summary.minimum, summary.maximum)
-    return (number(ends[0]), number(ends[1])) if summary.n > 1 else ("–", "–")
 
 
 def _of_cuts(found: Overview, cuts: CutsAnswer) -> _Table:

@@ -23,18 +23,20 @@ if TYPE_CHECKING:
 DEVICE, DIRECTORY, JOURNAL_DEVICE, POOL = "DEVICE", "DIRECTORY", "JOURNAL_DEVICE", "POOL"
 _DEVICES = "/dev/"
 _ZPOOL = "zpool"
+_JOURNAL = "journal_dev"
 
 
 @dataclass(frozen=True)
 class SetUp:
     """What was made of a cell, for a person to make it again.
 
-    `mkfs` and `mount` are command lines as a visit ran them, without the label and the flags by which bedplate is not
+    `journal`, `mkfs` and `mount` are command lines as a visit ran them, the first where an external journal is made by itself, without the label and the flags by which bedplate is not
     asked; None where no visit of the cell came so far. `settings` are all that its cells were told, by name, `varied`
     the names of those that differ between cells of the study. `further` says in words what else the cell departs in from
     what is usual: block sizes that are chosen when an engine is built, checksums, the kernel.
     """
 
+    journal: str | None
     mkfs: str | None
     mount: str | None
     settings: Mapping[str, str]
@@ -44,25 +46,26 @@ class SetUp:
     @property
     def commands(self) -> tuple[str, ...]:
         """The command lines that are known."""
-        return tuple(line for line in (self.mkfs, self.mount) if line is not None)
+        return tuple(line for line in (self.journal, self.mkfs, self.mount) if line is not None)
 
 
 def set_up(found: Overview, cell: str) -> SetUp:
     """The lines of one cell, from the first of its visits that was mounted."""
     levels = found.study.schedule.cells[cell]
-    mkfs, mount = next(
+    journal, mkfs, mount = next(
         (
             lines
             for visit in found.study.visits
             if visit.record.key.cell == cell and not visit.record.key.canary
             for lines in [command_lines(visit.record)]
-            if lines[1] is not None
+            if lines[2] is not None
         ),
-        (None, None),
+        (None, None, None),
     )
     settings = {name: as_in_a_plan(value) for name, value in levels.cluster.settings.items()}
     every = [found.study.schedule.cells[each].cluster.settings for each in found.cells]
     return SetUp(
+        journal=journal,
         mkfs=mkfs,
         mount=mount,
         settings=settings,
@@ -71,8 +74,8 @@ def set_up(found: Overview, cell: str) -> SetUp:
     )
 
 
-def command_lines(record: VisitRecord) -> tuple[str | None, str | None]:
-    """The mkfs and the mount of a visit; None for each that it does not have."""
+def command_lines(record: VisitRecord) -> tuple[str | None, str | None, str | None]:
+    """What makes the external journal, the mkfs and the mount of a visit; None for each that it does not have."""
     traits = TRAITS.get(record.cell.filesystem.type, FilesystemTraits(record.cell.filesystem.type, (), ()))
     mounts = [
         (number, argv)
@@ -80,7 +83,7 @@ def command_lines(record: VisitRecord) -> tuple[str | None, str | None]:
         if _mounts(argv, record.cell.filesystem.type)
     ]
     if not mounts or (record.outcome is not Outcome.COMPLETED and not record.runs):
-        return None, None
+        return None, None, None
     number, mount = mounts[0]
     source, target = mount[-2:]
     made = next(
@@ -89,8 +92,11 @@ def command_lines(record: VisitRecord) -> tuple[str | None, str | None]:
     )
     device = source if made is None or made[0] != _ZPOOL else made[-1]
     names = {source: DEVICE if source.startswith(_DEVICES) else POOL, device: DEVICE, target: DIRECTORY}
-    line = None if made is None else _line(_own_words_left_out(made, traits), names)
-    return line, _line(mount, names)
+    journal = next((argv for argv in record.commands[:number] if _makes_journal(argv, source)), None)
+    own, its = (
+        None if argv is None else _line(_own_words_left_out(argv, traits), names) for argv in (journal, made)
+    )
+    return own, its, _line(mount, names)
 
 
 def _mounts(argv: Sequence[str], type_: str) -> bool:
@@ -104,6 +110,11 @@ def _makes(argv: Sequence[str], source: str) -> bool:
     if argv[:2] == (_ZPOOL, "create"):
         return True
     return argv[-1] == source and (argv[0].startswith(("mk", "bcachefs")))
+
+
+def _makes_journal(argv: Sequence[str], source: str) -> bool:
+    """mke2fs and mkfs.jfs make the log as a device of its own first (mke2fs(8), `-O journal_dev`)."""
+    return argv[0].startswith("mk") and _JOURNAL in argv and argv[-1] not in ("", source)
 
 
 def _own_words_left_out(argv: Sequence[str], traits: FilesystemTraits) -> tuple[str, ...]:

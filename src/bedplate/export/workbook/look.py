@@ -78,7 +78,7 @@ _RESULT_COLUMNS = (
     Column("cell id", 30),
     Column(_PROMISE, 18),
     Column(_VOLATILE, 18),
-    Column("median"),
+    Column("mean"),
     Column("low"),
     Column("high"),
     Column("smallest"),
@@ -104,7 +104,7 @@ _CHOSEN_ROW = 1
 # The smallest and the largest width of the column of names.
 _NAME_WIDTHS = (50.0, 80.0)
 # Columns of `Look` that show one column of `Results` each, behind the name of the cell.
-_SHOWN = (_PROMISE, "median", "low", "high", "n", "unit", "remarks")
+_SHOWN = (_PROMISE, "mean", "low", "high", "n", "unit", "remarks")
 _WIDTHS = {"n": 5.0, "unit": 9.0, "remarks": 40.0}
 
 
@@ -150,7 +150,7 @@ def _result_row(result: Result, key: int) -> tuple[Plain, ...]:
         result.cell.id,
         durability_words(durability),
         durability_class(durability, result.cell.cache),
-        summary.median,
+        summary.centre,
         summary.low,
         summary.high,
         summary.minimum,
@@ -268,14 +268,14 @@ class _Look:
         found = Formula(
             ("IF(", self._number, '=0;"";MATCH(', *key, ";", self._of_results("key"), ";0))"), place + 1
         )
-        median = values[_AT["median"]]
+        mean = values[_AT["mean"]]
         name, basis = values[_AT["cell"]], values[_AT["basis"]]
         doubt = f" ({basis})" if basis in (SUSPECT, UNKNOWN_BASIS) else ""
-        state = " (no value)" if median is None else doubt
+        state = " (no value)" if mean is None else doubt
         bar = _where_found(
             row_of,
             (
-                *(Area(LOOK, 0, here), "&IF(", Area(LOOK, 1 + _SHOWN.index("median"), here)),
+                *(Area(LOOK, 0, here), "&IF(", Area(LOOK, 1 + _SHOWN.index("mean"), here)),
                 *('="";" (no value)";IF(INDEX(', self._of_results("basis"), ";", row_of),
                 f')="{TRUSTED}";"";" ("&INDEX(',
                 *(self._of_results("basis"), ";", row_of, ')&")"))'),
@@ -304,13 +304,13 @@ class _Look:
         return _where_found(row_of, ("IF(", *one, '="";"";', *one, ")"), "" if value is None else value)
 
     def _of_class(self, known: str, row_of: Area, here: int, values: Sequence[Plain]) -> Formula:
-        """The median where the cell is of this class, else nothing: each class is a colour of the chart."""
-        median = Area(LOOK, 1 + _SHOWN.index("median"), here)
+        """The mean where the cell is of this class, else nothing: each class is a colour of the chart."""
+        mean = Area(LOOK, 1 + _SHOWN.index("mean"), here)
         mine = values[_AT[_VOLATILE]] == known
-        shown = values[_AT["median"]] if mine else None
+        shown = values[_AT["mean"]] if mine else None
         return _where_found(
             row_of,
-            ("IF(INDEX(", self._of_results(_VOLATILE), ";", row_of, f')="{known}";', median, ';"")'),
+            ("IF(INDEX(", self._of_results(_VOLATILE), ";", row_of, f')="{known}";', mean, ';"")'),
             "" if shown is None else shown,
         )
 

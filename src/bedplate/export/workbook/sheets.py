@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 CELLS, EFFECTIVE, RUNS, ABOUT = "Cells", "Asked and effective", "Runs", "About"
 FIXED = (LOOK, RESULTS, CELLS, EFFECTIVE, RUNS, ABOUT, CHOICES)
 _WIDE_HEADS = ("cell", AFTER_POWER_CUT, "validity")
-_STATISTICS = ("median", "low", "high", "n")
+_STATISTICS = ("mean", "low", "high", "n")
 _CELL_HEADS = (
     Column("cell", 44),
     Column("cell id", 30),
@@ -101,7 +101,7 @@ def _wide_row(of_cell: Sequence[Result]) -> tuple[Plain, ...]:
     figures: list[Plain] = []
     for result in of_cell:
         summary = result.summary
-        figures += [summary.median, summary.low, summary.high, summary.n]
+        figures += [summary.centre, summary.low, summary.high, summary.n]
     return cells(first.name, durability_words(first.cell.durability), first.validity, *figures)
 
 
@@ -245,13 +245,16 @@ _MEANINGS = (
         "What the list of the sheet Look offers: every figure with its unit and definition.",
     ),
     (
-        "median",
-        "Of the n repetitions, in the unit named; of those in doubt (see basis) only where there is no other.",
+        "mean",
+        (
+            "The geometric mean of the n repetitions, in the unit named; of shares, counts and zeros their mean. Of those in doubt "
+            "(see basis) only where there is no other. Where some were stopped at a limit the median, with those above every time."
+        ),
     ),
     (
         "low, high",
         (
-            "The 95 % interval of the geometric mean of the repetitions. It needs three of them, and a figure whose "
+            "The 95 % interval of the geometric mean. It needs three of them, and a figure whose "
             "logarithm can be taken; empty else."
         ),
     ),

@@ -61,15 +61,15 @@ def test_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
 
 def _entry(found: Overview, cell: CellFacts, run: Run, test: str) -> PartEntry | None:
     summary = found.summary(cell.id, run, SPEED, TESTS, test)
-    if summary.median is None:
+    if summary.centre is None:
         return None
-    text = Text(number(summary.median))
+    text = Text(number(summary.centre))
     letters = [_LETTERS[name] for name in promised_classes(cell, test)]
     if letters:
         text.append(f" {'/'.join(letters)}", style=_STYLES[letters[0]])
     if summary.basis in BASIS_MARKS:
         text.append(f" {BASIS_MARKS[summary.basis]}", style="yellow")
-    return PartEntry(summary.median, False, text)
+    return PartEntry(summary.centre, False, text)
 
 
 def _doubts(found: Overview, run: Run) -> list[Text]:

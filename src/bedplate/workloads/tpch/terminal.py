@@ -81,7 +81,7 @@ def _title(found: Overview, run: Run, words: str) -> Text:
 def _load_table(found: Overview, run: Run) -> RenderableType:
     notes = Notes()
     totals = {cell: found.summary(cell, run, "load_total_s") for cell in found.cells}
-    unit, seconds = _unit(total.median for total in totals.values())
+    unit, seconds = _unit(total.centre for total in totals.values())
     table = _cells_table()
     for phase in tpch.LOAD_PHASES:
         table.add_column(_HEADS.get(phase, phase.replace(" ", "\n")), justify="right", no_wrap=True)
@@ -89,12 +89,12 @@ def _load_table(found: Overview, run: Run) -> RenderableType:
     table.add_column("", no_wrap=True, min_width=5)
     for cell in found.cells.values():
         phases = [found.summary(cell.id, run, "phase_s", phase) for phase in tpch.LOAD_PHASES]
-        times = [Text(_few(summary.median, seconds)) for summary in (*phases, totals[cell.id])]
+        times = [Text(_few(summary.centre, seconds)) for summary in (*phases, totals[cell.id])]
         # Seven columns of times leave no room for both ends of a range beside each other.
         times[-1].append(_range(totals[cell.id], seconds, columns=7), style="dim")
         state = state_text([totals[cell.id].n], found.of(cell.id, run), notes)
         table.add_row(cell_name(found, cell, notes), *times, state)
-    words = f"Medians in {unit} of n repetitions, range of the total below it. {MARKS}"
+    words = f"Geometric means in {unit} of n repetitions, range of the total below it. {MARKS}"
     return Group(Text(), _title(found, run, "Load"), table, Text(words, style="dim"), *notes.lines())
 
 
@@ -235,7 +235,7 @@ def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> Ren
         texts = []
         summaries = [found.summary(cell.id, run, metric) for run, metric, _ in columns]
         for (run, metric, _), summary in zip(columns, summaries, strict=True):
-            text = Text(_few(summary.median))
+            text = Text(_few(summary.centre))
             if summary.n == 0 and (reason := _absence(found, cell, run, metric)):
                 text.append(notes.marks(f"{metric}: {reason}"), style="dim")
             if metric == "tpch_power" and summary.n:

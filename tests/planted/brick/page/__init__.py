@@ -11,7 +11,7 @@ from bedplate.page.workload_page import WorkloadPage
 
 def document(overviews: Sequence[Overview], runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:
     walls = [
-        [cell.label.full, found.summary(cell.id, run, "operations_per_s").median]
+        [cell.label.full, found.summary(cell.id, run, "operations_per_s").centre]
         for found in overviews
         for run in runs_of(found, "brick")
         for cell in found.cells.values()

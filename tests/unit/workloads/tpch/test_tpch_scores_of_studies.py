@@ -84,7 +84,7 @@ def test_a_pass_with_a_timeout_took_longer_than_its_sum(tmp_path: Path) -> None:
     study = synthetic_tpch_study(tmp_path / "study", replace(RECIPE, timeouts=((0, 20),)))
     found = overview(study)
     stopped, whole = (found.summary(cell, found.runs[1], "queries_total_s") for cell in (EXT4, BTRFS))
-    assert (0, 3, None) == (stopped.n, stopped.censored, stopped.median)
+    assert (0, 3, None) == (stopped.n, stopped.censored, stopped.centre)
     assert (3, 0) == (whole.n, whole.censored)
     text = printed(show_tables([study], workload="cold", metric="queries_total_s"))
     (limit,) = re.findall(r"^ ?ext4 .*?> ([\d.]+) ", text, flags=re.MULTILINE)
@@ -98,11 +98,11 @@ def test_a_pass_with_a_timeout_took_longer_than_its_sum(tmp_path: Path) -> None:
         if (place, columns["run"][i]) == (metric, 1)
     }
     assert {0: 3, 1: 0} == {cell: columns["censored"][i] for cell, i in row.items()}
-    assert columns["median"][row[0]] is None
+    assert columns["mean"][row[0]] is None
     assert columns["limit"][row[0]] == pytest.approx(float(limit), rel=1e-3)
     assert columns["limit"][row[1]] is None
     (shell,) = page_shell([found])["studies"]
-    medians = {row.name: row.runs[1].median for row in shell.rows}
+    medians = {row.name: row.runs[1].figure for row in shell.rows}
     assert ["> ", False] == [medians["ext4"][:2], medians["btrfs"].startswith(">")]
 
 
@@ -115,7 +115,7 @@ def test_scores_are_summaries_too(tmp_path: Path) -> None:
             for metric in SCORES:
                 summary = found.summary(cell.cell, (view.dataset, view.run), metric)
                 score = getattr(cell, metric)
-                assert (score.value, score.low, score.high) == (summary.median, summary.low, summary.high)
+                assert (score.value, score.low, score.high) == (summary.centre, summary.low, summary.high)
                 assert 3 == summary.n
                 assert "" == span(summary), "a score has no smallest and no largest"
 

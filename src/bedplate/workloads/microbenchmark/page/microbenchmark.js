@@ -24,11 +24,14 @@
   };
   const choice = { run: null, test: null, metric: null, logarithmic: false };
 
-  for (const name of ["microbenchmark.test", "microbenchmark.metric", "microbenchmark.logarithmic"]) bedplate.choice.own(name);
+  for (const name of ["microbenchmark.test", "microbenchmark.metric", "microbenchmark.logarithmic"])
+    bedplate.choice.own(name);
 
   const runs = new Map(page.microbenchmark ? page.microbenchmark.runs : []);
   const partOf = (test) =>
-    page.parts.findIndex(([label, group], index) => index > 0 && label === test && group.startsWith(page.microbenchmark.phase));
+    page.parts.findIndex(
+      ([label, group], index) => index > 0 && label === test && group.startsWith(page.microbenchmark.phase),
+    );
   const promise = (cell) => page.microbenchmark.promises[choice.test][cell];
   const entryOf = (cell, name) =>
     bedplate.data.summary(cell, choice.run, bedplate.data.metricOf.get(name), partOf(choice.test));
@@ -63,17 +66,17 @@
   // The cells in which the run is due, the best first; those without a figure last.
   const cellsOf = (metric) => {
     const due = bedplate.choice.shown().filter((cell) => bedplate.data.measurements(cell, choice.run).length);
-    const median = (cell) => entryOf(cell, metric.name)?.median ?? null;
+    const mean = (cell) => entryOf(cell, metric.name)?.mean ?? null;
     const sign = metric.better === "lower" ? 1 : -1;
     return due.sort((one, other) => {
-      const [a, b] = [median(one), median(other)];
+      const [a, b] = [mean(one), mean(other)];
       if (a === null || b === null) return Number(a === null) - Number(b === null);
       return sign * (a - b);
     });
   };
 
   const words = (entry, metric) => {
-    if (!entry || entry.median === null) return `no value${entry?.reason ? `: ${entry.reason}` : ""}`;
+    if (!entry || entry.mean === null) return `no value${entry?.reason ? `: ${entry.reason}` : ""}`;
     return charts.told(entry, bedplate.unit(metric));
   };
 
@@ -83,7 +86,7 @@
       type: "bar",
       orientation: "h",
       y: cells.map(place),
-      x: entries.map((entry) => (choice.logarithmic && !(entry?.median > 0) ? null : (entry?.median ?? 0))),
+      x: entries.map((entry) => (choice.logarithmic && !(entry?.mean > 0) ? null : (entry?.mean ?? 0))),
       marker: {
         color: cells.map((cell) => charts.colour(COLOURS[promise(cell).split(" ")[0]] ?? "--series-8")),
       },
@@ -106,7 +109,7 @@
     cells.flatMap((cell) => {
       const entry = entryOf(cell, metric.name);
       const value =
-        !entry || entry.median === null ? "no value" : `${number(entry.median)}${bedplate.data.doubtMark(entry, " ")}`;
+        !entry || entry.mean === null ? "no value" : `${number(entry.mean)}${bedplate.data.doubtMark(entry, " ")}`;
       const words = (text, at) => ({
         xref: "paper",
         xanchor: "left",
@@ -141,7 +144,7 @@
         return [
           bedplate.data.cellName(cell),
           promise(cell),
-          ...names.map((name) => number(entryOf(cell, name)?.median)),
+          ...names.map((name) => number(entryOf(cell, name)?.mean)),
           speed ? speed.counted : "n = 0",
         ];
       }),
@@ -156,7 +159,7 @@
     const greatest = Math.max(
       ...cells
         .map((cell) => entryOf(cell, metric.name))
-        .map((entry) => (entry && entry.median !== null ? Math.max(entry.median, entry.maximum ?? 0) : 0)),
+        .map((entry) => (entry && entry.mean !== null ? Math.max(entry.mean, entry.maximum ?? 0) : 0)),
     );
     const unit = bedplate.unit(metric);
     const narrow = isNarrow();
@@ -205,7 +208,8 @@
     offer();
     const metric = page.metrics[bedplate.data.metricOf.get(choice.metric)];
     if (!metric) {
-      byId("microbenchmark-note").textContent = `${bedplate.data.runName(choice.run)}, ${choice.test}: nothing was measured.`;
+      byId("microbenchmark-note").textContent =
+        `${bedplate.data.runName(choice.run)}, ${choice.test}: nothing was measured.`;
       charts.clear("microbenchmark-plot");
       bedplate.lazyTable("microbenchmark-table", () => h("p", {}, "Nothing to list."));
       return;
@@ -215,7 +219,7 @@
     const sizes = cells.map((cell) => entryOf(cell, metric.name)?.n ?? 0);
     byId("microbenchmark-note").textContent =
       `${metric.name}: ${metric.definition}. ${bedplate.data.runName(choice.run)}, ` +
-      `medians over the repetitions, ${direction}.${bedplate.sampleSize(sizes, "bar")}` +
+      `means over the repetitions, ${direction}.${bedplate.sampleSize(sizes, "bar")}` +
       `${page.microbenchmark.promises[choice.test].every((one) => one === bedplate.words.only_reads) ? " The test only reads." : ""}`;
     plot(cells, metric);
     bedplate.lazyTable("microbenchmark-table", () => table(cells));
@@ -223,7 +227,9 @@
 
   if (byId("microbenchmark")) {
     // The run of the whole page is one and the same wherever it can be.
-    byId("microbenchmark-run").addEventListener("change", (event) => bedplate.choice.change({ run: Number(event.target.value) }));
+    byId("microbenchmark-run").addEventListener("change", (event) =>
+      bedplate.choice.change({ run: Number(event.target.value) }),
+    );
     // Names move above their bars where the window gets narrow, and back.
     let wasNarrow = isNarrow();
     new ResizeObserver(() => {

@@ -32,7 +32,7 @@
   // The run of the page where it has a speed in these cells, else the first one that has.
   const speedOf = (state, cuts) => {
     const value = (run, metric) =>
-      cuts.some((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null);
+      cuts.some((cut) => (bedplate.data.summary(cut.cell, run, metric)?.mean ?? null) !== null);
     if (page.runs[state.run].kind !== KIND && state.part === 0 && value(state.run, state.metric))
       return [state.run, state.metric];
     const run = page.runs.findIndex((one, index) => one.kind !== KIND && value(index, bedplate.data.first(index)));
@@ -42,7 +42,7 @@
   const speeds = (cuts, run, metric) =>
     CACHES.map(([side, marker, ends]) => {
       const here = cuts.filter(
-        (cut) => drawnOf(cut, side) && (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) !== null,
+        (cut) => drawnOf(cut, side) && (bedplate.data.summary(cut.cell, run, metric)?.mean ?? null) !== null,
       );
       const share = (cut) => drawnOf(cut, side)[0] / drawnOf(cut, side)[1];
       const entry = (cut) => bedplate.data.summary(cut.cell, run, metric);
@@ -51,7 +51,7 @@
         mode: "markers",
         cliponaxis: false,
         name: words.caches[side],
-        x: here.map((cut) => entry(cut).median),
+        x: here.map((cut) => entry(cut).mean),
         y: here.map((cut) => 100 * share(cut)),
         marker: { ...marker, color: here.map((cut) => tint(cut, side)) },
         error_y: {
@@ -65,7 +65,7 @@
         },
         customdata: here.map((cut) =>
           charts.plain(
-            `${name(cut)}: ${number(entry(cut).median)}${bedplate.unit(page.metrics[metric])}; ` +
+            `${name(cut)}: ${number(entry(cut).mean)}${bedplate.unit(page.metrics[metric])}; ` +
               `${words.caches[side]}${side === cut.fits ? " (this device)" : ""}: ${shareWords(drawnOf(cut, side))}; ` +
               `${verdict(cut, side)}`,
           ),
@@ -76,7 +76,7 @@
 
   // What stands at the marks of each cell: its name, and the classes in words, as colours are not told apart by everyone.
   const marksOf = (cuts, run, metric) => {
-    const speed = (cell) => bedplate.data.summary(cell, run, metric)?.median ?? null;
+    const speed = (cell) => bedplate.data.summary(cell, run, metric)?.mean ?? null;
     const cells = [...new Set(cuts.map((cut) => cut.cell))]
       .filter((cell) => speed(cell) !== null)
       .sort((one, other) => speed(one) - speed(other));
@@ -144,9 +144,9 @@
     }
     const [run, metric] = chosen;
     const unit = bedplate.unit(page.metrics[metric]);
-    const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.median ?? null) === null);
+    const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.mean ?? null) === null);
     note.textContent =
-      `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, medians, against the share of ` +
+      `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, means, against the share of ` +
       `the drawn cuts that were bad; lines are exact 95 % intervals. In words stand the classes ` +
       `with the volatile cache of the device and with a protected one; ` +
       `${[...new Set(cuts.map((cut) => cut.sectors))].join("; ")}.` +
@@ -182,7 +182,7 @@
         ],
         cuts.map((cut) => [
           name(cut),
-          number(bedplate.data.summary(cut.cell, run, metric)?.median),
+          number(bedplate.data.summary(cut.cell, run, metric)?.mean),
           ...CACHES.flatMap(([side]) => [
             drawnOf(cut, side) ? shareWords(drawnOf(cut, side)) : "–",
             soughtWords(cut, side),

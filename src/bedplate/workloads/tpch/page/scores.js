@@ -93,7 +93,7 @@ bedplate.scores = (() => {
     const everywhere = (noted[0] ?? []).filter((note) => noted.every((notes) => notes.includes(note)));
     const value = (cell, { metric, run }) => {
       const found = bedplate.data.named(cell, run, metric);
-      if (!found || found.median === null)
+      if (!found || found.mean === null)
         return h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
       const range =
         found.n > 1 && found.minimum !== null
@@ -106,7 +106,7 @@ bedplate.scores = (() => {
       return h(
         "div",
         {},
-        number(found.median),
+        number(found.mean),
         range,
         notes.map((note) => h("span", { class: "small" }, note)),
       );
@@ -185,7 +185,7 @@ bedplate.scores = (() => {
   const drawOfficial = () => {
     const { made, everywhere } = official();
     byId("scores-audit").textContent =
-      `QphH@SF, medians over the repetitions with their range: ${page.tpch.note}.` +
+      `QphH@SF, means over the repetitions with their range: ${page.tpch.note}.` +
       `${everywhere.length ? ` Power: ${everywhere.join("; ")}.` : ""}`;
     byId("scores-official").replaceChildren(made);
   };

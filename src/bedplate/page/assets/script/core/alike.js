@@ -10,13 +10,13 @@ bedplate.alike = (() => {
 
   // A figure's bounds for a set of cells: where all their intervals overlap, and from the least to the greatest mean.
   const boundsOf = ({ entry, isFirst }) => {
-    if (!entry || entry.median === null) return null;
-    const { median, low, high, minimum, maximum } = entry;
+    if (!entry || entry.mean === null) return null;
+    const { mean, low, high, minimum, maximum } = entry;
     return {
-      low: low ?? minimum ?? median,
-      high: high ?? maximum ?? median,
-      least: median,
-      greatest: median,
+      low: low ?? minimum ?? mean,
+      high: high ?? maximum ?? mean,
+      least: mean,
+      greatest: mean,
       isFirst,
     };
   };

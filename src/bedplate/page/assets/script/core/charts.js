@@ -182,7 +182,7 @@ bedplate.charts = (() => {
 
   // One value has no range, not one of nothing.
   const scattered = (entry) =>
-    Boolean(entry) && entry.median !== null && entry.minimum !== null && entry.n + entry.censored > 1;
+    Boolean(entry) && entry.mean !== null && entry.minimum !== null && entry.n + entry.censored > 1;
 
   // The line on each bar, from the least to the greatest; of repetitions some of which were stopped, the greatest is at least
   // the limit.
@@ -192,15 +192,15 @@ bedplate.charts = (() => {
     color: colour("--ink"),
     thickness: 1,
     width: 2,
-    array: entries.map((entry) => (scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.median : null)),
-    arrayminus: entries.map((entry) => (scattered(entry) ? entry.median - entry.minimum : null)),
+    array: entries.map((entry) => (scattered(entry) ? Math.max(entry.maximum, entry.limit ?? 0) - entry.mean : null)),
+    arrayminus: entries.map((entry) => (scattered(entry) ? entry.mean - entry.minimum : null)),
   });
 
   // A summary as the text of a bar.
   const told = (entry, unit) => {
     const { number } = bedplate;
     const ends = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
-    return `${number(entry.median)}${unit}${ends}; ${entry.counted}`;
+    return `${number(entry.mean)}${unit}${ends}; ${entry.counted}`;
   };
 
   // Bars of several cells beside each other, over places that have names.

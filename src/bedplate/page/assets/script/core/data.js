@@ -23,7 +23,7 @@ bedplate.data = (() => {
       found.set(`${s.cell[i]}/${s.run[i]}/${s.metric[i]}/${part}`, {
         n: s.n[i],
         basis: s.basis[i],
-        median: s.median[i],
+        mean: s.mean[i],
         minimum: s.minimum[i],
         maximum: s.maximum[i],
         variation: s.variation[i],
@@ -151,7 +151,7 @@ bedplate.scatter = (entry) => {
 };
 
 // A value of a summary with no digit that its runs leave open.
-bedplate.told = (entry, value = entry?.median) => bedplate.number(value, bedplate.scatter(entry));
+bedplate.told = (entry, value = entry?.mean) => bedplate.number(value, bedplate.scatter(entry));
 
 // More than a limit, which is a round figure of somebody's choice.
 bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignificantDigits: 6 })}`;

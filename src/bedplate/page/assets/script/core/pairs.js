@@ -214,12 +214,10 @@ bedplate.pairs = (() => {
     const together = page.cells[baseline].study === page.cells[contender].study;
     const same = together && (identical.get(baseline) ?? []).includes(contender);
     const apart = incomparable(pair, run, metric);
-    const found = verdicts.compare(
-      observations(baseline, run, metric, part),
-      observations(contender, run, metric, part),
-      page.metrics[metric],
-      { margin: margin(), sharesRepetitions: together },
-    );
+    const sides = [baseline, contender].map((cell) => observations(cell, run, metric, part));
+    const found = verdicts.compare(...sides, page.metrics[metric], { margin: margin(), sharesRepetitions: together });
+    // Of a pair within a study the repetitions of both, whose ratio is the estimate.
+    const common = together ? found.differences[0] : undefined;
     const said = [
       ...new Set([baseline, contender].flatMap((cell) => notes.get(cell) ?? [])),
       ...wordsAboutCounts(found),
@@ -234,7 +232,11 @@ bedplate.pairs = (() => {
       identical: same,
       incomparable: apart,
       notes: said,
-      medians: [baseline, contender].map((cell) => bedplate.data.summary(cell, run, metric, part)?.median ?? null),
+      figures: [baseline, contender].map((cell, side) => {
+        const entry = bedplate.data.summary(cell, run, metric, part);
+        const values = common && [...common.keys()].map((repetition) => sides[side].get(repetition).value);
+        return bedplate.told(entry, values ? bedplate.heatScale.mean(values, page.metrics[metric].scale) : entry?.mean);
+      }),
       // Without a basis it is in no family; its estimate stays as a description.
       found:
         same || apart.length ? { ...found, verdict: verdicts.CANNOT_TELL, low: null, high: null, basis: null } : found,

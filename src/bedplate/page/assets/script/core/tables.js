@@ -65,8 +65,8 @@
           bedplate.cellHead(cell),
           ...known.map(([name]) => {
             const found = bedplate.data.named(cell, run, name);
-            return found && found.median !== null
-              ? meter(found.median, percent(found.median))
+            return found && found.mean !== null
+              ? meter(found.mean, percent(found.mean))
               : h("span", { class: "note" }, `none${found?.reason ? `: ${found.reason}` : ""}`);
           }),
           counted(
@@ -86,7 +86,7 @@
 
   const drawCheckpoints = ({ run }) => {
     const values = PARTS.flatMap(([name]) =>
-      bedplate.choice.shown().map((cell) => bedplate.data.named(cell, run, name)?.median ?? 0),
+      bedplate.choice.shown().map((cell) => bedplate.data.named(cell, run, name)?.mean ?? 0),
     );
     const largest = Math.max(...values, 0);
     if (!largest) {
@@ -100,14 +100,14 @@
       bedplate.table(
         ["Cell", ...PARTS.flatMap(([, words]) => [`${words}, tps`, "variation#"]), "Inside / outside#", "n"],
         bedplate.choice.shown().map((cell) => {
-          const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.median;
-          const outside = bedplate.data.named(cell, run, "tps_outside")?.median;
+          const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.mean;
+          const outside = bedplate.data.named(cell, run, "tps_outside")?.mean;
           return [
             bedplate.cellHead(cell),
             ...PARTS.flatMap(([name]) => {
               const found = bedplate.data.named(cell, run, name);
-              const shown = found && found.median !== null ? meter(found.median / largest, number(found.median)) : "–";
-              return [shown, percent(bedplate.data.named(cell, run, `${name}_cv`)?.median)];
+              const shown = found && found.mean !== null ? meter(found.mean / largest, number(found.mean)) : "–";
+              return [shown, percent(bedplate.data.named(cell, run, `${name}_cv`)?.mean)];
             }),
             inside && outside ? (inside / outside).toFixed(2) : "–",
             counted(

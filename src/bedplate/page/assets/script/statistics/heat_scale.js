@@ -75,5 +75,5 @@ bedplate.heatScale = (() => {
     return [...sizes].sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1)).map(([label]) => label);
   };
 
-  return { axis, share, common, average, promises, ofSafestClass, bestDurable };
+  return { axis, share, common, mean, average, promises, ofSafestClass, bestDurable };
 })();

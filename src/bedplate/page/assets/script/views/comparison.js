@@ -2,7 +2,7 @@
 // The contender beside the baseline: ratio, interval, verdict, and how many more repetitions would tell.
 
 (() => {
-  const { element: h, number, pairs, pooled, verdicts, words } = bedplate;
+  const { element: h, pairs, pooled, verdicts, words } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const OVER = [
@@ -155,12 +155,7 @@
                 ),
               ]
             : []),
-          h(
-            "div",
-            {},
-            `${number(one.medians[1])}${unit}`,
-            h("span", { class: "small" }, `${number(one.medians[0])}${unit}`),
-          ),
+          h("div", {}, `${one.figures[1]}${unit}`, h("span", { class: "small" }, `${one.figures[0]}${unit}`)),
           h(
             "div",
             {},

@@ -42,7 +42,7 @@
     return (cell) => {
       const found = summary(cell);
       const [value, , low, high] = over.get(cell)?.[name] ?? [null, null, null, null];
-      return found && { ...found, median: value, low, high };
+      return found && { ...found, mean: value, low, high };
     };
   };
 
@@ -161,7 +161,7 @@
 
   const square = (index, view) => {
     const found = view.entry(index);
-    if (!found || found.median === null) {
+    if (!found || found.mean === null) {
       const [word, reasons] = emptyReason(index, view);
       const text = `${bedplate.data.cellName(index)}: ${word}. ${[...new Set(reasons)].join("; ")}`;
       const kind = found && found.limit !== null ? "empty stopped" : "empty";
@@ -170,9 +170,9 @@
     const made = view.differences
       ? difference(index, view)
       : {
-          kind: shade(view.share(found.median)),
+          kind: shade(view.share(found.mean)),
           figure: told(found),
-          share: view.share(found.median),
+          share: view.share(found.mean),
         };
     const isBest = view.best === index ? "best durable" : "";
     const label = [bedplate.data.cellName(index), [made.figure, made.sign, isBest].filter(Boolean).join(", ")].join(
@@ -289,7 +289,7 @@
     const mine = every.filter((cell) => view.shown.has(cell.index));
     const maps = new Map(mine.map((cell) => [cell.panel, new Map()]));
     for (const cell of mine) {
-      const value = view.entry(cell.index)?.median ?? null;
+      const value = view.entry(cell.index)?.mean ?? null;
       if (value !== null) maps.get(cell.panel).set(JSON.stringify([cell.row, cell.column]), value);
     }
     const ends = bedplate.heatScale.common(
@@ -417,8 +417,8 @@
     const metric = page.metrics[state.metric];
     const { mine, maps, ends, axes } = study(number_, view);
     if (!mine.length && view.narrowed) return;
-    const valued = mine.filter(({ index }) => (view.entry(index)?.median ?? null) !== null);
-    const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).median, metric.better);
+    const valued = mine.filter(({ index }) => (view.entry(index)?.mean ?? null) !== null);
+    const best = bedplate.heatScale.bestDurable(valued, (one) => view.entry(one).mean, metric.better);
     const here = { ...view, share: (value) => bedplate.heatScale.share(value, ends), best };
     // One square alone is no map: its figure is in the table of cells.
     const drawn = [...maps.keys()].filter((name) => mine.filter((cell) => cell.panel === name).length > 1);

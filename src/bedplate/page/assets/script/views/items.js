@@ -58,7 +58,7 @@
     return { names, ticks: names.map((name) => name.slice(shared.length)), title: shared.trim() };
   };
 
-  const stopped = (entry) => entry.median === null && entry.limit !== null;
+  const stopped = (entry) => entry.mean === null && entry.limit !== null;
 
   const words = (entry, unit) => {
     if (stopped(entry)) {
@@ -92,13 +92,13 @@
       ),
       hovertemplate: "%{customdata}<extra></extra>",
     });
-    const measured = chosen((entry) => entry.median !== null);
+    const measured = chosen((entry) => entry.mean !== null);
     const beyond = chosen(stopped);
     return [
       {
         ...shared(
           measured,
-          measured.map((entry) => entry?.median ?? null),
+          measured.map((entry) => entry?.mean ?? null),
         ),
         marker: { color: tint },
         text: measured.map((entry) => bedplate.data.doubtMark(entry)),
@@ -151,7 +151,7 @@
             bedplate.data.partName(part),
             bedplate.data.cellName(cell),
             page.cells[cell].durability,
-            number(entry?.median),
+            number(entry?.mean),
             number(entry?.minimum),
             number(entry?.maximum),
             limit,
@@ -190,10 +190,10 @@
     const all = state.courses.flatMap((cell) =>
       parts.map((part) => bedplate.data.summary(cell, state.run, choice.metric, part)).filter((entry) => entry),
     );
-    const zeros = choice.logarithmic ? all.filter((entry) => entry.median === 0).length : 0;
+    const zeros = choice.logarithmic ? all.filter((entry) => entry.mean === 0).length : 0;
     legend(state.courses, all.some(stopped));
     byId("items-note").textContent =
-      `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, medians over the repetitions.${bedplate.sampleSize(
+      `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, means over the repetitions.${bedplate.sampleSize(
         all.map((entry) => entry.n + entry.censored),
         "bar",
       )}${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.courses.length ? "" : " No cell is chosen."}`;

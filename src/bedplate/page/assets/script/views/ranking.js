@@ -23,8 +23,8 @@
     return bedplate.choice
       .shown()
       .map((cell) => ({ cell, found: bedplate.data.summary(cell, run, metric, part) }))
-      .filter(({ found }) => found && found.median !== null)
-      .sort((one, other) => sign * (one.found.median - other.found.median));
+      .filter(({ found }) => found && found.mean !== null)
+      .sort((one, other) => sign * (one.found.mean - other.found.mean));
   };
 
   // The best of each class, as many of one as of the other where not all have room.
@@ -34,13 +34,13 @@
     return here.flatMap((name) => all.filter(({ cell }) => classOf(cell) === name).slice(0, most));
   };
 
-  const ends = ({ median, low, high, minimum, maximum }) => [low ?? minimum ?? median, high ?? maximum ?? median];
+  const ends = ({ mean, low, high, minimum, maximum }) => [low ?? minimum ?? mean, high ?? maximum ?? mean];
 
   const trace = (durability, rows) => {
     const own = rows.filter(({ cell }) => classOf(cell) === durability);
     const bounds = own.map(({ found }) => ends(found));
     return {
-      x: own.map(({ found }) => found.median),
+      x: own.map(({ found }) => found.mean),
       y: own.map(({ cell }) => charts.plain(bedplate.data.cellName(cell))),
       mode: "markers",
       legendgroup: durability,
@@ -55,8 +55,8 @@
         color: charts.series(colourOf(durability)),
         thickness: 2,
         width: 0,
-        array: own.map(({ found }, i) => bounds[i][1] - found.median),
-        arrayminus: own.map(({ found }, i) => found.median - bounds[i][0]),
+        array: own.map(({ found }, i) => bounds[i][1] - found.mean),
+        arrayminus: own.map(({ found }, i) => found.mean - bounds[i][0]),
       },
       text: own.map(({ cell, found }, i) =>
         charts.plain(
@@ -75,7 +75,7 @@
     const here = classes.filter((one) => rows.some(({ cell }) => classOf(cell) === one));
     const hasIntervals = rows.some(({ found }) => found.low !== null);
     byId("ranking-note").textContent = rows.length
-      ? `${metric.name}, ${bedplate.data.runAndPart(state.run, state.part)}, ${metric.direction}: dots are medians, lines ` +
+      ? `${metric.name}, ${bedplate.data.runAndPart(state.run, state.part)}, ${metric.direction}: dots are means, lines ` +
         `${hasIntervals ? "95 % intervals" : "from the least to the greatest run"}.` +
         `${bedplate.sampleSize(
           rows.map(({ found }) => found.n),

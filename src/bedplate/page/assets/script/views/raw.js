@@ -45,7 +45,7 @@
     bedplate.data.summary(cell, place.run, bedplate.data.metricOf.get(metric), place.part);
 
   const words = (entry, metric) => {
-    if (!entry || entry.median === null) return entry?.reason ? `none: ${entry.reason}` : "none";
+    if (!entry || entry.mean === null) return entry?.reason ? `none: ${entry.reason}` : "none";
     return charts.told(entry, bedplate.unit(metric));
   };
 
@@ -57,7 +57,7 @@
       offsetgroup: String(place),
       legendgroup: String(cell),
       x: shown.map(({ name }) => name),
-      y: entries.map((entry) => entry?.median ?? null),
+      y: entries.map((entry) => entry?.mean ?? null),
       text: entries.map((entry) => bedplate.data.doubtMark(entry)),
       textposition: "outside",
       cliponaxis: false,
@@ -108,7 +108,7 @@
           page.cells[cell].durability,
           ...names.map((name) => {
             const entry = entryOf(cell, one, name);
-            return `${number(entry?.median)}${bedplate.data.doubtMark(entry, " ")}`;
+            return `${number(entry?.mean)}${bedplate.data.doubtMark(entry, " ")}`;
           }),
           names.map((name) => entryOf(cell, one, name)).find((entry) => entry)?.counted ?? "n = 0",
         ]),
@@ -135,7 +135,7 @@
     const cells = away ? bedplate.choice.usual(run) : state.courses;
     const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
     byId("raw-note").textContent =
-      `${hasStages(run) ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, medians over the repetitions.` +
+      `${hasStages(run) ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, means over the repetitions.` +
       bedplate.sampleSize(cells.flatMap(sizes), "bar") +
       (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is no sequential I/O.`) +
       (away ? " None of the cells chosen under Courses has such a run: its leader and its runner-up are shown." : "") +
