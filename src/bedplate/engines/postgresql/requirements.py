@@ -26,6 +26,7 @@ _PARSER_TOOLS = (
 )
 _PKG_CONFIG = Need("pkg-config", "pkg-config", "finds liburing", alternatives=("pkgconf",))
 _C_HEADER = Path("/usr/include/stdio.h")
+_ZLIB_HEADER = Path("/usr/include/zlib.h")
 # Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
 _PERL_MODULES = ("-MFile::Compare", "-MFile::Basename", "-MGetopt::Long", "-MData::Dumper")
 
@@ -37,6 +38,14 @@ def build_requirements(version: str, *, commands: Commands | None = None) -> tup
     found = list(look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 else ()))))
     found.append(
         Requirement("C library headers", "libc6-dev", "compiles PostgreSQL", found=_C_HEADER.is_file())
+    )
+    found.append(
+        Requirement(
+            "zlib headers",
+            "zlib1g-dev",
+            "pg_restore reads compressed dumps with it",
+            found=_ZLIB_HEADER.is_file(),
+        )
     )
     found.append(
         Requirement(

@@ -6,12 +6,14 @@
 
 frontend_libraries := src/interfaces/libpq src/fe_utils
 
-# plpgsql and snowball are part of every initdb; the conversions serve clients of another encoding.
+# plpgsql and snowball are part of every initdb; the conversions serve clients of another encoding. The second line of
+# extensions is for dumps of others' databases: trusted ones without a library of their own.
 modules := src/pl/plpgsql src/backend/snowball src/backend/utils/mb/conversion_procs \
-  contrib/amcheck contrib/pg_prewarm contrib/pg_buffercache contrib/pg_stat_statements
+  $(addprefix contrib/,amcheck pg_prewarm pg_buffercache pg_stat_statements \
+  btree_gin btree_gist citext fuzzystrmatch hstore intarray ltree pg_trgm tablefunc unaccent)
 
 programs := $(addprefix src/bin/,initdb pg_ctl psql pgbench pg_controldata pg_waldump pg_checksums \
-  pg_config pg_test_fsync)
+  pg_config pg_test_fsync pg_dump)
 
 installed := src/backend src/timezone src/interfaces/libpq $(modules) $(programs) $(EXTRA_INSTALLED)
 installs := $(addsuffix .install,$(installed))

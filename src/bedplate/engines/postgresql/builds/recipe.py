@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bedplate.engines.postgresql.builds.build_record import BuildIdentity
     from bedplate.host.command import Commands
 
-RECIPE_VERSION = 1
+RECIPE_VERSION = 2
 COMPILER = "cc"
 _MAKEFILE = Path(__file__).with_name("recipe.mk")
 _CONFIGURE_TIMEOUT_S = 1200.0
@@ -68,7 +68,9 @@ class RecipeWork:
 
 
 def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: int) -> tuple[str, ...]:
-    """The options that decide the build; libraries that no measurement uses are left out.
+    """The options that decide the build; libraries that nothing here uses are left out.
+
+    zlib is pg_restore's: without it a dump as pg_dump makes it cannot be read.
 
     `-O2` without `-g` is what configure itself would choose without debugging symbols. Checked
     against the notes of `docs/decisions/0002-postgresql-builds.md`.
@@ -78,7 +80,6 @@ def configure_options(major: int, block_size_bytes: int, wal_block_size_bytes: i
         f"--with-wal-blocksize={wal_block_size_bytes // KIB}",
         "--without-icu",
         "--without-readline",
-        "--without-zlib",
         *(("--with-liburing",) if major >= 18 else ()),
         f"CC={COMPILER}",
         "CFLAGS=-O2",
