@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.engines.mariadb.preparation import PREPARATION
 from bedplate.errors import BedplateError
 from bedplate.figures.run import make_figures
@@ -41,7 +42,7 @@ def request(bench: Bench, engine: str, inputs: dict[str, str], *runs: RunSpec) -
 @pytest.fixture(scope="module")
 def inputs() -> dict[str, str]:
     try:
-        return dict(INPUTS.make(Dataset("sysbench", Levels({})), {}, lambda *_: None))
+        return dict(INPUTS.make(Dataset("sysbench", Levels({})), MadeAnyway(), lambda *_: None))
     except BedplateError as error:
         pytest.skip(f"the packages cannot be had here: {error}")
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from bedplate import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from bedplate.model.cell import Dataset
+    from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset
     from bedplate.model.visit import EngineBuild
 
 
@@ -28,18 +28,38 @@ class Unused:
     mark: str
 
 
+@dataclass(frozen=True)
+class MadeAnyway:
+    """What a start has beside its datasets: builds by their levels, cells, and where a plan's archives lie, by checksum."""
+
+    builds: Mapping[BuildLevels, EngineBuild] = field(default_factory=dict)
+    cells: Sequence[Cell] = ()
+    archives: Mapping[str, str] = field(default_factory=dict)
+
+    def build_of(self, engine: str) -> EngineBuild | None:
+        """The first build of an engine, for who asks for any."""
+        return next((build for levels, build in self.builds.items() if levels.engine == engine), None)
+
+    def clusters(self, engine: str) -> Iterator[tuple[EngineBuild, ClusterLevels]]:
+        """The different clusters of an engine, each with its build."""
+        asked = dict.fromkeys(
+            (cell.build, cell.cluster) for cell in self.cells if cell.build.engine == engine
+        )
+        return ((self.builds[levels], cluster) for levels, cluster in asked)
+
+
 class DatasetInputs(Protocol):
     """The role `inputs` of a workload; one that makes nothing beforehand has no such file."""
 
     def make(
         self,
         dataset: Dataset,
-        builds: Mapping[str, EngineBuild],
+        made: MadeAnyway,
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """What a dataset needs, by the name that the workload knows it by; made now where the cache lacks it.
 
-        `builds` has one of each engine that the study makes anyway. `tell` is given what is done, how far it is, and of how much.
+        `tell` is given what is done, how far it is, and of how much.
         """
         ...
 

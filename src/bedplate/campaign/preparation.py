@@ -19,6 +19,7 @@ from bedplate.visit.workload import drivers_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.campaign.display import Display
     from bedplate.campaign.engine_preparation import OwnPrograms
     from bedplate.executors.protocol import Executor
@@ -100,22 +101,16 @@ def prepare_builds(
 
 
 def prepare_inputs(
-    datasets: Iterable[Dataset], display: Display, builds: Mapping[BuildLevels, EngineBuild]
+    datasets: Iterable[Dataset], display: Display, made: MadeAnyway
 ) -> Mapping[Dataset, Mapping[str, str]]:
-    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it.
-
-    A dataset that asks for a program of an engine gets those of its first build.
-    """
+    """What is made for datasets beforehand, by the name a workload knows it by; made now where the cache lacks it."""
     makers = inputs_by_workload()
-    of_engines: dict[str, EngineBuild] = {}
-    for levels, build in builds.items():
-        of_engines.setdefault(levels.engine, build)
-    made = {
-        dataset: makers[dataset.workload].make(dataset, of_engines, display.preparing)
+    inputs = {
+        dataset: makers[dataset.workload].make(dataset, made, display.preparing)
         for dataset in dict.fromkeys(datasets)
         if dataset.workload in makers
     }
-    return {dataset: inputs for dataset, inputs in made.items() if inputs}
+    return {dataset: found for dataset, found in inputs.items() if found}
 
 
 def prepare_drivers(workloads: Iterable[str], engines: Iterable[str] = ()) -> Mapping[str, str]:

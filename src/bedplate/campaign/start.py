@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.alike import AlikeFailures
+from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.keeping import SharedInputs, VisitRequests, keep, summary
 from bedplate.campaign.known_answers import KnownAnswers
 from bedplate.campaign.labels import Labels
@@ -54,7 +55,9 @@ class StudyStart:
                 **prepare_drivers(found.workloads, found.engines),
                 **prepare_programs(found.plan.engines),
             },
-            inputs=prepare_inputs(found.datasets, display, builds),
+            inputs=prepare_inputs(
+                found.datasets, display, MadeAnyway(builds, found.cells, found.plan.archives)
+            ),
             erase=consent.erase,
             erase_foreign=consent.erase_foreign,
         )

@@ -149,7 +149,7 @@ def _print_cells(found: PlannedStudy) -> None:
     print_tables([table])
     loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
     for load in loads:
-        levels = ", ".join(f"{name} {as_in_a_plan(value)}" for name, value in load.dataset.levels.items())
+        levels = ", ".join(f"{name} {as_in_a_plan(value)}" for name, value in load.dataset.readable.items())
         say(
             f"each visit: {load.dataset.workload}{levels and f' ({levels})'}: {', then '.join(run.name for run in load.runs)}"
         )

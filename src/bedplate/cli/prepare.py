@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.display import display_for_terminal
 from bedplate.campaign.planning import own_plans, planned_study, work_out
 from bedplate.campaign.requirements import ensure_requirements
@@ -50,7 +51,7 @@ def setup(
         found.executor.prepare_cells(found.cells, display)
         prepare_drivers(found.workloads, found.engines)
         builds = prepare_builds(found.cells, display, tarball=tarball)
-        inputs = prepare_inputs(found.datasets, display, builds)
+        inputs = prepare_inputs(found.datasets, display, MadeAnyway(builds, found.cells, found.plan.archives))
     for build in builds.values():
         print(f"{build.prefix}  ({build.source_origin}, sha256 {build.source_sha256[:16]}…)")
     for paths in inputs.values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -237,14 +238,20 @@ class Dataset:
     @property
     def id(self) -> str:
         """A readable slug plus a hash, like a cell's."""
-        words = "-".join([self.workload, *(f"{name}-{value}" for name, value in self.levels.items())])
+        told = (f"{name}-{value}" for name, value in self.readable.items())
+        words = "-".join([self.workload, *told])
         content = {"version": IDENTITY_VERSION, "workload": self.workload, "levels": dict(self.levels)}
         return f"{_fit_for_file_name(words)}-{_hash(content)}"
 
     @property
+    def readable(self) -> Mapping[str, Scalar]:
+        """Its levels without those that people do not read: texts and checksums."""
+        return {name: value for name, value in self.levels.items() if not name.endswith(("_text", "_sha256"))}
+
+    @property
     def words(self) -> str:
         """What a person would call it: `power_cut clients 4 image 1 GiB`; two may have the same words."""
-        told = (_in_words(name, value) for name, value in self.levels.items())
+        told = (_in_words(name, value) for name, value in self.readable.items())
         return " ".join([self.workload, *(words for words in told if words)])
 
 

@@ -132,7 +132,8 @@ class Plan:
     `files` are the texts of the files that it names (own scripts and configurations), by their path
     relative to the plan: a study keeps them beside its frozen plan. `warnings` are sentences: what is
     allowed but will not give what it seems to. `journal_device` is what external journals stand on:
-    `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM.
+    `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM. `archives` are the paths of the
+    databases' archives by their SHA-256: what they say is in the datasets, and where they lie decides nothing.
     """
 
     title: str
@@ -151,6 +152,7 @@ class Plan:
     journal_device: ScratchDevice | None = None
     guest: GuestPlan = field(default_factory=GuestPlan)
     fleet: Fleet | None = None
+    archives: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def builds(self) -> tuple[BuildLevels, ...]:

@@ -61,17 +61,22 @@ def load_plan(text: str, *, source: str, directory: Path, defaults: int = DEFAUL
     name = source if source.isprintable() and len(source) <= 300 else shown(source)
     try:
         files: dict[str, str] = {}
-        document = _document(parse_toml(text), directory, files)
+        archives: dict[str, str] = {}
+        document = _document(parse_toml(text), directory, files, archives)
         _refuse_too_many(document)
-        return _plan(document, files, defaults)
+        return replace(_plan(document, files, defaults), archives=archives)
     except PlanError as error:
         raise PlanError(*(f"{name}: {bounded(reason)}" for reason in error.reasons)) from None
 
 
-def _document(values: dict[str, Any], directory: Path, files: dict[str, str]) -> Document:
-    """`files` receives the texts of the files that the plan names."""
+def _document(
+    values: dict[str, Any], directory: Path, files: dict[str, str], archives: dict[str, str]
+) -> Document:
+    """`files` receives the texts of the files that the plan names, `archives` the paths of those that are not copied."""
     try:
-        return WHOLE.model_validate(values, context={"directory": directory, "files": files})
+        return WHOLE.model_validate(
+            values, context={"directory": directory, "files": files, "archives": archives}
+        )
     except ValidationError as error:
         raise PlanError(*sentences(error, values)) from None
     except RecursionError:

@@ -335,9 +335,16 @@ def script(value: Any, info: ValidationInfo) -> Script:
     if value in SCRIPTS:
         return Script(value)
     try:
-        text = file_beside_the_plan(value, info)
+        return own_script(value, info)
     except ValueError as error:
         raise ValueError(f"not one of {', '.join(SCRIPTS)}, and as an own script: {error}") from None
+
+
+def own_script(value: Any, info: ValidationInfo) -> Script:
+    """An own script by its path beside the plan."""
+    if not isinstance(value, str):
+        raise ValueError("allowed is the path of an own script")
+    text = file_beside_the_plan(value, info)
     if _PGBENCH_SHELL.search(text):
         raise ValueError("the script has \\shell or \\setshell; bedplate starts no shell")
     if "\0" in text or not text.strip():

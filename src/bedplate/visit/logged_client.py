@@ -19,7 +19,7 @@ from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bedplate.host.command import Account
 
@@ -63,7 +63,9 @@ class LoggedClient:
         condensed: Path,
         output: Path,
         more_environment: Mapping[str, str] | None = None,
+        kept_of_errors: Callable[[str], str] = str,
     ) -> None:
+        """`kept_of_errors` makes of what the client prints on standard error what may be kept of it."""
         self.argv = list(argv)
         self._name = Path(argv[0]).name
         self._more_environment = more_environment
@@ -72,6 +74,7 @@ class LoggedClient:
         self._log_prefix = log_prefix
         self._condensed = condensed
         self._output = output
+        self._kept_of_errors = kept_of_errors
         self._client: subprocess.Popen[bytes] | None = None
         self._reader: subprocess.Popen[bytes] | None = None
         self._client_cpu_s = 0.0
@@ -178,6 +181,10 @@ class LoggedClient:
         if reader_status != 0:
             raise BedplateError(f"the transaction log could not be read: {self._reader_said()}")
         status = client.returncode
+        errors = self._output.with_suffix(".err")
+        errors.write_text(
+            self._kept_of_errors(errors.read_text(encoding="utf-8", errors="replace")), encoding="utf-8"
+        )
         problem = None
         if status != 0:
             problem = f"{self._name} ended with status {status}: {self._client_said()}"

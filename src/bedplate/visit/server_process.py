@@ -14,10 +14,12 @@ from bedplate.host import undo
 from bedplate.host.command import environment
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
+from bedplate.host.restriction import restrict
 from bedplate.visit.engine_server import ServerFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from bedplate.visit.engine_server import ServerSite
 
@@ -36,6 +38,7 @@ class ServerProcess:
         self._ended = ended
         self._holding = Holding("server", str(site.data_directory), prefix)
         self._process: subprocess.Popen[bytes] | None = None
+        self._restricted_to: Sequence[Path] | None = None
 
     @property
     def pid(self) -> int:
@@ -49,8 +52,18 @@ class ServerProcess:
         """Its exit status, None while it runs or where there is none."""
         return None if self._process is None else self._process.poll()
 
-    def start(self, argv: Sequence[str], more_environment: Mapping[str, str] | None = None) -> None:
-        """Start it; whether it then takes connections is the engine's to find out."""
+    def start(
+        self,
+        argv: Sequence[str],
+        more_environment: Mapping[str, str] | None = None,
+        *,
+        restricted_to: Sequence[Path] | None = None,
+    ) -> None:
+        """Start it; whether it then takes connections is the engine's to find out.
+
+        One that runs what others wrote is `restricted_to` folders: without network, and all else is read-only to it.
+        """
+        self._restricted_to = restricted_to
         self._site.ledger.note(self._holding)
         with self._site.log.open("ab") as log, held():
             self._process = subprocess.Popen(
@@ -147,6 +160,8 @@ class ServerProcess:
     def _become_server(self) -> None:
         if self._site.enter_group is not None:
             self._site.enter_group()
+        if self._restricted_to is not None:
+            restrict(self._restricted_to)
         if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(self._site.account.gid)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bedplate.campaign import preparation
+from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.display import LineDisplay
 from bedplate.engines.postgresql import preparation as postgresql
 from bedplate.engines.postgresql.builds.build import BuildSpec
@@ -265,6 +266,6 @@ def test_pg_test_fsync_is_that_of_the_first_build_of_its_engine() -> None:
         )
         for engine, version in (("another", "1"), ("postgresql", "17"), ("postgresql", "18"))
     }
-    found = preparation.prepare_inputs([asks, does_not], Display(), builds)
+    found = preparation.prepare_inputs([asks, does_not], Display(), MadeAnyway(builds))
     assert {asks: {"pg_test_fsync": "/builds/postgresql-17/bin"}} == found
-    assert {} == preparation.prepare_inputs([asks], Display(), {})
+    assert {} == preparation.prepare_inputs([asks], Display(), MadeAnyway())

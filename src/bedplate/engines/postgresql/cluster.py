@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import configuration
+from bedplate.engines.postgresql.foreign_data import copy_data
 from bedplate.engines.postgresql.read_back import effective_settings, read_back
 from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError
@@ -20,6 +21,8 @@ from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from bedplate.host.command import Account, Completed
     from bedplate.model.cell import Cell
     from bedplate.model.visit import EngineBuild
@@ -37,6 +40,15 @@ _CLIENT_SETS = (
     "wal_init_zero",
     "wal_recycle",
 )
+# Of a server whose data come from elsewhere: its log, which a study keeps, holds checkpoints and its own end, and no words about
+# rows. On the command line, where it wins over every file.
+FOREIGN: Mapping[str, str] = {
+    "log_error_verbosity": "terse",
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_autovacuum_min_duration": "-1",
+    "listen_addresses": "",
+}
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
@@ -86,6 +98,7 @@ class Cluster:
         self._commands = site.commands
         self._ledger = site.ledger
         self._server = ServerProcess(site, site.build.prefix, self._settle_after)
+        self._has_foreign_data = False
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
@@ -123,8 +136,17 @@ class Cluster:
         """Start the server and wait until it accepts connections; `options` win over its configuration."""
         # Noted first, so given back last: of a server that is dead by then.
         self._note_shared_memory()
+        foreign = FOREIGN if self._has_foreign_data else {}
+        words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
+        own = (self.data_directory, self.connection.socket_directory)
         self._server.start(
-            (str(self.connection.program("postgres")), "-D", str(self.data_directory), *options)
+            (
+                str(self.connection.program("postgres")),
+                *("-D", str(self.data_directory)),
+                *words,
+                *options,
+            ),
+            restricted_to=own if self._has_foreign_data else None,
         )
         self._wait_until_ready(time.monotonic() + timeout_s)
 
@@ -182,6 +204,20 @@ class Cluster:
             s.execute(f"CREATE ROLE {CLIENT} LOGIN IN ROLE pg_monitor, pg_checkpoint")
             s.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
             s.execute(f"CREATE DATABASE {DATABASE} OWNER {CLIENT}")
+
+    def take_over(self, data: Path) -> int:
+        """Stop, put a copy of a stopped server's data in the place of its own, and start on them; the bytes copied.
+
+        What is in them was made elsewhere and runs here: from now on the server starts without network, and with `/` read-only
+        to it but for its data. The configuration stays.
+        """
+        self.stop()
+        self._has_foreign_data = True
+        copied = copy_data(data, self.data_directory, self.account)
+        # This file system only, as after initdb.
+        self._commands.run(["sync", "--file-system", str(self.data_directory)], timeout_s=3600)
+        self.start()
+        return copied
 
     def session(self) -> Session:
         """A new session; the caller closes it."""

@@ -11,9 +11,8 @@ from bedplate.workloads.fio.words import PG_TEST_FSYNC
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs, Unused
+    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway, Unused
     from bedplate.model.cell import Dataset
-    from bedplate.model.visit import EngineBuild
 
 
 class FioInputs:
@@ -22,11 +21,11 @@ class FioInputs:
     def make(
         self,
         dataset: Dataset,
-        builds: Mapping[str, EngineBuild],
+        made: MadeAnyway,
         tell: Callable[[str, int, int], None],  # noqa: ARG002 -- of others' role
     ) -> Mapping[str, str]:
         """The programs, where they are asked for."""
-        build = builds.get(POSTGRESQL)
+        build = made.build_of(POSTGRESQL)
         if build is None or dataset.levels.get(PG_TEST_FSYNC) is not True:
             return {}
         return {PG_TEST_FSYNC: str(Path(build.prefix) / "bin")}

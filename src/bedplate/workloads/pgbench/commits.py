@@ -15,6 +15,7 @@ from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.units import MIB
+from bedplate.workloads.pgbench.dump import DUMP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,10 +83,19 @@ def commit_facts(
         if roles:
             facts["role_settings"] = "; ".join(roles)
         if unlogged:
-            facts["unlogged_tables_written"] = ", ".join(unlogged)
+            hides = context.dataset.levels.text(DUMP) is not None
+            facts["unlogged_tables_written"] = _named(unlogged, scripts) if hides else ", ".join(unlogged)
         if any(_SETS_ASYNCHRONOUS.search(_COMMENT.sub(" ", script.text or "")) for script in scripts):
             facts["script_sets_synchronous_commit_off"] = True
         return {**facts, **_writing(session, context, before, after, clients)}
+
+
+def _named(tables: Sequence[str], scripts: Sequence[RunScript]) -> str:
+    """Those that the scripts name, and how many others: a study says no more of one's own database."""
+    texts = " ".join(script.text or "" for script in scripts)
+    told = [name for name in tables if name.rpartition(".")[2].strip('"') in texts]
+    others = len(tables) - len(told)
+    return ", ".join([*told, *([f"{others} of the database's own"] if others else [])])
 
 
 def _wait_for_the_last(session: Session) -> None:

@@ -35,6 +35,7 @@ MODEL = PgbenchModel(
     POSTGRESQL,
     plan_keys={
         "scale": "scale",
+        "dump": "dump",
         "script": "run.script",
         "clients": "run.clients",
         "jobs": "run.jobs",
@@ -44,7 +45,8 @@ MODEL = PgbenchModel(
         "protocol": "run.protocol",
     },
     words=RecordWords(
-        dataset="`scale`",
+        dataset="`scale`; of one's own database `dump` (the name of its file), `source_sha256`, `source_bytes`, `source_compression` (absent: "
+        "gzip), `prepare_text` and `settle_text` (what ran behind its restore)",
         run="`script`, `clients`, `jobs`, `duration_s`, …; of several scripts `script` is `several`, and `script_1`, `script_1_weight`, "
         "`script_1_text` are the first; `variable_…` is what scripts find set",
         phases="`warmup`, `measure`; figures of each of several scripts have the phase `scripts` and its name as item",

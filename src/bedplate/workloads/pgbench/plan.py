@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
@@ -21,6 +22,7 @@ from bedplate.plan.table import InnerTables, PlanTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
+from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
 from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
 from bedplate.workloads.pgbench.warnings import needed_duration_s
 
@@ -28,6 +30,8 @@ ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
 ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
 ScriptsLevel: TypeAlias = Annotated[tuple[values.Script, ...], PlainValidator(values.scripts)]
 Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(values.variables)]
+DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
+ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(values.own_script)]
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
 Protocol: TypeAlias = Annotated[str, within(values.one_of, values.PROTOCOLS)]
@@ -114,14 +118,51 @@ class PgbenchTable(WorkloadTable):
     """`[[workload]]` of type pgbench: a dataset, and the runs on it."""
 
     type: Literal["pgbench"] = Field(description="pgbench")
-    scale: Factor[ScaleLevel] = Field(default=(DatasetScale(),), description='pgbench scale, or "4x memory"')
+    scale: Factor[ScaleLevel] = Field(default=(), description='pgbench scale, or "4x memory"')
     """load | pgbench's scale (15 MB each), or a multiple of the memory | `20`, or so many that the database takes a quarter of the
     memory if that is less | `300`, `"4x memory"`"""
+    dump: Factor[DumpLevel] = Field(default=(), description="an archive of pg_dump: one's own database")
+    """load | in place of `scale`: the path of an archive of `pg_dump --format=custom` or `--format=directory`, from the plan's
+    directory or absolute ([one's own database](OWN_DATABASE.md)) | none | `"shop.dump"`"""
+    prepare: ScriptOfDataset | None = Field(
+        default=None, description="a script that runs once behind a restore"
+    )
+    """load | the path of a pgbench script beside the plan: runs once behind the restore of a `dump`, by one client | none |
+    `"indexes.sql"`"""
+    settle: ScriptOfDataset | None = Field(
+        default=None, description="a script that runs once behind `prepare`"
+    )
+    """load | the same, behind `prepare` | none | `"history.sql"`"""
     run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
         default=_default_runs(), description="one or more [[workload.run]] tables"
     )
     """– | one or more `[[workload.run]]` tables, made in this order | `read-only` and `read-write` ([above](#as-short-as-it-gets))
     | –"""
+
+    @model_validator(mode="after")
+    def _has_one_dataset(self) -> PgbenchTable:
+        reasons = []
+        if self.dump and self.scale:
+            reasons.append("scale is of pgbench's own tables, and dump brings others; take one out")
+        if not self.dump and (self.prepare or self.settle):
+            reasons.append("prepare and settle run behind the restore of a dump, and there is none")
+        if self.dump and "run" not in self.model_fields_set:
+            reasons.append('run is missing: a dump needs runs with scripts of your own, script = "mine.sql"')
+        own = (
+            script.name
+            for run in self.run
+            for level in run.script_levels
+            for script in level
+            if not script.text
+        )
+        built_in = dict.fromkeys(own) if self.dump and "run" in self.model_fields_set else ()
+        if built_in:
+            reasons.append(
+                f"{', '.join(built_in)}: pgbench's scripts are for its own tables; give scripts of your own"
+            )
+        if reasons:
+            raise ValueError(joined(reasons))
+        return self
 
     dataset_key: ClassVar[str] = ".scale"
     inner_tables: ClassVar[InnerTables] = {"run": RunTable}
@@ -131,8 +172,8 @@ class PgbenchTable(WorkloadTable):
         return sum(map(_run_count, self.run))
 
     def dataset_count(self) -> int:
-        """One for each scale."""
-        return len(self.scale)
+        """One for each scale or archive."""
+        return len(self.dump or self._scales)
 
     def engines(self) -> tuple[str, ...]:
         """PostgreSQL."""
@@ -143,13 +184,35 @@ class PgbenchTable(WorkloadTable):
         return {} if "run" in self.model_fields_set else _CHECKPOINTS
 
     def suited(self, setups: Sequence[EngineSetup]) -> PgbenchTable:
-        """Runs without a duration last as long as one checkpoint of any of its clusters."""
+        """Runs without a duration last as long as one checkpoint of any of its clusters.
+
+        PlanError where a version of the plan cannot restore an archive.
+        """
         setup = next(each for each in setups if each.engine == POSTGRESQL)
+        too_old = [
+            f"workload.dump: {each.name} was written by pg_dump {each.major}, and [postgresql] version = "
+            f'"{build.version}" restores none of a later version than its own'
+            for each in self.dump
+            for build in setup.builds
+            if int(build.version.split(".")[0]) < each.major
+        ]
+        if too_old:
+            raise PlanError(*dict.fromkeys(too_old))
         return self.model_copy(update={"run": tuple(_with_duration(run, setup) for run in self.run)})
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- scripts draw by the visit's seed
         """A multiple of the memory becomes a scale where the memory of a cell is known."""
-        return PlannedWorkload(self.type, self.scale, run_specs(self.run, self.type, defaults=defaults))
+        runs = run_specs(self.run, self.type, defaults=defaults)
+        if not self.dump:
+            return PlannedWorkload(self.type, self._scales, runs)
+        given = {name: getattr(self, name) for name in SCRIPTS}
+        texts = {name: script.text for name, script in given.items() if script is not None}
+        datasets = tuple(Levels(each.levels(texts)) for each in self.dump)
+        return PlannedWorkload(self.type, (), runs, datasets)
+
+    @property
+    def _scales(self) -> tuple[DatasetScale, ...]:
+        return self.scale or (DatasetScale(),)
 
 
 def _with_duration(table: RunTable, setup: EngineSetup) -> RunTable:

@@ -11,27 +11,31 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.counters import PostgresqlProbe
+from bedplate.engines.postgresql.foreign_data import ClusterLayout, size_of
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError, CommandFailed
+from bedplate.host.cgroups.group import drop_page_cache
 from bedplate.model.reason import Reason, distinct, reasons_of
 from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.sampler import Sampler, read_all
+from bedplate.units import format_size
 from bedplate.visit.engine_server import ServerFailed
 from bedplate.visit.logged_client import LoggedClient, SecondSeen
 from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
+from bedplate.workloads.pgbench.dump import DUMP, without_data
 from bedplate.workloads.pgbench.scripts import BUILT_IN, READ_WRITE, scripts_of, variables_of
 from bedplate.workloads.pgbench.steadiness import SteadyDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from bedplate.engines.postgresql.session import Session
     from bedplate.host.requirement import Need
@@ -55,7 +59,10 @@ class Pgbench:
     drivers: tuple[Driver, ...] = (Driver("pgbench_log"),)
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Create and fill pgbench's tables, then force everything to the device."""
+        """Create and fill pgbench's tables, or copy one's own database, then force everything to the device."""
+        if dataset.levels.text(DUMP) is not None:
+            _copy_database(context)
+            return
         scale = dataset.levels.integer("scale") or 1
         connection = cluster_of(context).connection.of_client
         try:
@@ -74,8 +81,7 @@ class Pgbench:
         except CommandFailed as error:
             # pgbench only says that its connection failed; the cause is the server's to tell.
             raise BedplateError(*why_the_server_is_gone(context), *reasons_of(error)) from error
-        with cluster_of(context).session() as session:
-            session.execute("CHECKPOINT")
+        _checkpoint(context)
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A CHECKPOINT, the warm-up, the measurement; probes beside both."""
@@ -89,6 +95,33 @@ class Pgbench:
         except BedplateError as error:
             measurement.reasons.extend(reasons_of(error))
         return measurement.record()
+
+
+def _copy_database(context: VisitContext) -> None:
+    """Put the copy of the restored database that fits this cluster in the place of the empty one."""
+    cluster = cluster_of(context)
+    layout = ClusterLayout(cluster.build, context.request.cell.cluster.data_checksums)
+    data = context.inputs.get(layout.key)
+    if data is None:
+        raise BedplateError(
+            f"the request names no restored {context.dataset.levels.text(DUMP)} for this build"
+        )
+    needed, free = size_of(Path(data)), shutil.disk_usage(context.mount_point).free
+    if needed > free:
+        raise BedplateError(
+            f"the restored database has {format_size(needed)}, and the file system {format_size(free)} free; a larger image_size "
+            "gives it room"
+        )
+    cluster.take_over(Path(data))
+    if context.request.cell.device.memory_bytes is not None:
+        # Pages belong to the group that first touched them; the copy was made outside.
+        drop_page_cache()
+    _checkpoint(context)
+
+
+def _checkpoint(context: VisitContext) -> None:
+    with cluster_of(context).session() as session:
+        session.execute("CHECKPOINT")
 
 
 @dataclass(frozen=True)
@@ -138,8 +171,10 @@ class _Measurement:
             "cpu_count": os.cpu_count() or 1,
             "block_size_bytes": cluster_of(context).build.block_size_bytes,
             "memory_bytes": context.memory_bytes,
-            "scale": context.dataset.levels.integer("scale") or 1,
         }
+        self._is_own_database = context.dataset.levels.text(DUMP) is not None
+        if not self._is_own_database:
+            self._facts["scale"] = context.dataset.levels.integer("scale") or 1
         scale_asked = context.dataset.levels.text("scale_asked")
         if scale_asked is not None:
             self._facts["scale_asked"] = scale_asked
@@ -233,6 +268,7 @@ class _Measurement:
             log_prefix=log_directory / "log",
             condensed=self._directory / f"{phase}.bin",
             output=self._directory / "logs" / ("pgbench" if phase == "measure" else phase),
+            kept_of_errors=without_data if self._is_own_database else str,
         )
         self._commands.append(tuple(process.argv))
         try:
@@ -328,7 +364,7 @@ def pgbench_options(
 def _script_options(spec: RunSpec, context: VisitContext) -> Iterator[str]:
     scripts = scripts_of(spec.levels)
     # pgbench finds the scale of its own scripts only; an own script's :scale would be 1.
-    if any(script.text is not None for script in scripts):
+    if any(script.text is not None for script in scripts) and context.dataset.levels.text(DUMP) is None:
         yield f"--scale={context.dataset.levels.integer('scale') or 1}"
     yield from (f"--define={name}={value}" for name, value in variables_of(spec.levels).items())
     for number, script in enumerate(scripts, start=1):

@@ -11,6 +11,7 @@ from bedplate.engines.postgresql.settings import (
 )
 from bedplate.plan.values import UNTIL_STEADY
 from bedplate.units import format_duration
+from bedplate.workloads.pgbench.dump import restored_bytes_of
 from bedplate.workloads.pgbench.scripts import READ_WRITE, scripts_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ def of_plan(plan: Plan) -> Iterator[str]:
         for run in workload.runs:
             yield from _of_run(plan, run)
     yield from _of_scales(own)
+    if any(restored_bytes_of(levels) for workload in own for levels in workload.datasets):
+        yield (
+            "workload.dump: the study keeps no data of it, but the texts of the scripts, and its page and exports go where you "
+            "send them; every visit copies the restored database, which is as fragmented as a fresh copy"
+        )
 
 
 def _of_run(plan: Plan, run: RunSpec) -> list[str]:

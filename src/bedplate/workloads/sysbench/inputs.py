@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs, Unused
+    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway, Unused
     from bedplate.model.cell import Dataset
-    from bedplate.model.visit import EngineBuild
 
 
 class SysbenchInputs:
@@ -24,7 +23,7 @@ class SysbenchInputs:
     def make(
         self,
         dataset: Dataset,  # noqa: ARG002 -- there is one tree
-        builds: Mapping[str, EngineBuild],  # noqa: ARG002 -- its own libraries do
+        made: MadeAnyway,  # noqa: ARG002 -- its own libraries do
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """The folder of the unpacked package; RequirementMissing with apt's words."""

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs
+    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway
     from bedplate.model.cell import Dataset
-    from bedplate.model.visit import EngineBuild
 
 _UNUSED_DAYS = 30
 _DAY_S = 86_400.0
@@ -30,7 +29,7 @@ class TpchInputs:
     def make(
         self,
         dataset: Dataset,
-        builds: Mapping[str, EngineBuild],  # noqa: ARG002 -- of others' role
+        made: MadeAnyway,  # noqa: ARG002 -- of others' role
         tell: Callable[[str, int, int], None],
     ) -> Mapping[str, str]:
         """The folder of the files."""

@@ -1,0 +1,236 @@
+"""`dump` of a pgbench workload: what it comes to, what a study keeps of it, and what is refused before anything is touched."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bedplate.engines.postgresql.archive import read_archive
+from bedplate.model.cell import Dataset
+from bedplate.model.plan import Plan
+from bedplate.plan.estimate import device_bytes_needed
+from bedplate.plan.expand import expand
+from bedplate.plan.load import load_plan
+from bedplate.units import MIB
+from bedplate.workloads.pgbench.commits import _named
+from bedplate.workloads.pgbench.dump import without_data
+from bedplate.workloads.pgbench.scripts import RunScript
+
+ReasonsOf = Callable[..., tuple[str, ...]]
+PLAN = """
+[[filesystem]]
+type = "ext4"
+[[workload]]
+type = "pgbench"
+{lines}
+[[workload.run]]
+script = "mine.sql"
+duration = "10 s"
+"""
+
+
+def head(
+    dump: str = "18.6 (Debian 18.6-3)", *, compression: int = 1, kind: int = 1, minor: int = 16
+) -> bytes:
+    """What an archive of pg_dump begins with, by pg_backup_archiver.c (WriteHead)."""
+
+    def integer(value: int) -> bytes:
+        return bytes([value < 0]) + abs(value).to_bytes(4, "little")
+
+    def text(value: str) -> bytes:
+        return integer(len(value)) + value.encode()
+
+    compressed = bytes([compression]) if minor >= 15 else integer(compression)
+    date = b"".join(map(integer, (1, 2, 3, 4, 5, 126, -1)))
+    return (
+        b"PGDMP"
+        + bytes((1, minor, 0, 4, 8, kind))
+        + compressed
+        + date
+        + text("shop")
+        + text("17.2")
+        + text(dump)
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with a script and an archive."""
+    (tmp_path / "mine.sql").write_text("SELECT 1;\n")
+    (tmp_path / "mine.dump").write_bytes(head() + b"rest")
+    return tmp_path
+
+
+def plan_of(place: Path, lines: str) -> Plan:
+    return load_plan(PLAN.format(lines=lines), source="p.toml", directory=place)
+
+
+def test_an_archive_is_a_dataset_by_its_checksum(place: Path) -> None:
+    (place / "after.sql").write_text("CREATE INDEX ON t (a);\n")
+    plan = plan_of(place, 'dump = "mine.dump"\nprepare = "after.sql"')
+    (workload,) = plan.workloads
+    (levels,) = workload.datasets
+    assert ((), "mine.dump", "CREATE INDEX ON t (a);\n") == (
+        workload.scales,
+        levels["dump"],
+        levels["prepare_text"],
+    )
+    dataset = Dataset("pgbench", levels)
+    # Neither checksums nor texts are read by people.
+    assert dataset.id.startswith("pgbench-dump-mine.dump-source-bytes")
+    assert "CREATE" not in dataset.words
+    (cell,) = expand(plan, None).cells
+    assert device_bytes_needed(cell.cell, cell.loads[0]) > 64 * MIB
+    assert {str(place / "mine.dump")} == set(plan.archives.values())
+    (warning,) = [each for each in plan.warnings if "dump" in each]
+    assert "keeps no data" in warning
+
+
+def test_another_archive_of_the_same_name_is_another_dataset_and_its_place_decides_nothing(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    first = plan_of(place, 'dump = "mine.dump"')
+    other = tmp_path_factory.mktemp("other")
+    for name in ("mine.sql", "mine.dump"):
+        (other / name).write_bytes((place / name).read_bytes())
+    assert first.digest == plan_of(other, 'dump = "mine.dump"').digest
+    (other / "mine.dump").write_bytes(head() + b"changed")
+    assert first.digest != plan_of(other, 'dump = "mine.dump"').digest
+
+
+def test_a_study_keeps_a_note_in_the_place_of_the_archive(
+    place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    plan = plan_of(place, 'dump = "mine.dump"')
+    kept = tmp_path_factory.mktemp("kept")
+    for name, text in plan.files.items():
+        (kept / name).parent.mkdir(exist_ok=True)
+        (kept / name).write_text(text)
+    assert {"mine.sql"} == {name for name in plan.files if not name.startswith("dumps/")}
+    again = plan_of(kept, 'dump = "mine.dump"')
+    assert (plan.digest, plan.files) == (again.digest, again.files)
+    (note,) = (kept / "dumps").iterdir()
+    note.write_text("[]")
+    with pytest.raises(Exception, match="note of it"):
+        plan_of(kept, 'dump = "mine.dump"')
+
+
+def test_a_directory_is_known_by_all_of_its_files(place: Path) -> None:
+    parts = place / "parts"
+    parts.mkdir()
+    (parts / "toc.dat").write_bytes(head(kind=3))
+    (parts / "1.dat.gz").write_bytes(b"rows")
+    before = read_archive(parts)
+    assert ("gzip", 18, len(head()) + 4) == (before.compression, before.major, before.size_bytes)
+    (parts / "1.dat.gz").write_bytes(b"rowS")
+    assert before.sha256 != read_archive(parts).sha256
+    (parts / "link").symlink_to("/etc/passwd")
+    with pytest.raises(ValueError, match="no regular file"):
+        read_archive(parts)
+
+
+@pytest.mark.parametrize(
+    ("minor", "number", "expected"), [(14, 0, "none"), (14, -1, "gzip"), (16, 0, "none")]
+)
+def test_compression_of_every_format_is_known(place: Path, minor: int, number: int, expected: str) -> None:
+    (place / "mine.dump").write_bytes(head(minor=minor, compression=number))
+    assert expected == read_archive(place / "mine.dump").compression
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "it is empty, or was truncated"),
+        (b"--\n-- PostgreSQL database dump\n--\n\\! touch /tmp/x\n", "it is text, perhaps a plain dump"),
+        (b"toc.dat\0\0\0", "archive in tar format"),
+        (b"\x7fELF\0\0\0\0\0", "no archive of pg_dump"),
+        (head()[:30], "it was truncated"),
+        (head(kind=5), "damaged, or in a format other"),
+        (head(compression=3), "compressed with zstd"),
+        (head(compression=9), "compressed with algorithm 9"),
+        (head(minor=11), "of a pg_dump before 9.0"),
+        (head("x" * 2000), "more than 1000 bytes"),
+        (head("19.1"), "was written by pg_dump 19"),
+    ],
+)
+def test_what_is_no_archive_that_can_be_restored_is_refused(
+    place: Path, content: bytes, words: str, reasons_of: ReasonsOf
+) -> None:
+    (place / "mine.dump").write_bytes(content)
+    (reason,) = reasons_of(PLAN.format(lines='dump = "mine.dump"'))
+    assert words in reason
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('dump = "none.dump"', "there is no such file or directory"),
+        ('dump = "."', "has no toc.dat"),
+        (f'dump = "{"a" * 10_000}"', "allowed is the path of an archive"),
+        (f'dump = "{"a" * 3_000}"', "cannot be read"),
+        ("dump = 7", "allowed is the path of an archive"),
+        ('dump = "mine.dump"\nscale = 10', "take one out"),
+        ('prepare = "mine.sql"', "there is none"),
+        ('dump = "mine.dump"\nprepare = "none.sql"', "there is no such file"),
+        ('dump = "mine.dump"\nsettle = "VACUUM"', "there is no such file"),
+        ('dump = "mine.dump"\nprepare = "shell.sql"', "bedplate starts no shell"),
+    ],
+)
+def test_a_call_that_is_wrong_is_refused_in_a_sentence(
+    place: Path, lines: str, words: str, reasons_of: ReasonsOf
+) -> None:
+    (place / "shell.sql").write_text("\\shell touch x\n")
+    (reason,) = reasons_of(PLAN.format(lines=lines))
+    assert words in reason
+    assert len(reason) < 700
+
+
+def test_pgbench_s_own_scripts_and_default_runs_are_not_for_a_dump(
+    place: Path, reasons_of: ReasonsOf
+) -> None:
+    text = PLAN.format(lines='dump = "mine.dump"')
+    (reason,) = reasons_of(text.replace('script = "mine.sql"', 'scripts = ["mine.sql", "read-write"]'))
+    assert "read-write: pgbench's scripts are for its own tables" in reason
+    (reason,) = reasons_of(text.partition("[[workload.run]]")[0])
+    assert "run is missing" in reason
+
+
+def test_an_older_version_in_the_plan_is_named(place: Path, reasons_of: ReasonsOf) -> None:
+    text = PLAN.format(lines='dump = "mine.dump"') + '[postgresql]\nversion = { vary = ["15", "18"] }\n'
+    (reason,) = reasons_of(text)
+    assert 'version = "15" restores none of a later version' in reason
+
+
+def test_a_damaged_head_ends_in_a_sentence(tmp_path: Path) -> None:
+    chance, whole, path = random.Random(7), head(), tmp_path / "mine.dump"
+    for _ in range(500):
+        content = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        path.write_bytes(content[: chance.randint(1, len(content))])
+        with contextlib.suppress(ValueError):
+            read_archive(path)
+
+
+def test_what_pgbench_printed_is_kept_without_rows() -> None:
+    text = (
+        'pgbench: error: client 0 script 0 aborted in command 1 query 0: ERROR:  invalid input for "bob@example.org"\n'
+        "DETAIL:  Key (email)=(bob\n@example.org) already exists.\nCONTEXT:  in a function\n"
+        "pgbench: error: Run was aborted; the above results are incomplete.\n"
+    )
+    kept = without_data(text)
+    assert "bob" not in kept
+    assert "example" not in kept
+    assert 'invalid input for "…"' in kept
+    assert kept.endswith("Run was aborted; the above results are incomplete.\n")
+
+
+def test_only_tables_that_a_script_names_are_named() -> None:
+    scripts = (RunScript("mine", "INSERT INTO sessions VALUES (1);"),)
+    tables = ["public.sessions", "public.secret", 'public."Own"']
+    assert "public.sessions, 2 of the database's own" == _named(tables, scripts)
+    assert "1 of the database's own" == _named(["public.secret"], scripts)
