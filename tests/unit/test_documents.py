@@ -57,6 +57,24 @@ def test_rules_of_one_name_are_one_rule() -> None:
     assert all(rules[rule.name] is rule for of_one in rules_of_runs() for rule in of_one.rules)
 
 
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("the plan", "| `machine` | – | – | the table below |"),
+        ("[machine]", "| `memory` | device | yes | 256 MB or more,"),
+        ("[guest]", "| `visits_per_boot` | – | no |"),
+        (
+            "[[filesystem]]",
+            '| `data` | filesystem | yes | `"ordered"`, `"writeback"`, `"journal"` (ext3, ext4, reiserfs) |',
+        ),
+        ("[postgresql]", "| `settings` | cluster | each |"),
+        ("[[workload]] of type tpch", "| `type` | load | no | `tpch` | required |"),
+    ],
+)
+def test_a_key_of_a_plan_says_whether_it_varies(table: str, row: str) -> None:
+    assert any(line.startswith(row) for line in parts()[f"keys of {table}"].splitlines())
+
+
 def test_a_part_is_written_below_its_marker_and_nothing_else_is() -> None:
     page = (
         "# A\n\n<!-- generated: b -->\n| old |\n\nby hand\n\n<!-- generated to the end: c -->\nold\n\nolder\n"

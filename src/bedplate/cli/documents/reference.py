@@ -210,7 +210,12 @@ def _keys(table: type[PlanTable]) -> str:
 
 def _key_row(name: str, field: FieldInfo, told: str | None) -> tuple[str, ...]:
     if told is not None:
-        layer, values, default, example = map(str.strip, told.split(" | "))
+        row = [each.strip() for each in told.split(" | ")]
+        if len(row) != 4:
+            raise ValueError(
+                f"{name}: the row below a key is `layer | values | default | example`, found {told!r}"
+            )
+        layer, values, default, example = row
         return layer, _varies(field), values, default, example
     if name in FEATURES:
         levels = [f"`{json.dumps(level)}`" for level in feature_levels()[name]]
