@@ -10,9 +10,9 @@ from bedplate.cli.options import (
     ACROSS_DURABILITY,
     AS_JSON,
     CELLS,
+    CLAIMS,
     METRICS,
     OF_WORKLOAD,
-    PATH,
     STUDY_DIRECTORIES,
     STUDY_DIRECTORY,
 )
@@ -182,14 +182,7 @@ def advise(
 
 @click.command()
 @STUDY_DIRECTORIES
-@click.option(
-    "--claims",
-    "files",
-    metavar="FILE",
-    type=PATH,
-    multiple=True,
-    help="a file of claims (docs/CLAIMS.md), in place of those that come with bedplate; may be given again",
-)
+@CLAIMS
 @AS_JSON
 def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool) -> None:
     """What the original studies concluded, or you do: holds, does not hold, cannot tell, or not measured.

@@ -55,6 +55,14 @@ METRICS = click.option(
     shell_complete=metric_names,
     help="a metric (docs/METHOD.md), in place of what each run is about; may be given again",
 )
+CLAIMS = click.option(
+    "--claims",
+    "files",
+    metavar="FILE",
+    type=PATH,
+    multiple=True,
+    help="a file of claims (docs/CLAIMS.md), in place of those that come with bedplate; may be given again",
+)
 CELLS = click.option(
     "--cells",
     metavar="FILTER",

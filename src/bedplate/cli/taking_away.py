@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
-from bedplate.cli.options import CELLS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
+from bedplate.cli.options import CELLS, CLAIMS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
 from bedplate.cli.studies import require_studies
 from bedplate.host.ownership import first_made, give_to_caller
 
@@ -21,14 +21,7 @@ from bedplate.host.ownership import first_made, give_to_caller
     "-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), help="the page to write"
 )
 @CELLS
-@click.option(
-    "--claims",
-    "files",
-    metavar="FILE",
-    type=PATH,
-    multiple=True,
-    help="a file of claims to judge, in place of those that come with bedplate; may be given again",
-)
+@CLAIMS
 def report(
     studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
 ) -> None:

@@ -51,7 +51,7 @@ _COLOURS = {
 }
 _VOLATILE = "with a volatile cache"
 _PROMISE = AFTER_POWER_CUT
-_CHOICE_COLUMNS = (
+_OF_A_CHOICE = (
     Column("choice", 44),
     Column("workload", 10),
     Column("dataset", 24),
@@ -61,19 +61,10 @@ _CHOICE_COLUMNS = (
     Column("metric", 26),
     Column("unit", 9),
     Column("better", 9),
-    Column("definition", 80),
-    Column("number", 9),
 )
+_CHOICE_COLUMNS = (*_OF_A_CHOICE, Column("definition", 80), Column("number", 9))
 _RESULT_COLUMNS = (
-    Column("choice", 44),
-    Column("workload", 10),
-    Column("dataset", 24),
-    Column("run", 16),
-    Column("phase", 12),
-    Column("item", 12),
-    Column("metric", 26),
-    Column("unit", 9),
-    Column("better", 9),
+    *_OF_A_CHOICE,
     Column("cell", 44),
     Column("cell id", 30),
     Column(_PROMISE, 18),
