@@ -358,18 +358,35 @@ def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
     # Filled when the first one is read: a record may hold records of its own kind.
     decoders: dict[str, _Decoder] = {}
     # Figures differ in their value alone: the words beside it are read once for all that have the same ones.
-    words = tuple(name for name in hints if name in needed and _is_word(hints[name]))
+    words = tuple(name for name, hint in hints.items() if _is_word(hint))
     words = words if len(words) >= _WORDS_MIN else ()
-    others = tuple(name for name in hints if name not in words)
     read_before: dict[tuple[Any, ...], dict[str, Any]] = {}
     # What is taken as it stands, by its exact type: most fields, and a call for each of them is most of the time.
     plain = {name: _taken_as_it_stands(hint) for name, hint in hints.items()}
+    others: list[tuple[str, frozenset[type], _Decoder]] = []
     construct = _constructor(kind)
 
     def decode(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _misfit(f"an object ({kind.__name__})", value)
-        if not (value.keys() <= known and needed <= value.keys()):
+        # Only of a whole record: a field that is left out is not one that is null.
+        if words and value.keys() == known:
+            try:
+                before = read_before.get(tuple(map(value.get, words)))
+            except TypeError:
+                # In the place of a word is what has no hash: it is refused below.
+                before = None
+            if before is not None:
+                made = before.copy()
+                name = ""
+                try:
+                    for name, taken, read_one in others:
+                        entry = value[name]
+                        made[name] = entry if type(entry) in taken else read_one(entry)
+                except _Misfit as error:
+                    raise error.within(name) from None
+                return construct(made)
+        elif not (value.keys() <= known and needed <= value.keys()):
             raise _Misfit(
                 *(((name,), f": {kind.__name__} has no such field") for name in sorted(set(value) - known)),
                 *(
@@ -379,27 +396,27 @@ def _record_decoder(kind: type[DataclassInstance]) -> _Decoder:
                 ),
             )
         if not decoders:
-            decoders.update((name, _decoder(hints[name])) for name in known)
-        key = tuple(map(value.get, words))
-        try:
-            before = read_before.get(key) if words else None
-        except TypeError:
-            # In the place of a word is what has no hash: it is refused below.
-            before = None
-        made = {} if before is None else before.copy()
+            decoders.update((name, _decoder(_not_none(hints[name]))) for name in known)
+            others.extend((name, plain[name], decoders[name]) for name in hints if name not in words)
+        made = {}
         name = ""
         try:
-            for name in value if before is None else others:
-                if name in value:
-                    entry = value[name]
-                    made[name] = entry if type(entry) in plain[name] else decoders[name](entry)
+            for name, entry in value.items():
+                made[name] = entry if type(entry) in plain[name] else decoders[name](entry)
         except _Misfit as error:
             raise error.within(name) from None
-        if words and before is None and len(read_before) < _READ_BEFORE_MAX:
-            read_before[key] = {name: made[name] for name in words}
+        if words and value.keys() == known and len(read_before) < _READ_BEFORE_MAX:
+            read_before[tuple(map(value.get, words))] = {name: made[name] for name in words}
         return construct(made)
 
     return decode
+
+
+def _not_none(hint: Any) -> Any:
+    """What is left to be read of a field that may be null, as null is taken as it stands."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    is_union = get_origin(hint) in (Union, types.UnionType)
+    return kinds[0] if is_union and len(kinds) == 1 else hint
 
 
 def _is_word(hint: Any) -> bool:
@@ -416,10 +433,11 @@ def _constructor(kind: type[DataclassInstance]) -> Callable[[dict[str, Any]], An
     if checks or any(field.default_factory is not MISSING for field in fields(kind)):
         return lambda made: kind(**made)
     usual = {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+    count = len(fields(kind))
 
     def construct(made: dict[str, Any]) -> Any:
         record = object.__new__(kind)
-        vars(record).update(usual, **made)
+        object.__setattr__(record, "__dict__", made if len(made) == count else {**usual, **made})
         return record
 
     return construct
