@@ -109,7 +109,7 @@ def test_six_sections_and_what_a_reader_comes_for_is_unfolded(page: Page) -> Non
     assert 0 == page.locator("#order-plot svg").count()
 
 
-@pytest.mark.parametrize("section", ["time", "checkpoints", "durability", "plan"])
+@pytest.mark.parametrize("section", ["ranking", "checkpoints", "durability", "plan"])
 def test_a_link_ends_at_its_section_when_the_page_is_opened_there(kept: Page, section: str) -> None:
     address = kept.url.partition("#")[0]
     # Or the browser would only go to the section, on the page that is open.

@@ -105,7 +105,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FlushRow:
-    """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of `COUNTED`; `index` is the cell's on the page."""
+    """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of the study's `counted`; `index` is the cell's on the page."""
 
     index: int
     cell: str
@@ -139,7 +139,7 @@ class StudyShell:
     history: tuple[tuple[str, str], ...]
     plan: str
     flushes: tuple[FlushRow, ...]
-    has_counts: bool
+    counted: tuple[tuple[str, str], ...]
 
 
 def page_shell(overviews: Sequence[Overview], *, claims: bool = False) -> dict[str, Any]:
@@ -169,7 +169,6 @@ def page_shell(overviews: Sequence[Overview], *, claims: bool = False) -> dict[s
         "studies": studies,
         "places": _places(studies),
         "defined": _defined(overviews),
-        "counted": COUNTED,
         "failures": failed,
         "pruned": [(label.full, reasons) for found in overviews for label, reasons in found.pruned],
     }
@@ -199,6 +198,7 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
     facts = found.study.facts
     shared = _shared([_notes(found, cell) for cell in found.cells.values()])
     reasons = _shared([_reasons(cell) for cell in found.cells.values()])
+    devices = _counted(found)
     return StudyShell(
         title=facts.title,
         name=name,
@@ -217,11 +217,11 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
         history=tuple((entry.when, entry.what) for entry in facts.history),
         plan=found.study.plan_text,
         flushes=tuple(
-            _flush_row(cell, first + place, reasons)
+            _flush_row(cell, first + place, reasons, devices)
             for place, cell in enumerate(found.cells.values())
             if cell.flushes or cell.durability
         ),
-        has_counts=any(cell.flushes for cell in found.cells.values()),
+        counted=devices,
     )
 
 
@@ -244,12 +244,20 @@ def _reasons(cell: CellFacts) -> tuple[str, ...]:
     return sentences(cell.durability.reasons) if cell.durability else ()
 
 
-def _flush_row(cell: CellFacts, index: int, shared: Sequence[str]) -> FlushRow:
+def _counted(found: Overview) -> tuple[tuple[str, str], ...]:
+    """The devices and patterns of which any cell has a count: a column of dashes is none."""
+    known = {(rate.device, rate.pattern) for cell in found.cells.values() for rate in cell.flushes}
+    return tuple(each for each in COUNTED if each in known)
+
+
+def _flush_row(
+    cell: CellFacts, index: int, shared: Sequence[str], devices: Sequence[tuple[str, str]]
+) -> FlushRow:
     words = durability_words(cell.durability)
     return FlushRow(
         index=index,
         cell=cell.label.full,
-        rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in COUNTED),
+        rates=tuple(rate_text(cell.flushes, device, pattern) for device, pattern in devices),
         durability=words,
         durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
         reasons=tuple(words for words in _reasons(cell) if words not in shared),

@@ -66,7 +66,14 @@ bedplate.data = (() => {
   const emulation = (cell) => (cell.emulated ? " · emulated" : "");
   // An engine may have no blocks to choose.
   const blocks = (row, column) => (column ? `fs ${row} · db ${column}` : `fs ${row}`);
-  const datasets = new Set(page.runs.map((run) => run.dataset)).size > 1;
+  const datasets = new Map(page.runs.map((run) => [run.dataset, run.dataset_words.split(" ")]));
+  // Of the words of a dataset those that another one lacks; all where that leaves none.
+  const shared = [...datasets.values()].reduce((left, words) => left.filter((word) => words.includes(word)));
+  const telling = ({ dataset, dataset_words: words }) =>
+    datasets
+      .get(dataset)
+      .filter((word) => !shared.includes(word))
+      .join(" ") || words;
   return {
     several,
     blocks,
@@ -95,7 +102,7 @@ bedplate.data = (() => {
       if (index < 0) return "canary";
       const run = page.runs[index];
       if (!run) return "no run";
-      return datasets ? `${run.run} (${run.dataset_words})` : run.run;
+      return datasets.size > 1 ? `${run.run} (${telling(run)})` : run.run;
     },
     // A run, or the part of it that is looked at.
     runAndPart: (run, part) => `${bedplate.data.runName(run)}${part ? `, ${page.parts[part][0]}` : ""}`,

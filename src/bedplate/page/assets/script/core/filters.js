@@ -171,7 +171,10 @@
   };
 
   const draw = (state) => {
-    box.querySelector("summary").textContent = words(state);
+    const n = choice.shown().length;
+    const summary = box.querySelector("summary");
+    summary.textContent = words(state);
+    summary.dataset.short = n === page.cells.length ? `${n} cells` : `${n} of ${page.cells.length}`;
     if (box.open) fill(state);
   };
 

@@ -85,7 +85,9 @@
       state.baseline === null
         ? "Compare: nothing"
         : `${state.contender === null ? "All" : short(sideName(state.contender))} against ${short(sideName(state.baseline))}`;
-    box.querySelector("summary").textContent = words;
+    const summary = box.querySelector("summary");
+    summary.textContent = words;
+    summary.dataset.short = state.baseline === null ? "Compare" : "Compared";
     if (box.open) fill(state);
   };
 

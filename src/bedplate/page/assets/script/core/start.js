@@ -12,5 +12,7 @@
     });
   await bedplate.views.drawAll();
   bedplate.choice.scroll();
+  // When all is loaded the browser goes to the address's section by itself, and leaves its heading above the window.
+  if (document.readyState !== "complete") window.addEventListener("load", () => setTimeout(bedplate.choice.scroll));
   document.documentElement.dataset.ready = "yes";
 })();

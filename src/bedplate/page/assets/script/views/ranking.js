@@ -34,15 +34,25 @@
     return here.flatMap((name) => all.filter(({ cell }) => classOf(cell) === name).slice(0, most));
   };
 
+  // What all cells have alike need not stand in each name.
+  const namesOf = (rows) => {
+    const panels = rows.map(({ cell }) => bedplate.data.panelName(page.cells[cell]));
+    const blocks = new Set(rows.map(({ cell }) => `${page.cells[cell].row}/${page.cells[cell].column}`));
+    const isTelling = rows.length > 1 && blocks.size === 1 && new Set(panels).size === panels.length;
+    const names = isTelling ? panels : rows.map(({ cell }) => bedplate.data.cellName(cell));
+    return new Map(rows.map(({ cell }, i) => [cell, charts.plain(names[i])]));
+  };
+
   const ends = ({ mean, low, high, minimum, maximum }) => [low ?? minimum ?? mean, high ?? maximum ?? mean];
 
-  const trace = (durability, rows) => {
+  const trace = (durability, rows, names) => {
     const own = rows.filter(({ cell }) => classOf(cell) === durability);
     const bounds = own.map(({ found }) => ends(found));
     return {
       x: own.map(({ found }) => found.mean),
-      y: own.map(({ cell }) => charts.plain(bedplate.data.cellName(cell))),
+      y: own.map(({ cell }) => names.get(cell)),
       mode: "markers",
+      cliponaxis: false,
       legendgroup: durability,
       marker: {
         size: 9,
@@ -97,11 +107,12 @@
         words: one,
       })),
     );
-    const names = rows.map(({ cell }) => charts.plain(bedplate.data.cellName(cell)));
+    const nameOf = namesOf(rows);
+    const names = [...nameOf.values()];
     const narrow = byId("ranking-plot").clientWidth < NARROW_PX;
     charts.draw(
       "ranking-plot",
-      here.map((one) => trace(one, rows)),
+      here.map((one) => trace(one, rows, nameOf)),
       charts.layout({
         height: 70 + (narrow ? NARROW_LINE_PX : LINE_PX) * rows.length,
         hovermode: "closest",
