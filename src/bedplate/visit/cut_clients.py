@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.visit.cut_engine import Driven
+from bedplate.visit.cut_engine import BEGIN, END, Driven
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from bedplate.visit.cut_engine import Recorded
     from bedplate.visit.piped_session import PipedSession
 
 _ENOUGH_EVERY_S = 0.05
@@ -79,6 +81,32 @@ def drive(
         server.version,
         ended_early=ended_early,
     )
+
+
+def drive_recorded(
+    server: CutClients,
+    setup: Recorded,
+    *,
+    clients: int,
+    duration_s: float,
+    seed: int,
+    beside: AbstractContextManager[object],
+) -> Driven:
+    """The clients between the marks of a recording, at its pace; `beside` is entered while they write."""
+    setup.mark(BEGIN)
+    pause_s = setup.pace(duration_s)
+    with beside:
+        driven = drive(
+            server,
+            setup.mark_file,
+            clients=clients,
+            duration_s=duration_s,
+            seed=seed,
+            pause_s=pause_s,
+            enough=setup.is_log_nearly_full,
+        )
+    setup.mark(END)
+    return driven
 
 
 class _Client(threading.Thread):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from bedplate.host.command import Account
+    from bedplate.model.levels import Scalar
 
 # The reader has at most the log's tail left when the client ends.
 _READER_LIMIT_S = 120.0
@@ -35,6 +36,19 @@ class SecondSeen:
     transactions: int
     latency_us_sum: int
     latency_us_max: int
+
+    def event(self, run: str, phase: str, phase_s: float) -> Mapping[str, Scalar]:
+        """What a display is told of it: the second of a phase that takes `phase_s`."""
+        told: dict[str, Scalar] = {
+            "event": "second",
+            "run": run,
+            "phase": phase,
+            "phase_s": phase_s,
+            "transactions": self.transactions,
+        }
+        if self.transactions:
+            told["latency_ms_mean"] = self.latency_us_sum / self.transactions / 1000
+        return told
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
 from bedplate.errors import PlanError
 from bedplate.model.machine import Machine
@@ -13,7 +14,6 @@ from bedplate.plan.estimate import device_bytes_needed, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
 from bedplate.workloads.pgbench.scale import bytes_per_scale, scale_units
-from bedplate.workloads.pgbench.warnings import needed_duration_s
 
 GIB = 2**30
 MIB = 2**20

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from bedplate.engines.mariadb import oracle, recorded
 from bedplate.engines.mariadb.server import DATABASE, TEMPORARY, MariadbInstance
 from bedplate.engines.mariadb.unpacked import CLIENT, SERVER, Programs
-from bedplate.visit.cut_clients import CutClients, drive
-from bedplate.visit.cut_engine import BEGIN, END
+from bedplate.visit.cut_clients import CutClients, drive_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,26 +90,15 @@ class _MariadbWriter:
         seed: int,
         beside: AbstractContextManager[object],
     ) -> Driven:
-        setup = self._setup
-        setup.mark(BEGIN)
-        pause_s = setup.pace(duration_s)
-        with beside:
-            driven = drive(
-                CutClients(
-                    self._server.session,
-                    recorded.transaction,
-                    recorded.ACCOUNTS,
-                    f"mariadb {self._server.programs.version}",
-                ),
-                setup.mark_file,
-                clients=self._clients,
-                duration_s=duration_s,
-                seed=seed,
-                pause_s=pause_s,
-                enough=setup.is_log_nearly_full,
-            )
-        setup.mark(END)
-        return driven
+        clients = CutClients(
+            self._server.session,
+            recorded.transaction,
+            recorded.ACCOUNTS,
+            f"mariadb {self._server.programs.version}",
+        )
+        return drive_recorded(
+            clients, self._setup, clients=self._clients, duration_s=duration_s, seed=seed, beside=beside
+        )
 
 
 class _SharpCheckpoints:

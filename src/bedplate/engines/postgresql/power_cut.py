@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql import oracle, recorded
 from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.visit.cut_clients import CutClients, drive
-from bedplate.visit.cut_engine import BEGIN, END
+from bedplate.visit.cut_clients import CutClients, drive_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,26 +80,15 @@ class _Writer:
         seed: int,
         beside: AbstractContextManager[object],
     ) -> Driven:
-        setup = self._setup
-        setup.mark(BEGIN)
-        pause_s = setup.pace(duration_s)
-        with beside:
-            driven = drive(
-                CutClients(
-                    self._cluster.session,
-                    recorded.transaction,
-                    recorded.ACCOUNTS,
-                    f"postgresql {self._cluster.build.version}",
-                ),
-                setup.mark_file,
-                clients=self._clients,
-                duration_s=duration_s,
-                seed=seed,
-                pause_s=pause_s,
-                enough=setup.is_log_nearly_full,
-            )
-        setup.mark(END)
-        return driven
+        clients = CutClients(
+            self._cluster.session,
+            recorded.transaction,
+            recorded.ACCOUNTS,
+            f"postgresql {self._cluster.build.version}",
+        )
+        return drive_recorded(
+            clients, self._setup, clients=self._clients, duration_s=duration_s, seed=seed, beside=beside
+        )
 
 
 class _Checkpoints:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
+from bedplate.engines.postgresql.checkpoints import needed_duration_s
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
@@ -24,7 +25,6 @@ from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
 from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
-from bedplate.workloads.pgbench.warnings import needed_duration_s
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
 ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]

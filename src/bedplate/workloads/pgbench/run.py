@@ -25,7 +25,7 @@ from bedplate.probe.kernel import ProcessProbe
 from bedplate.probe.sampler import Sampler, read_all
 from bedplate.units import format_size
 from bedplate.visit.engine_server import ServerFailed
-from bedplate.visit.logged_client import LoggedClient, SecondSeen
+from bedplate.visit.logged_client import LoggedClient
 from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
@@ -294,7 +294,7 @@ class _Measurement:
         """Pass on what each second brings; True if a steady warm-up was ended early."""
         stopped = False
         for seen in process.seconds():
-            self._tell(phase, duration_s, seen)
+            self._context.emit(seen.event(self._spec.name, phase, duration_s))
             if until_steady and not stopped:
                 self._detector.add_second(seen.transactions)
                 if self._detector.steady:
@@ -302,18 +302,6 @@ class _Measurement:
                     process.stop_early(signal.SIGALRM)
                     stopped = True
         return stopped
-
-    def _tell(self, phase: str, duration_s: float, seen: SecondSeen) -> None:
-        event: dict[str, Scalar] = {
-            "event": "second",
-            "run": self._spec.name,
-            "phase": phase,
-            "phase_s": duration_s,
-            "transactions": seen.transactions,
-        }
-        if seen.transactions:
-            event["latency_ms_mean"] = seen.latency_us_sum / seen.transactions / 1000
-        self._context.emit(event)
 
     def _watch_reads(self, sample: Sample) -> None:
         reads = sample.values.get("device.reads")

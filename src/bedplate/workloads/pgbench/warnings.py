@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.settings import (
-    checkpoint_completion_target,
-    checkpoint_timeout_s,
-)
+from bedplate.engines.postgresql.checkpoints import too_short
 from bedplate.plan.values import UNTIL_STEADY
-from bedplate.units import format_duration
 from bedplate.workloads.pgbench.dump import restored_bytes_of
 from bedplate.workloads.pgbench.scripts import READ_WRITE, scripts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bedplate.model.cell import ClusterLevels, RunSpec
+    from bedplate.model.cell import RunSpec
     from bedplate.model.plan import Plan, PlannedWorkload
     from bedplate.plan.warnings import PlanWarnings
-
-# After its last write a checkpoint still syncs the files, and it may begin a moment late.
-_SYNC_SLACK_S = 3.0
-_SYNC_SLACK_SHARE = 0.05
-
-
-def needed_duration_s(cluster: ClusterLevels, warmup_s: float | None) -> float:
-    """How long must be measured to hold one complete timed checkpoint.
-
-    A CHECKPOINT comes right before the warm-up; from it, a timed one starts every
-    `checkpoint_timeout` and is spread over `checkpoint_completion_target` of it. The first that
-    starts after the warm-up counts. `warmup_s` None: of unknown length, so the worst case.
-    """
-    timeout = checkpoint_timeout_s(cluster)
-    lasts = timeout * checkpoint_completion_target(cluster) + max(_SYNC_SLACK_S, _SYNC_SLACK_SHARE * timeout)
-    if warmup_s is None or timeout <= 0:
-        return timeout + lasts
-    starts = max(1, ceil(warmup_s / timeout)) * timeout
-    return starts - warmup_s + lasts
 
 
 def of_plan(plan: Plan) -> Iterator[str]:
@@ -59,18 +35,7 @@ def _of_run(plan: Plan, run: RunSpec) -> list[str]:
     if all(script.seems_to_read_only for script in scripts_of(run.levels)):
         return []
     steady = run.levels["warmup"] == UNTIL_STEADY
-    duration_s = run.levels.number("duration_s") or 0.0
-    found = []
-    for cluster in plan.clusters:
-        needed_s = needed_duration_s(cluster, None if steady else run.levels.number("warmup_s"))
-        if duration_s < needed_s:
-            found.append(
-                f"run {run.name}: {format_duration(duration_s)} may not hold a complete timed checkpoint "
-                f"(checkpoint_timeout {format_duration(checkpoint_timeout_s(cluster))}, completion target "
-                f"{checkpoint_completion_target(cluster):g}), and the run will be suspect; "
-                f"duration = {ceil(needed_s)} is enough, or a shorter checkpoint_timeout"
-            )
-    return found
+    return list(too_short(plan, run, None if steady else run.levels.number("warmup_s")))
 
 
 def _of_scales(workloads: Iterable[PlannedWorkload]) -> list[str]:

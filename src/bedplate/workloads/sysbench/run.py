@@ -172,16 +172,7 @@ class _SysbenchRun:
             self._client_pids.append(client.pid)
             self._watching_pids.append(client.log_reader_pid)
             for seen in client.seconds():
-                event: dict[str, Scalar] = {
-                    "event": "second",
-                    "run": self._spec.name,
-                    "phase": phase,
-                    "phase_s": duration_s,
-                    "transactions": seen.transactions,
-                }
-                if seen.transactions:
-                    event["latency_ms_mean"] = seen.latency_us_sum / seen.transactions / 1000
-                context.emit(event)
+                context.emit(seen.event(self._spec.name, phase, duration_s))
             ended = client.finish()
             self.recording.facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
             self.recording.facts[f"{phase}_client_sleeps"] = ended.sleeps

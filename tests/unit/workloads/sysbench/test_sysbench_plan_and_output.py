@@ -17,6 +17,7 @@ from bedplate.figures.transaction_validity import age_growth_share
 from bedplate.model.cell import Dataset
 from bedplate.model.levels import Levels
 from bedplate.model.workload import model_of
+from bedplate.plan.load import load_plan
 from bedplate.visit.sql_server import MYSQL, PGSQL, SqlEndpoint
 from bedplate.workloads.sysbench.command import Sysbench, logging_script
 from bedplate.workloads.sysbench.output import parse_summary
@@ -132,6 +133,36 @@ def test_what_it_has_not_is_refused(changes: dict[str, Any], words: str) -> None
 def test_two_runs_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two runs are called oltp_read_only"):
         table(run=[{"script": "oltp_read_only"}, {"script": "oltp_read_only", "threads": 2}]).planned(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("engine", "duration", "warned"),
+    [("postgresql", "40 s", True), ("postgresql", "45 s", False), ("mariadb", "40 s", False)],
+)
+def test_a_run_too_short_for_a_timed_checkpoint_is_warned_of(
+    engine: str, duration: str, warned: bool
+) -> None:
+    text = f"""
+        repetitions = 3
+        [[filesystem]]
+        type = "ext4"
+        [postgresql.settings]
+        checkpoint_timeout = "30s"
+        checkpoint_completion_target = 0.5
+        [[workload]]
+        type = "sysbench"
+        engine = "{engine}"
+        [[workload.run]]
+        script = "oltp_write_only"
+        warmup = "5 s"
+        duration = "{duration}"
+        [[workload.run]]
+        script = "oltp_read_only"
+        duration = "5 s"
+    """
+    plan = load_plan(text, source="plan.toml", directory=Path())
+    assert warned == any("run oltp_write_only: 40 s may not hold" in words for words in plan.warnings)
+    assert not any("oltp_read_only" in words for words in plan.warnings)
 
 
 def test_its_own_figures_are_read_with_the_histogram() -> None:
