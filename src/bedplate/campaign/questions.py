@@ -40,6 +40,11 @@ _POINTS = ((1, POINTS_DEFAULT), (3, 80))
 _POINTS_OF_MANY = 40
 _RECORDED = "15 s"
 _TRIED_S = 10
+_OF_AN_ENGINE = """\
+engine = {kind}
+# Cuts that are sought where the file system's own metadata can be torn show its faults, and not the engine's.
+sought = 0
+"""
 # Options of a mount that change what is measured, and that a plan takes as they are.
 _KEPT_OPTIONS = frozenset(
     {
@@ -210,7 +215,7 @@ def engine_question(
         chosen,
         _lacking(chosen, machine),
         f"repetitions = 1\n{_filesystems(chosen)}{engine.table}"
-        f"{cuts(points or number, f'engine = {_quoted(kind)}{chr(10)}', duration=f'{duration_s} s')}",
+        f"{cuts(points or number, _OF_AN_ENGINE.format(kind=_quoted(kind)), duration=f'{duration_s} s')}",
     )
 
 
