@@ -200,7 +200,7 @@ static void run_test(struct database *database, struct values *values, struct co
     free(numbers);
     if (options->flush_after && test_writes(test) && stop_signal == 0) {
         begun = clock_ns();
-        database_flush(database);
+        database_flush(&job.session);
         outcome.flush_ns = clock_ns() - begun;
         outcome.flushed = true;
     }

@@ -55,10 +55,10 @@ void database_close(const struct database *database)
         engine_close();
 }
 
-void database_flush(const struct database *database)
+void database_flush(struct session *session)
 {
-    if (!database->options->null)
-        engine_flush();
+    if (!is_null(session))
+        engine_flush(session);
 }
 
 void database_space(const struct database *database, struct outcome *outcome)

@@ -38,7 +38,7 @@ void engine_make(struct database *database, const struct test *test);
 /* The one that is there already, or that a test before left. */
 void engine_keep(struct database *database, const struct test *test);
 void engine_close(void);
-void engine_flush(void);
+void engine_flush(struct session *session);
 /* The data file, in the directory of the options. */
 extern const char ENGINE_FILE[];
 void engine_open_session(struct session *session, const struct test *test);
@@ -64,7 +64,7 @@ bool null_step(struct session *session, struct bytes *key, struct bytes *value);
 void database_make(struct database *database, const struct test *test);
 void database_keep(struct database *database, const struct test *test);
 void database_close(const struct database *database);
-void database_flush(const struct database *database);
+void database_flush(struct session *session);
 /* Size and space of the data file, where there is one. */
 void database_space(const struct database *database, struct outcome *outcome);
 struct session session_open(struct database *database, const struct test *test);

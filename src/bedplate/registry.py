@@ -34,6 +34,7 @@ FORMER_TYPES: Mapping[str, str] = {"lmdb": "microbenchmark"}
 ENGINES: Mapping[str, str] = {
     "postgresql": "bedplate.engines.postgresql",
     "lmdb": "bedplate.engines.lmdb",
+    "sqlite": "bedplate.engines.sqlite",
     "mariadb": "bedplate.engines.mariadb",
     "none": "bedplate.engines.none",
     "own-engine": "bedplate.engines.external",

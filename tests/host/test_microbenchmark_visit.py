@@ -225,3 +225,31 @@ def _words(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) -> None:
+    runs = runs_of_tests(
+        WORKLOAD, ("fillseqsync", "fillrandbatch", "readseq"), ("cold",), batch=1000, threads=2
+    )
+    drivers = prepare_drivers([WORKLOAD], ["sqlite"])
+    asked = request(bench, "", runs, entries=100_000, settings={"journal_mode": "wal", "page_size": 8192})
+    cell = replace(asked.cell, build=BuildLevels.unbuilt("sqlite"))
+    dataset = Dataset(WORKLOAD, asked.dataset.levels)
+    visit = bench.live(replace(asked, cell=cell, dataset=dataset, native_drivers=drivers))
+    assert (Outcome.COMPLETED, ()) == (visit.outcome, visit.reasons)
+    assert visit.durability is not None
+    assert visit.durability.without_waiting is not None
+    assert "unsafe" == visit.durability.without_waiting.volatile_cache
+    found = documents(bench, visit, 0)
+    assert {"sqlite"} == {document.engine for document in found.values()}
+    for test, mode in (("fillseqsync", "full"), ("fillrandbatch", "off")):
+        settings = found[test].tests[0].settings
+        assert ("wal", 8192, mode) == (
+            settings["journal_mode"],
+            settings["page_size"],
+            settings["synchronous"],
+        )
+    # A commit in WAL mode is one sync, which ext4 flushes for once or twice; the other tests wait for nothing.
+    flushes = [grown(records(bench, visit)[0], test, "device.flushes") for test in found]
+    assert 100 <= max(flushes) < 400
+    assert min(flushes) < 50

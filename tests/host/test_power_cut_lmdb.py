@@ -14,16 +14,14 @@ from typing import Any
 
 import pytest
 
+from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.lmdb.library import LIBLMDB
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.native_driver import ensure_driver, library_requirement
+from bedplate.host.native_driver import library_requirement
 from bedplate.units import MIB
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
 
-SOURCES = Path(__file__).resolve().parents[2]
-DRIVER = "power_cut_lmdb"
 WRONG = ("balances_wrong", "values_wrong", "order_wrong", "counts_wrong", "pages_unaccounted")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -33,13 +31,7 @@ def driver() -> Path:
     requirement = library_requirement(LIBLMDB, reason="the LMDB driver of power cuts", commands=Commands())
     if not requirement.found:
         pytest.skip(requirement.sentence)
-    return ensure_driver(
-        DRIVER,
-        source=SOURCES / "drivers" / f"{DRIVER}.c",
-        cache_directory=cache_directory() / "drivers",
-        commands=Commands(),
-        libraries=(LIBLMDB,),
-    )
+    return Path(prepare_drivers(["power_cut"], ["lmdb"])["power_cut_lmdb"])
 
 
 @pytest.fixture
@@ -79,10 +71,10 @@ def checked(driver: Path, folder: Path, *, status: int = 0) -> dict[str, Any]:
     "words",
     [
         ("--clients=3",),
-        ("--sync=nometasync", "--preallocation=written", f"--map-bytes={64 * MIB}"),
-        ("--sync=nosync", "--pressure-ms=20", "--no-readahead"),
-        ("--writemap", "--preallocation=fallocate"),
-        ("--writemap", "--sync=mapasync", "--preallocation=ftruncate"),
+        ("--set=sync=nometasync", "--set=preallocation=written", f"--set=map_bytes={64 * MIB}"),
+        ("--set=sync=nosync", "--pressure-ms=20", "--set=readahead=false"),
+        ("--set=writemap=true", "--set=preallocation=fallocate"),
+        ("--set=writemap=true", "--set=sync=mapasync", "--set=preallocation=ftruncate"),
     ],
 )
 def test_everything_that_was_committed_is_found(driver: Path, folder: Path, words: tuple[str, ...]) -> None:
@@ -200,7 +192,7 @@ def test_a_full_map_is_said(driver: Path, folder: Path) -> None:
         str(driver),
         "write",
         f"--directory={folder / 'data'}",
-        f"--map-bytes={4 * MIB}",
+        f"--set=map_bytes={4 * MIB}",
         "--duration-s=60",
     ]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
@@ -223,15 +215,15 @@ def test_an_environment_is_not_written_twice(driver: Path, folder: Path) -> None
         (),
         ("write",),
         ("read", "--directory=/x"),
-        ("write", "--directory=/x", "--sync=mapasync"),
+        ("write", "--directory=/x", "--set=sync=mapasync"),
         ("write", "--directory=/x", "--clients=-1"),
-        ("write", "--directory=/x", "--map-bytes=5000"),
+        ("write", "--directory=/x", "--set=map_bytes=5000"),
     ],
 )
 def test_a_wrong_call_is_told(driver: Path, words: tuple[str, ...]) -> None:
     done = subprocess.run([str(driver), *words], capture_output=True, text=True, check=False)
     assert 2 == done.returncode
-    assert "bedplate-power-cut-lmdb write" in done.stderr
+    assert done.stderr.startswith("bedplate-power-cut: ")
 
 
 def test_a_mark_that_cannot_be_written_ends_the_writer(driver: Path, folder: Path) -> None:

@@ -13,16 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.engines.lmdb import power_cut as lmdb
+from bedplate.campaign.preparation import prepare_drivers
 from bedplate.host.account import server_account
-from bedplate.host.cache import cache_directory
 from bedplate.host.command import Account, Commands
-from bedplate.host.native_driver import ensure_driver
+from bedplate.visit import native_cuts
 from bedplate.visit.cut_engine import OracleAnswer
 
 pytestmark = [pytest.mark.host, pytest.mark.third_lane]
-
-SOURCES = Path(__file__).resolve().parents[2]
 
 
 def scribble(path: Path, offset: int, data: bytes) -> None:
@@ -33,14 +30,7 @@ def scribble(path: Path, offset: int, data: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def lmdb_driver() -> str:
-    path = ensure_driver(
-        lmdb.DRIVER.name,
-        source=SOURCES / "drivers" / f"{lmdb.DRIVER.name}.c",
-        cache_directory=cache_directory() / "drivers",
-        commands=Commands(),
-        libraries=lmdb.DRIVER.libraries,
-    )
-    return str(path)
+    return prepare_drivers(["power_cut"], ["lmdb"])["power_cut_lmdb"]
 
 
 @dataclass
@@ -57,7 +47,7 @@ class Environment:
         return self.directory / "data.mdb"
 
     def examine(self, promised: dict[int, int] | None = None) -> OracleAnswer:
-        return lmdb.examine(
+        return native_cuts.examine(
             self.directory,
             self.driver,
             self.promised if promised is None else promised,
@@ -76,7 +66,7 @@ def environment(lmdb_driver: str) -> Iterator[Environment]:
     mark.touch()
     for path in (directory, mark):
         shutil.chown(path, account.uid, account.gid)
-    words = ("write", f"--directory={directory}", f"--mark={mark}", "--duration-s=1", "--sync=nosync")
+    words = ("write", f"--directory={directory}", f"--mark={mark}", "--duration-s=1", "--set=sync=nosync")
     try:
         Commands().run([lmdb_driver, *words], account=account)
         promised: dict[int, int] = {}
@@ -135,5 +125,5 @@ def test_a_foreign_document_is_not_understood(environment: Environment) -> None:
     ).stdout
     document = json.loads(found.splitlines()[-1])
     document["balances_wrong"] = 3
-    answer = lmdb.judge_document(document, environment.promised, oracle_s=None)
+    answer = native_cuts.judge_document(document, environment.promised, oracle_s=None)
     assert answer.silent == ("3 accounts are not the sum of their entries",)

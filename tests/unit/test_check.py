@@ -49,6 +49,7 @@ _HOST_FILES = (
     "/usr/include/stdio.h",
     "/usr/include/liburing.h",
     "/usr/include/lmdb.h",
+    "/usr/include/sqlite3.h",
     "/etc/ssl/certs/ca-certificates.crt",
 )
 

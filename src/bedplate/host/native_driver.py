@@ -34,7 +34,7 @@ class Library:
     """A library of the distribution that a driver is linked with.
 
     `package` is Debian's name of what brings the header and the linker's name of the library.
-    `version_macros` are the header's numbers, the greatest first; `linker_words` as cc takes them, and
+    `version_macros` are the header's numbers, the greatest first, or its text; `linker_words` as cc takes them, and
     `header_words` what the header wants to be told before it says anything.
     """
 
@@ -113,7 +113,8 @@ def library_version(library: Library, *, commands: Commands) -> str | None:
         raise _no_compiler(f"to look for {library.header}", error) from error
     macros = dict(re.findall(r"^#define (\w+) (\S+)$", text, re.MULTILINE))
     numbers = [macros.get(macro) for macro in library.version_macros]
-    return ".".join(number for number in numbers if number is not None) if all(numbers) else None
+    # A text stands in quotes.
+    return ".".join(number.strip('"') for number in numbers if number is not None) if all(numbers) else None
 
 
 def library_requirement(library: Library, *, reason: str, commands: Commands) -> Requirement:

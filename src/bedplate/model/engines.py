@@ -4,6 +4,7 @@ from __future__ import annotations
 
 POSTGRESQL = "postgresql"
 LMDB = "lmdb"
+SQLITE = "sqlite"
 # The file system itself: sequential I/O has no engine between.
 NO_ENGINE = "none"
 MARIADB = "mariadb"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from bedplate import registry
 from bedplate.model.cell import BuildLevels, ClusterLevels
-from bedplate.model.levels import Scalar
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.plan.table import PlanTable
 
@@ -48,6 +49,33 @@ class EngineTable(PlanTable):
     def count(self) -> int:
         """How many combinations, before they are made."""
         return prod(map(len, (*self.build_factors(), *self.cluster_factors())))
+
+
+class SettingsTable(EngineTable):
+    """Of an engine that is the system's, whose keys are all settings of how its data are opened."""
+
+    engine: ClassVar[str]
+
+    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """None: the library is the system's."""
+        return ()
+
+    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
+        """In the order of the keys."""
+        return tuple(asked(getattr(self, name)) for name in type(self).model_fields)
+
+    def setup(self) -> EngineSetup:
+        """Every combination of what was asked for; what was not is the library's, or the workload's own way."""
+        names = tuple(type(self).model_fields)
+        clusters = tuple(
+            ClusterLevels(
+                settings=Levels(
+                    {name: level for name, level in zip(names, levels, strict=True) if level is not None}
+                )
+            )
+            for levels in product(*self.cluster_factors())
+        )
+        return EngineSetup(self.engine, (BuildLevels.unbuilt(self.engine),), clusters)
 
 
 def engine_tables() -> dict[str, type[EngineTable]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 
 from bedplate import registry
 from bedplate.model.durability import SESSION_SETTINGS, Commits, lowered_by
+from bedplate.model.engine import BY_TEST
+from bedplate.model.reason import because
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bedplate.model.cell import Cell
+    from bedplate.model.engine import EngineModel
     from bedplate.model.filesystem import FilesystemTraits
     from bedplate.model.levels import Levels, Scalar
     from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord
@@ -53,6 +57,20 @@ class DurabilityOfCells(Protocol):
     def of(self, cell: Cell) -> EngineDurability:
         """What the cell's engine promises."""
         ...
+
+
+def of_each_test(model: EngineModel, settings: Levels, of: Callable[[str], Durability]) -> Durability:
+    """The class of commits that wait as the settings say (`of`); left to the tests, that of those named sync beside the others'."""
+    if (settings.text(model.commit_setting) or BY_TEST) != BY_TEST:
+        return of(model.commit_mode(settings))
+    modes = [model.commit_mode(settings, synchronous=synchronous) for synchronous in (True, False)]
+    synchronous, others = map(of, modes)
+    words = (
+        f"{model.commit_setting} = {BY_TEST}: this holds for the tests named sync; the others commit with {modes[1]}, and are "
+        f"{others.volatile_cache} with a volatile cache, {others.protected_cache} with a protected one"
+    )
+    reason = because("sync-by-test", words)
+    return replace(synchronous, reasons=(*synchronous.reasons, reason), without_waiting=others)
 
 
 def durability_of(cell: Cell) -> EngineDurability:

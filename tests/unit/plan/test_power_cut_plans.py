@@ -112,7 +112,7 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('engine = "sqlite"', "allowed: postgresql, lmdb"),
+        ('engine = "oracle"', "allowed: postgresql, lmdb, sqlite"),
         ("points = 0", "whole number from 1"),
         ("points = 3", "points = 3 leave some of 4 profiles without a cut: give 4 or more"),
         (

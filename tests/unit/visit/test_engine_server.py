@@ -107,7 +107,7 @@ def test_an_engine_that_is_opened_by_its_workload_has_no_server(tmp_path: Path) 
     assert [] == stage.steps.timings
     assert not stage.site.socket_directory.exists()
     with pytest.raises(
-        PlanError, match="engine 'oracle' is not known; known are postgresql, lmdb, mariadb, none"
+        PlanError, match="engine 'oracle' is not known; known are postgresql, lmdb, sqlite, mariadb, none"
     ):
         server_of("oracle")
 

@@ -24,6 +24,7 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
 from bedplate.model.visit import EngineBuild
+from bedplate.visit import native_cuts
 from bedplate.visit.cut_engine import OracleAnswer, Subject
 from bedplate.workloads.power_cut.run import cut_room
 from bedplate.workloads.power_cut.run import worker as power_cut_worker
@@ -196,7 +197,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     def refuse(*_: Any, **__: Any) -> OracleAnswer:
         raise FileNotFoundError(2, "No such file or directory", "/opt/postgres")
 
-    monkeypatch.setattr(lmdb, "examine", refuse)
+    monkeypatch.setattr(native_cuts, "examine", refuse)
     monkeypatch.setattr(oracle, "examine", refuse)
     site = CutSite(job(engine), tmp_path, commands=Commands())
     with pytest.raises(BedplateError, match="/opt/postgres: No such file"):
@@ -205,7 +206,7 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     def broken(*_: Any, **__: Any) -> OracleAnswer:
         raise OSError(5, "Input/output error", str(tmp_path / "mount" / "data" / "postmaster.pid"))
 
-    monkeypatch.setattr(lmdb, "examine", broken)
+    monkeypatch.setattr(native_cuts, "examine", broken)
     monkeypatch.setattr(oracle, "examine", broken)
     assert "Input/output error" in site._ask({0: 3}).detected[0]
 
@@ -218,7 +219,7 @@ def test_a_reader_of_lmdb_that_does_not_start_raises(tmp_path: Path, mode: int |
         driver.chmod(mode)
     account = cast("Account", None)
     with pytest.raises(CommandNotStarted, match="cannot be started"):
-        lmdb.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
+        native_cuts.examine(tmp_path, str(driver), {}, account=account, commands=Commands())
 
 
 def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
@@ -227,8 +228,10 @@ def test_a_reader_of_lmdb_that_does_not_end_has_met_damage(
     driver = tmp_path / "driver"
     driver.write_text("#!/bin/sh\nread never < /dev/zero\n")
     driver.chmod(0o755)
-    monkeypatch.setattr(lmdb, "_CHECK_LIMIT_S", 0.2)
-    answer = lmdb.examine(tmp_path, str(driver), {}, account=cast("Account", None), commands=Commands())
+    monkeypatch.setattr(native_cuts, "_CHECK_LIMIT_S", 0.2)
+    answer = native_cuts.examine(
+        tmp_path, str(driver), {}, account=cast("Account", None), commands=Commands()
+    )
     assert "did not end within" in answer.detected[0]
 
 

@@ -18,15 +18,16 @@ Rules, each with its source; "lmdb.h" is its description of `mdb_env_open`:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.engines.lmdb.settings import FULL, MAPASYNC, NOMETASYNC, NOSYNC, SYNC_MODES, settings_in_force
+from bedplate.engines.lmdb.model import MODEL
+from bedplate.engines.lmdb.settings import FULL, MAPASYNC, NOMETASYNC, SYNC_MODES, settings_in_force
 from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, worst
 from bedplate.model.durability import declared as declared_by_flushes
-from bedplate.model.engine import BY_TEST
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, ReadBack
+from bedplate.visit.declaration import of_each_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -143,23 +144,14 @@ class LmdbDurability:
         keeps_write_order: bool,
     ) -> Durability:
         """By the mode; of `by-test` that of the synchronous tests, with that of the others."""
-        in_force = settings_in_force(settings)
-        sync, writemap = in_force.text("sync") or BY_TEST, in_force.flag("writemap") is True
+        writemap = settings_in_force(settings).flag("writemap") is True
 
         def of(mode: str) -> Durability:
             return declared(
                 flush_counts, LmdbFlags(mode, writemap), keeps_write_order=keeps_write_order, **promises
             )
 
-        if sync != BY_TEST:
-            return of(sync)
-        synchronous, others = of(FULL), of(NOSYNC)
-        words = (
-            f"sync = {BY_TEST}: this holds for the tests named sync; the others commit with nosync, and are "
-            f"{others.volatile_cache} with a volatile cache, {others.protected_cache} with a protected one"
-        )
-        reason = because("sync-by-test", words)
-        return replace(synchronous, reasons=(*synchronous.reasons, reason), without_waiting=others)
+        return of_each_test(MODEL, settings, of)
 
 
 DURABILITY: EngineDurability = LmdbDurability()

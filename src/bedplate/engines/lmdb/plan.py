@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import Field
 
 from bedplate.engines.lmdb.settings import PREALLOCATIONS, SYNC_MODES
-from bedplate.model.cell import BuildLevels, ClusterLevels
 from bedplate.model.engine import BY_TEST
 from bedplate.model.engines import LMDB
-from bedplate.model.levels import Levels
-from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
-from bedplate.plan.engine_table import EngineTable, asked
+from bedplate.plan.engine_table import SettingsTable
 from bedplate.plan.fields import Factor, Flag, within
 
 # What a plan may ask for.
@@ -23,7 +19,7 @@ SyncMode: TypeAlias = Annotated[str, within(values.one_of, _SYNC)]
 Preallocation: TypeAlias = Annotated[str, within(values.one_of, PREALLOCATIONS)]
 
 
-class LmdbTable(EngineTable):
+class LmdbTable(SettingsTable):
     """`[lmdb]`: how LMDB's environment is opened."""
 
     sync: Factor[SyncMode] = Field(default=(), description=f"one of {', '.join(_SYNC)}")
@@ -44,27 +40,7 @@ class LmdbTable(EngineTable):
     `none` | `"fallocate"`"""
 
     level_names: ClassVar[dict[str, str]] = {"lmdb": "cluster.settings."}
-
-    def build_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """None: the library is the system's."""
-        return ()
-
-    def cluster_factors(self) -> tuple[tuple[Any, ...], ...]:
-        """In the order of the keys."""
-        return tuple(asked(getattr(self, name)) for name in type(self).model_fields)
-
-    def setup(self) -> EngineSetup:
-        """Every combination of what was asked for; what was not is the library's, or the benchmark's own way."""
-        names = tuple(type(self).model_fields)
-        clusters = tuple(
-            ClusterLevels(
-                settings=Levels(
-                    {name: level for name, level in zip(names, levels, strict=True) if level is not None}
-                )
-            )
-            for levels in product(*self.cluster_factors())
-        )
-        return EngineSetup(LMDB, (BuildLevels.unbuilt(LMDB),), clusters)
+    engine: ClassVar[str] = LMDB
 
 
 PLAN = LmdbTable

@@ -41,6 +41,7 @@ _NOTHING_WRITTEN = because("nothing-written", "the writer wrote nothing")
 _NOTHING_LOOKED_FOR = because("nothing-looked-for", "nothing was looked for")
 _NOTHING_TIMED = because("nothing-timed", "nothing was timed")
 _NO_SIZE = because("no-size-told", "the driver says no size of the file")
+_NO_FLUSHES = because("flushes-unknown", "the device's flushes were not counted at both ends of the test")
 _NO_DOCUMENT = because("no-document", "the driver's document of this test is not there")
 
 
@@ -110,9 +111,21 @@ def run_tests_figures(
         else:
             for metric, value, why in _rows(document.tests[0]):
                 yield figure(metric, value, phase=TESTS, item=test, pass_=pass_, reason=why)
-        yield from part_figures_without_server(
-            phase_deltas(record, test), phase=TESTS, item=test, pass_=pass_
+        counted = tuple(
+            part_figures_without_server(phase_deltas(record, test), phase=TESTS, item=test, pass_=pass_)
         )
+        if document is not None and document.tests and (commits := _commits(document.tests[0])):
+            flushes = next((one.value for one in counted if one.metric == "device_flushes"), None)
+            value = None if flushes is None else flushes / commits
+            metric = "test_flushes_per_commit"
+            yield figure(metric, value, phase=TESTS, item=test, pass_=pass_, reason=_NO_FLUSHES)
+        yield from counted
+
+
+def _commits(test: BenchTest) -> int:
+    """How many transactions the test wrote; 0 of one that reads."""
+    writes = test.latency is not None and test.latency.of == "transaction"
+    return test.latency.count if writes and test.latency is not None else 0
 
 
 def _rows(test: BenchTest) -> Iterator[tuple[str, float | None, Reason | None]]:

@@ -54,7 +54,7 @@ class MicrobenchmarkTable(WorkloadTable):
 
     type: Literal["microbenchmark", "lmdb"] = Field(description="microbenchmark")
     engine: Factor[TestedEngine] = Field(default=(LMDB,), description=" or ".join(TESTED_ENGINES))
-    """build | `lmdb`: set up as in `[lmdb]` | `"lmdb"` | `"lmdb"`"""
+    """build | `lmdb`, `sqlite`: set up as in `[lmdb]` and `[sqlite]` | `"lmdb"` | `{ vary = ["lmdb", "sqlite"] }`"""
     entries: Factor[Entries] = Field(default=(1_000_000,), description="a whole number from 1000")
     """load | 1000 or more; the synchronous tests and those of 100 kB values do a thousandth of it | `1000000` | `100000`"""
     value_size: Factor[ValueSize] = Field(default=(100,), description='size of a value, such as "100 B"')

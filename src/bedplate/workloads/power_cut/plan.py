@@ -62,7 +62,7 @@ class PowerCutTable(WorkloadTable):
 
     type: Literal["power_cut"] = Field(description="power_cut")
     engine: Factor[CutEngine] = Field(default=(POSTGRESQL,), description=" or ".join(CUT_ENGINES))
-    """load | `postgresql`, `lmdb`, `mariadb`, `own-engine`: set up as in `[postgresql]`, `[lmdb]`, `[mariadb]` and `[engine]` | `"postgresql"` | `{ vary = ["postgresql", "lmdb"] }`"""
+    """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as in `[postgresql]`, `[lmdb]`, `[sqlite]`, `[mariadb]` and `[engine]` | `"postgresql"` | `{ vary = ["postgresql", "lmdb"] }`"""
     points: CutPoints = Field(
         default=POINTS_DEFAULT, description="a whole number from 1 to 100000: how often the power is cut"
     )

@@ -21,6 +21,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.reason import Reason
 from bedplate.units import GIB
+from bedplate.visit import native_cuts
 from bedplate.visit.cut_clients import CutClients, drive
 from bedplate.visit.cut_engine import Subject
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
@@ -37,7 +38,7 @@ SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200
 def document(**changes: Any) -> dict[str, Any]:
     """What the driver's check says of a whole environment, and what a test changes in it."""
     whole = {
-        "accounts": lmdb.ACCOUNTS,
+        "accounts": native_cuts.ACCOUNTS,
         "clients": [{"client": 0, "last": 5, "entries": 5, "gaps": 0}],
         "balances_wrong": 0,
         "values_wrong": 0,
@@ -130,7 +131,7 @@ def test_a_check_finds_alone_what_nobody_else_would_notice(
 
 
 def test_a_whole_environment_has_what_was_promised() -> None:
-    answer = lmdb.judge_document(document(), {0: 5}, oracle_s=0.1)
+    answer = native_cuts.judge_document(document(), {0: 5}, oracle_s=0.1)
     assert (answer.present, answer.detected, answer.silent) == ({0: 5}, (), ())
 
 
@@ -138,7 +139,7 @@ def test_a_whole_environment_has_what_was_promised() -> None:
     "name", ["balances_wrong", "values_wrong", "order_wrong", "counts_wrong", "pages_unaccounted"]
 )
 def test_what_only_the_check_counts_is_silent(name: str) -> None:
-    (problem,) = lmdb.judge_document(document(**{name: 4}), {0: 5}, oracle_s=None).silent
+    (problem,) = native_cuts.judge_document(document(**{name: 4}), {0: 5}, oracle_s=None).silent
     assert problem.startswith("4 ")
 
 
@@ -148,7 +149,7 @@ def test_the_librarys_own_error_is_detected() -> None:
         "code": -30796,
         "step": "walk the entries",
     }
-    answer = lmdb.judge_document(document(failure=failure), {0: 5}, oracle_s=None)
+    answer = native_cuts.judge_document(document(failure=failure), {0: 5}, oracle_s=None)
     assert answer.present is None
     assert answer.detected == ("MDB_CORRUPTED: Located page was wrong type (walk the entries)",)
 
@@ -157,14 +158,14 @@ def test_a_gap_and_a_transaction_of_nobody_are_silent() -> None:
     gap = [{"client": 0, "last": 5, "entries": 4, "gaps": 1}]
     assert (
         "some are missing between"
-        in lmdb.judge_document(document(clients=gap), {0: 5}, oracle_s=None).silent[0]
+        in native_cuts.judge_document(document(clients=gap), {0: 5}, oracle_s=None).silent[0]
     )
-    assert "3 was the last" in lmdb.judge_document(document(), {0: 3}, oracle_s=None).silent[0]
-    assert lmdb.judge_document(document(), {0: 4}, oracle_s=None).silent == ()
+    assert "3 was the last" in native_cuts.judge_document(document(), {0: 3}, oracle_s=None).silent[0]
+    assert native_cuts.judge_document(document(), {0: 4}, oracle_s=None).silent == ()
 
 
 def test_missing_accounts_are_silent() -> None:
-    assert lmdb.judge_document(document(accounts=9_999), {0: 5}, oracle_s=None).silent == (
+    assert native_cuts.judge_document(document(accounts=9_999), {0: 5}, oracle_s=None).silent == (
         "10000 accounts were made, 9999 are there",
     )
 
@@ -173,7 +174,7 @@ def test_missing_accounts_are_silent() -> None:
 def test_a_document_without_a_part_is_not_understood(name: str) -> None:
     broken = {key: value for key, value in document().items() if key != name}
     with pytest.raises(OutputNotUnderstood, match=name):
-        lmdb.judge_document(broken, {0: 5}, oracle_s=None)
+        native_cuts.judge_document(broken, {0: 5}, oracle_s=None)
 
 
 @settings(deadline=None)
@@ -185,7 +186,9 @@ def test_a_document_without_a_part_is_not_understood(name: str) -> None:
 )
 def test_any_other_document_is_an_answer_or_not_understood(clients: Any) -> None:
     try:
-        answer = lmdb.judge_document(json.loads(json.dumps(document(clients=clients))), {0: 5}, oracle_s=None)
+        answer = native_cuts.judge_document(
+            json.loads(json.dumps(document(clients=clients))), {0: 5}, oracle_s=None
+        )
     except OutputNotUnderstood:
         return
     # Nothing to iterate over: an environment without a transaction.
@@ -193,8 +196,11 @@ def test_any_other_document_is_an_answer_or_not_understood(clients: Any) -> None
 
 
 def test_by_test_means_synchronous_here() -> None:
-    assert lmdb.sync_mode(Levels()) == "full"
-    assert lmdb.sync_mode(Levels(sync="mapasync")) == "mapasync"
+    assert lmdb.POWER_CUT.facts_of(Levels())["sync"] == "full"
+    assert (
+        lmdb.POWER_CUT.facts_of(Levels(sync="mapasync")).items()
+        >= {"sync": "mapasync", "pressure_ms": 30}.items()
+    )
     assert lmdb.bound_transactions(Levels(sync="nometasync")) == 1
     assert lmdb.bound_transactions(Levels(sync="nosync")) is None
 

@@ -9,6 +9,7 @@
     "test_us_per_operation",
     "test_cpu_us_per_operation",
     "test_latency_us_p99",
+    "test_flushes_per_commit",
     "test_space_mib",
     "device_read_mib",
     "device_written_mib",

@@ -7,9 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { CLIENTS_MAX = 10000, ACCOUNTS_MAX = 1000000, VALUE_BYTES_MAX = 4096, CHANGES = 3, DATABASES = 2 };
-
-static const char ENTRIES_NAME[] = "entries", ACCOUNTS_NAME[] = "accounts";
+enum { CLIENTS_MAX = 10000, ACCOUNTS_MAX = 1000000, VALUE_BYTES_MAX = 4096, CHANGES = 3 };
 
 struct entry_key {
     uint32_t client;

@@ -4,4 +4,4 @@
 #include "options.h"
 
 /* The program's exit status. */
-int check_environment(const struct options *options);
+int check_store(const struct options *options);

@@ -1,53 +1,42 @@
-/* Reads the command line; the words for the environment are those of ../lmdb_bench.c. */
+/* Reads the command line; the settings of an engine are those of ../microbenchmark.c. */
 #define _GNU_SOURCE
 #include "options.h"
 
 #include "schema.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static const char *const SYNC_WORDS[] = {"full", "nometasync", "nosync", "mapasync", NULL};
-static const char *const PREALLOCATION_WORDS[] = {"none", "ftruncate", "fallocate", "written", NULL};
-static const uint64_t BYTES_MAX = (uint64_t)1 << 46;
 
 enum { DEFAULT_CLIENTS = 2, DEFAULT_ACCOUNTS = 10000, DEFAULT_VALUE_BYTES = 100, DEFAULT_DURATION_S = 4 };
-enum { DEFAULT_MAP_BYTES = 128 * 1024 * 1024, COUNT_MAX = 1000000 };
+enum { COUNT_MAX = 1000000, NAME_BYTES = 40 };
 
 static const char USAGE[] =
-    "bedplate-power-cut-lmdb write --directory DIRECTORY [options]\n"
-    "bedplate-power-cut-lmdb check --directory DIRECTORY [--value-bytes N]\n"
+    "bedplate-power-cut write --directory DIRECTORY [options]\n"
+    "bedplate-power-cut check --directory DIRECTORY [--value-bytes N]\n"
     "\n"
     "  --mark FILE          where marks are written, one line in one write(2) each (nowhere)\n"
     "  --clients N          clients whose transactions take turns (2)\n"
     "  --accounts N         accounts that transactions change (10000)\n"
     "  --value-bytes N      size of a value (100)\n"
     "  --duration-s N       end after N seconds (4)\n"
-    "  --sync MODE          full (default), nometasync, nosync, mapasync\n"
-    "  --writemap           write through the memory map (MDB_WRITEMAP)\n"
-    "  --no-readahead       no readahead for the map (MDB_NORDAHEAD)\n"
-    "  --preallocation HOW  none (default), ftruncate, fallocate, written\n"
-    "  --map-bytes N        size of the map (128 MiB)\n"
+    "  --set NAME=VALUE     a setting of the engine, as often as there are some; they stand below\n"
     "  --pressure-ms N      ask the kernel every N milliseconds to write what is dirty (0: never)\n"
     "  --log FILE           grows as the device is written to: the file by which --log-bytes are dealt out\n"
     "  --log-bytes N        how much it may grow in all, in equal parts by the second; then wait for the next\n"
     "  --log-most N         how large it may become, if that leaves less\n"
     "  --seed N             of the random numbers (1)\n"
     "\n"
-    "The directory has to be there, for write without an environment in it.\n"
-    "Exit status: 0 written or walked to the end, 1 LMDB failed, 2 the call is wrong.\n";
+    "The directory has to be there, for write without a database in it.\n"
+    "Exit status: 0 written or walked to the end, 1 the engine failed, 2 the call is wrong.\n";
 
-#define DRIVER "bedplate-power-cut-lmdb"
+#define DRIVER "bedplate-power-cut"
 #include "../arguments.h"
 
 enum name {
-    DIRECTORY, MARK, CLIENTS, ACCOUNTS, VALUE_SIZE, DURATION, SYNC, WRITEMAP, NO_READAHEAD, PREALLOCATION, MAP_SIZE,
-    PRESSURE, LOG, LOG_BYTES, LOG_MOST, SEED, HELP,
+    DIRECTORY, MARK, CLIENTS, ACCOUNTS, VALUE_SIZE, DURATION, SETTING, PRESSURE,
+    LOG, LOG_BYTES, LOG_MOST, SEED, HELP,
 };
 
 static const struct option NAMES[] = {
@@ -57,11 +46,7 @@ static const struct option NAMES[] = {
     [ACCOUNTS] = {"accounts", required_argument, NULL, ACCOUNTS},
     [VALUE_SIZE] = {"value-bytes", required_argument, NULL, VALUE_SIZE},
     [DURATION] = {"duration-s", required_argument, NULL, DURATION},
-    [SYNC] = {"sync", required_argument, NULL, SYNC},
-    [WRITEMAP] = {"writemap", no_argument, NULL, WRITEMAP},
-    [NO_READAHEAD] = {"no-readahead", no_argument, NULL, NO_READAHEAD},
-    [PREALLOCATION] = {"preallocation", required_argument, NULL, PREALLOCATION},
-    [MAP_SIZE] = {"map-bytes", required_argument, NULL, MAP_SIZE},
+    [SETTING] = {"set", required_argument, NULL, SETTING},
     [PRESSURE] = {"pressure-ms", required_argument, NULL, PRESSURE},
     [LOG] = {"log", required_argument, NULL, LOG},
     [LOG_BYTES] = {"log-bytes", required_argument, NULL, LOG_BYTES},
@@ -70,6 +55,17 @@ static const struct option NAMES[] = {
     [HELP] = {"help", no_argument, NULL, HELP},
     [HELP + 1] = {NULL, 0, NULL, 0},
 };
+
+static void take_setting(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    char name[NAME_BYTES];
+    if (equals == NULL)
+        usage_error("--set takes NAME=VALUE, found '%s'", text);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+    if (!store_take(name, equals + 1))
+        usage_error("--set: %s has no setting '%s'", STORE_NAME, name);
+}
 
 static void take(struct options *options, int name, const char *text)
 {
@@ -81,17 +77,13 @@ static void take(struct options *options, int name, const char *text)
     case ACCOUNTS: options->accounts = number(called, text, 1, ACCOUNTS_MAX); break;
     case VALUE_SIZE: options->value_bytes = number(called, text, sizeof(struct entry), VALUE_BYTES_MAX); break;
     case DURATION: options->duration_s = number(called, text, 1, COUNT_MAX); break;
-    case SYNC: options->sync = (enum sync_mode)word(called, text, SYNC_WORDS); break;
-    case WRITEMAP: options->writemap = true; break;
-    case NO_READAHEAD: options->readahead = false; break;
-    case PREALLOCATION: options->preallocation = (enum preallocation)word(called, text, PREALLOCATION_WORDS); break;
-    case MAP_SIZE: options->map_bytes = number(called, text, 1, BYTES_MAX); break;
+    case SETTING: take_setting(text); break;
     case PRESSURE: options->pressure_ms = number(called, text, 0, COUNT_MAX); break;
     case LOG: options->log = text; break;
     case LOG_BYTES: options->log_bytes = number(called, text, 0, BYTES_MAX); break;
     case LOG_MOST: options->log_most = number(called, text, 0, BYTES_MAX); break;
     case SEED: options->seed = number(called, text, 0, UINT64_MAX); break;
-    case HELP: fputs(USAGE, stdout); exit(0);
+    case HELP: printf("%s\n%s", USAGE, STORE_USAGE); exit(0);
     }
 }
 
@@ -101,10 +93,8 @@ struct options options_parse(int count, char **words)
         .clients = DEFAULT_CLIENTS,
         .accounts = DEFAULT_ACCOUNTS,
         .value_bytes = DEFAULT_VALUE_BYTES,
-        .map_bytes = DEFAULT_MAP_BYTES,
         .duration_s = DEFAULT_DURATION_S,
         .seed = 1,
-        .readahead = true,
     };
     opterr = 0;
     for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
@@ -119,9 +109,6 @@ struct options options_parse(int count, char **words)
         usage_error("say write or check, not '%s'", words[optind]);
     if (options.directory == NULL)
         usage_error("--directory is missing");
-    if (options.sync == SYNC_MAPASYNC && !options.writemap)
-        usage_error("--sync mapasync says how a writable map is written: it needs --writemap");
-    if (options.map_bytes % (uint64_t)sysconf(_SC_PAGESIZE) != 0)
-        usage_error("--map-bytes takes whole pages of %ld bytes", sysconf(_SC_PAGESIZE));
+    store_check();
     return options;
 }

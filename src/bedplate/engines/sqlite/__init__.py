@@ -1,0 +1,1 @@
+"""SQLite: its PRAGMAs, and what they leave of what the file system promises."""

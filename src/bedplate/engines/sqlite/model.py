@@ -1,0 +1,33 @@
+"""What records say of SQLite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bedplate.engines.sqlite.settings import FULL, NORMAL, OFF, PAGE_SIZE, WAL
+from bedplate.model.engine import EngineModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.levels import Levels
+
+
+class SqliteModel(EngineModel):
+    """Its page size is chosen when the file is made."""
+
+    def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:
+        """By `synchronous`; in WAL mode `normal` syncs at checkpoints alone."""
+        mode = in_force.get("sqlite.synchronous") or self.commit_mode(settings)
+        journal = in_force.get("sqlite.journal_mode") or settings.text("journal_mode")
+        return mode != OFF and not (mode == NORMAL and journal == WAL)
+
+
+MODEL = SqliteModel(
+    "SQLite",
+    {"cluster.settings.": "sqlite."},
+    block_level=f"cluster.settings.{PAGE_SIZE}",
+    cuts_per_s=400 / 60,
+    commit_setting="synchronous",
+    commit_modes=(FULL, OFF),
+)

@@ -1,0 +1,70 @@
+"""`[sqlite]` in a plan: the PRAGMAs of each connection."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, TypeAlias
+
+from pydantic import Field
+
+from bedplate.engines.sqlite.settings import (
+    AUTO_VACUUMS,
+    JOURNAL_MODES,
+    LOCKING_MODES,
+    PAGE_SIZES,
+    SYNCHRONOUS,
+)
+from bedplate.model.engine import BY_TEST
+from bedplate.model.engines import SQLITE
+from bedplate.model.levels import Scalar
+from bedplate.plan import values
+from bedplate.plan.engine_table import SettingsTable
+from bedplate.plan.fields import Factor, within
+from bedplate.units import KIB, TIB
+
+_SYNCHRONOUS = (BY_TEST, *SYNCHRONOUS)
+
+PageSize: TypeAlias = Annotated[int, within(values.power_of_two, PAGE_SIZES)]
+JournalMode: TypeAlias = Annotated[str, within(values.one_of, JOURNAL_MODES)]
+Synchronous: TypeAlias = Annotated[str, within(values.one_of, _SYNCHRONOUS)]
+Checkpoint: TypeAlias = Annotated[int, within(values.whole_number, 0, 10**9)]
+CacheSize: TypeAlias = Annotated[int, within(values.size, KIB, TIB)]
+MapSize: TypeAlias = Annotated[int, within(values.size, 0, TIB)]
+LockingMode: TypeAlias = Annotated[str, within(values.one_of, LOCKING_MODES)]
+AutoVacuum: TypeAlias = Annotated[str, within(values.one_of, AUTO_VACUUMS)]
+
+
+class SqliteTable(SettingsTable):
+    """`[sqlite]`: PRAGMAs, each by its name; what is left out is the library's own."""
+
+    page_size: Factor[PageSize] = Field(default=(), description="size of a page of the database")
+    """cluster | `512 B` to `64 kB`, a power of two; chosen when the file is made | SQLite's own (4 kB) | `{ vary = ["4 kB", "16 kB"] }`"""
+    journal_mode: Factor[JournalMode] = Field(default=(), description=f"one of {', '.join(JOURNAL_MODES)}")
+    """cluster | `delete`, `truncate`, `persist`, `wal`, `memory`, `off` | SQLite's own (`delete`) | `{ vary = ["delete", "wal"] }`"""
+    synchronous: Factor[Synchronous] = Field(default=(), description=f"one of {', '.join(_SYNCHRONOUS)}")
+    """cluster | `off`, `normal`, `full`, `extra`; `by-test`: in the microbenchmark, as published, `full` for the tests named sync and
+    `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
+    wal_autocheckpoint: Factor[Checkpoint] = Field(default=(), description="pages of the log")
+    """cluster | pages of the log before a checkpoint, 0 for never; with `wal` alone | SQLite's own (1000) | `200`"""
+    cache_size: Factor[CacheSize] = Field(default=(), description='size of the page cache, such as "64 MB"')
+    """cluster | size of a connection's page cache, in whole kB | SQLite's own (2 MB) | `"64 MB"`"""
+    mmap_size: Factor[MapSize] = Field(default=(), description='what is mapped, such as "1 GB"')
+    """cluster | how much of the file is read by a memory map, 0 for none; SQLite itself takes at most 2 GB | SQLite's own (none) |
+    `{ vary = [0, "1 GB"] }`"""
+    locking_mode: Factor[LockingMode] = Field(default=(), description="normal or exclusive")
+    """cluster | `normal`, `exclusive`: one connection keeps the file, so there is no `readwhilewriting` | `normal` | `"exclusive"`"""
+    auto_vacuum: Factor[AutoVacuum] = Field(default=(), description=f"one of {', '.join(AUTO_VACUUMS)}")
+    """cluster | `none`, `full`, `incremental`; chosen when the file is made | SQLite's own (`none`) | `"full"`"""
+
+    level_names: ClassVar[dict[str, str]] = {"sqlite": "cluster.settings."}
+    engine: ClassVar[str] = SQLITE
+
+    @staticmethod
+    def level(section: str, level: Scalar) -> Scalar:  # noqa: ARG004 -- it has one
+        """Sizes in bytes, words as they are."""
+        try:
+            return values.size(0, TIB, level)
+        except ValueError:
+            return level
+
+
+PLAN = SqliteTable
