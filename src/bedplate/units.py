@@ -87,3 +87,8 @@ def format_duration(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def percent(share: float) -> str:
+    """A share of one in whole per cent: 0.05 as `5 %`."""
+    return f"{100 * share:.0f} %"

@@ -16,7 +16,7 @@ from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.summary import REPETITIONS_FOR_INTERVAL, SUSPECT, UNKNOWN_BASIS
-from bedplate.units import format_size
+from bedplate.units import format_size, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ STOPPED = "stopped at a limit, which counts as the figure: {n} run{s}"
 NONE_CAN_TELL = "No comparison here has an interval, so none can tell."
 CAN_TELL = "{told} of {n} comparison{s} with an interval can tell{counts}."
 WRONG_ON_AVERAGE = (
-    f"Of the verdicts on one figure {RATE:.0%} are wrong on average; for that an interval that shows a difference has a "
+    f"Of the verdicts on one figure {percent(RATE)} are wrong on average; for that an interval that shows a difference has a "
     "confidence of {confidence}."
 )
 NO_RUN_IN_BOTH = "no run was due in both cells of any pair"

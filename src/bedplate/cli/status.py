@@ -10,7 +10,7 @@ from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED
 from bedplate.model.codec import to_json
 from bedplate.study.progress import Progress, read_progress
 from bedplate.study.verification import Verified, verify_study
-from bedplate.units import format_duration, format_size
+from bedplate.units import format_duration, format_size, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
     if found.measured_share is not None:
         say(
             f"  time         {format_duration(found.measured_s)} measured in {format_duration(found.visits_s)} "
-            f"of visits, all in all: {found.measured_share:.0%}"
+            f"of visits, all in all: {percent(found.measured_share)}"
         )
     if found.emulated:
         say("  processors   emulated (QEMU's TCG): speeds measure the emulator, compare them with nothing")

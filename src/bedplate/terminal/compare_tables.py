@@ -33,6 +33,7 @@ from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
 from bedplate.terminal.interval_bars import Span, bar_scale, interval_bar
 from bedplate.terminal.table_parts import Notes, mark_lines, plain_table
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +120,7 @@ def closing_sentences(found: ComparisonAnswer) -> tuple[str, ...]:
     more = [c.more_repetitions for c in waiting if c.more_repetitions is not None]
     if more:
         sentences.append(
-            f"+n: so many more repetitions would tell with a chance of {CHANCE:.0%}, were the ratio found the true "
+            f"+n: so many more repetitions would tell with a chance of {percent(CHANCE)}, were the ratio found the true "
             f"one; none is given beyond {REPETITIONS_MAX} in all."
         )
     elif any(c.pooled is None for c in waiting):

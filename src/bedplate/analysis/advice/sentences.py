@@ -21,6 +21,7 @@ from bedplate.model.template import and_more, filled
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Comparison, EstimateKind, Verdict
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing, told_apart
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -251,7 +252,7 @@ def _more_repetitions(found: Advised, contest: Contest) -> Iterable[Sentence]:
         yield Sentence(
             "next",
             f"{more} more repetitions would tell {cell_words(found.overview, each.contender)} from "
-            f"{cell_words(found.overview, each.baseline)} in {first.head} with a chance of {CHANCE:.0%}, were "
+            f"{cell_words(found.overview, each.baseline)} in {first.head} with a chance of {percent(CHANCE)}, were "
             f"{comparison_words(first, each.comparison)} the truth: `bedplate extend STUDY --repetitions "
             f"{each.comparison.n + more}`.",
             (each.contender, each.baseline),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.claims.judged import Finding, bounds_words
 from bedplate.analysis.wording import number
 from bedplate.statistics.false_discovery import RATE
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     if found.asked:
         sentences.append(
             f"{found.told} of {found.asked} claims with an interval can be told. Of findings that are given together, "
-            f"{RATE:.0%} are wrong on average; for that every interval here has a confidence of "
+            f"{percent(RATE)} are wrong on average; for that every interval here has a confidence of "
             f"{100 * found.confidence:.4g} % or more."
         )
         sentences.append(

@@ -12,6 +12,7 @@ from bedplate.analysis.wording import confidence_words, verdict_word, words_on_d
 from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind
 from bedplate.statistics.false_discovery import RATE
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +40,7 @@ PAIRS_WITHOUT = "{n} more pair{s} of this kind {verb} no ratio to pool."
 PAIRS_CROSS = "{n} pair{s} cross{es} durability classes ({classes}) and {verb} in no pooled line. {way}"
 ACROSS_OPTION = "`--across-durability` pools all."
 ABOUT_POOLED = (
-    f"A pooled line is a mean over its pairs, with repetitions as blocks. Of the pooled verdicts on one figure {RATE:.0%} are "
+    f"A pooled line is a mean over its pairs, with repetitions as blocks. Of the pooled verdicts on one figure {percent(RATE)} are "
     "wrong on average; for that an interval that shows a difference has a confidence of {confidence}."
 )
 

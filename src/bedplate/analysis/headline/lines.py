@@ -22,7 +22,7 @@ from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
 from bedplate.statistics.proportions import proportion
-from bedplate.units import format_duration
+from bedplate.units import format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -427,7 +427,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if told.answers and told.answers[0].answered is Answered.NOTHING:
         return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
     other = "" if step.apart is None else f" it from {names[step.apart]}"
-    return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {CHANCE:.0%})"
+    return f"{step.count} more repetition{many}{takes}, would tell{other} (chance {percent(CHANCE)})"
 
 
 def _about(seconds: float) -> str:
@@ -442,7 +442,7 @@ def _about(seconds: float) -> str:
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     if told.advice.judged:
         confidences = [each.confidence for each in told.answers if each.confidence is not None]
-        words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {RATE:.0%} of verdicts are wrong on average"
+        words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {percent(RATE)} of verdicts are wrong on average"
         intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
         # A family of their own, of all pairs of types.
         of_types = [
