@@ -117,6 +117,21 @@ def test_no_link_between_documents_is_dead(repository: Path) -> None:
     ]
 
 
+def test_files_that_a_document_names_are_there(repository: Path) -> None:
+    program = repository / "src" / "bedplate"
+    folders = {path.name for place in (repository, program) for path in place.iterdir()}
+    named = [
+        (page.name, path)
+        for page in (repository / "docs").glob("*.md")
+        for path in re.findall(r"`(\w+/[\w/]+\.(?:py|js|c|h|toml))`", page.read_text(encoding="utf-8"))
+        if path.partition("/")[0] in folders
+    ]
+    assert len(named) > 20
+    assert [] == [
+        each for each in named if not any((place / each[1]).exists() for place in (repository, program))
+    ]
+
+
 def test_a_table_ends_with_a_blank_line(repository: Path) -> None:
     swallowed = []
     for page in _pages(repository):
