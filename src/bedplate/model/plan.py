@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from math import prod
 
 from bedplate.model.cell import (
     JOURNAL_IN_RAM,
@@ -163,14 +162,6 @@ class Plan:
     def clusters(self) -> tuple[ClusterLevels, ...]:
         """Those of every engine."""
         return tuple(cluster for setup in self.engines for cluster in setup.clusters)
-
-    @property
-    def cell_count(self) -> int:
-        """How many cells the layers multiply to, or so many of them as a workload runs in; pruned ones included."""
-        if any(workload.only for workload in self.workloads):
-            return sum(1 for _ in self.cells())
-        below = prod(len(layer) for layer in (self.devices, self.kernels, self.filesystems))
-        return below * sum(len(setup.builds) * len(setup.clusters) for setup in self.engines)
 
     def cells(self) -> Iterator[Cell]:
         """Every combination of levels that a workload runs in, the file system slowest within device and kernel."""

@@ -27,9 +27,10 @@ from bedplate.workloads.tpch.data import (
     Generator,
     TpchData,
     TpchProgress,
+    data_directory,
     ensure_tpch_data,
-    find_tpch_data,
     packaged_generator,
+    read_tpch_data,
 )
 from bedplate.workloads.tpch.run.schema import LINEITEM, TABLES, row_count
 from bedplate.workloads.tpch.size import tpch_data_bytes
@@ -104,8 +105,9 @@ class Fake:
             generator=self.generator,
         )
 
-    def find(self, scale_factor: float = SCALE_FACTOR) -> TpchData | None:
-        return find_tpch_data(scale_factor, self.cache, generator=self.generator)
+    def find(self) -> TpchData | None:
+        folder = f"sf{SCALE_FACTOR}-tpchgen-cli-{self.generator.version}"
+        return read_tpch_data(data_directory(self.cache) / folder)
 
     def calls(self) -> list[list[str]]:
         calls = self.base / "calls"
@@ -165,8 +167,6 @@ def test_a_scale_factor_has_one_folder(
 def test_no_scale_factor_touches_nothing(scale_factor: float, fake: Fake) -> None:
     with pytest.raises(ValueError, match="is not a positive number"):
         fake.ensure(scale_factor)
-    with pytest.raises(ValueError, match="is not a positive number"):
-        fake.find(scale_factor)
     assert not fake.cache.exists()
 
 
@@ -307,7 +307,6 @@ def test_without_a_generator_the_way_out_is_told(fake: Fake, monkeypatch: pytest
     monkeypatch.setattr(room, "packaged_generator", lambda: None)
     with pytest.raises(RequirementMissing, match=r"tpchgen-cli.* is not in the environment of .*launcher"):
         ensure_tpch_data(1, cache_directory=fake.cache, commands=ScriptedCommands())
-    assert find_tpch_data(1, fake.cache) is None
     fake.generator = Generator(fake.base / "gone", "4.0.0")
     with pytest.raises(CommandFailed, match="gone"):
         fake.ensure()
@@ -441,7 +440,7 @@ def test_the_packaged_generator_makes_what_it_always_made(
     generator = packaged_generator()
     assert generator is not None
     data = ensure_tpch_data(0.01, cache_directory=tmp_path, commands=Commands())
-    assert data == find_tpch_data(0.01, tmp_path)
+    assert data == read_tpch_data(data.directory)
     assert "tpchgen-cli 4.0.0" == data.generator == generator.name
     assert 10_670_284 == data.bytes
     assert GOLDEN_DIGEST == data.digest

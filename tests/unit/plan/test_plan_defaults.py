@@ -42,7 +42,7 @@ def test_two_lines_are_a_plan_that_reads_and_writes_over_a_whole_checkpoint(load
 def test_a_kernel_against_another_is_five_lines(load_text: LoadText) -> None:
     plan = load_text(KERNELS)
     assert "pgbench on ext4 under kernels 6.1 and 6.12" == plan.title
-    assert 2 == plan.cell_count
+    assert 2 == len([*plan.cells()])
     assert not plan.warnings
     (warning,) = load_text(KERNELS.partition("\n")[2]).warnings
     assert warning.startswith('machine.kernel: with executor = "local" this machine itself must boot each')

@@ -103,19 +103,6 @@ def data_directory(cache_directory: Path) -> Path:
     return cache_directory / "tpch"
 
 
-def find_tpch_data(
-    scale_factor: float, cache_directory: Path, *, generator: Generator | None = None
-) -> TpchData | None:
-    """The data that `ensure_tpch_data` would answer with at once; None when it has to work. Changes nothing.
-
-    `generator` is the packaged one unless another is given. ValueError unless the scale factor is positive.
-    """
-    generator = generator or packaged_generator()
-    if generator is None:
-        return None
-    return read_tpch_data(_folder(scale_factor, cache_directory, generator))
-
-
 def read_tpch_data(folder: Path) -> TpchData | None:
     """The data of a folder by its record; None unless record and files are whole.
 
