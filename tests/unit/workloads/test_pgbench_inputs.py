@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.postgresql.foreign_data import copy_data
-from bedplate.errors import BedplateError
+from bedplate.engines.postgresql.foreign_data import ClusterLayout, copy_data
+from bedplate.engines.postgresql.restored import DatabaseSource, ensure_restored
+from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.host.account import server_account
 from bedplate.model.cell import (
     BuildLevels,
@@ -114,3 +115,13 @@ def test_links_tablespaces_and_files_of_others_are_not_copied(data: Path) -> Non
     (data / "pg_tblspc/16400").mkdir()
     with pytest.raises(BedplateError, match="has tablespaces"):
         copy_data(data, target, server_account())
+
+
+def test_without_root_nothing_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    layout = ClusterLayout(cast("EngineBuild", SimpleNamespace(digest="ab")), None)
+    source = DatabaseSource("mine.dump", "cd", {})
+    with pytest.raises(RequirementMissing, match=r"restoring mine.dump needs root"):
+        ensure_restored(source, layout, archive=tmp_path, cache_directory=tmp_path, tell=lambda _: None)
+    with pytest.raises(RequirementMissing, match="needs root"):
+        ensure_restored(source, layout, archive=None, cache_directory=tmp_path, tell=lambda _: None)

@@ -78,15 +78,13 @@ def ensure_restored(
     """The data directory to be copied, made now where the cache lacks it.
 
     `archive` is where it was last seen. PlanError where it is another one by now, or needs an extension that the build does
-    not have; RequirementMissing without room; CommandFailed with the words of pg_restore or of a script.
+    not have; RequirementMissing without room or root; else BedplateError with the words of pg_restore or of a script.
     """
     folder = _folder(source, layout, cache_directory)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if os.geteuid() == 0:
-        require_traversable(folder.parent, own=cache_directory)
-    if not _is_whole(folder):
+    if not is_whole_database(folder):
         with file_lock(lock_of(folder), on_wait=lambda: tell("waits for another start that restores it")):
-            if not _is_whole(folder):
+            if not is_whole_database(folder):
                 _make(folder, source, layout, archive, tell)
     # When it was last asked for.
     os.utime(folder / RECORD)
@@ -95,7 +93,7 @@ def ensure_restored(
 
 def is_whole_database(folder: Path) -> bool:
     """Whether a folder of the cache is a restored database."""
-    return _is_whole(folder)
+    return (folder / RECORD).is_file() and (folder / "data" / "PG_VERSION").is_file()
 
 
 def needed_extensions(archive: Path, build: EngineBuild, account: Account) -> tuple[str, ...]:
@@ -107,7 +105,7 @@ def needed_extensions(archive: Path, build: EngineBuild, account: Account) -> tu
             timeout_s=_LIST_LIMIT_S,
         )
     except CommandFailed as error:
-        said = " ".join(error.output.split())[-500:]
+        said = " ".join(error.output.split())[-500:] or error.reasons[0]
         raise PlanError(f"pg_restore of PostgreSQL {build.version} cannot read it: {said}") from error
     return tuple(dict.fromkeys(_EXTENSION.findall(listed.stdout)))
 
@@ -140,10 +138,6 @@ def _folder(source: DatabaseSource, layout: ClusterLayout, cache_directory: Path
     return databases_directory(cache_directory) / digest(made_of)
 
 
-def _is_whole(folder: Path) -> bool:
-    return (folder / RECORD).is_file() and (folder / "data" / "PG_VERSION").is_file()
-
-
 def _make(
     folder: Path,
     source: DatabaseSource,
@@ -152,10 +146,16 @@ def _make(
     tell: Callable[[str], None],
 ) -> None:
     """The caller holds the lock."""
+    if os.geteuid() != 0:
+        raise RequirementMissing(
+            f"restoring {source.name} needs root: what a dump says runs in a server of an account without rights; "
+            "run bedplate as root"
+        )
     if archive is None or not archive.exists():
         raise PlanError(
             f"{source.name} is needed to restore it, and is not there; begin with the plan beside it: bedplate run PLAN"
         )
+    require_traversable(folder.parent, own=folder.parent.parent)
     account, work, build = server_account(), work_folder(folder), layout.build
     sweep_work_folders(folder.parent, but=work)
     shutil.rmtree(work, ignore_errors=True)
@@ -232,25 +232,22 @@ def _give(path: Path, account: Account) -> None:
 
 
 def _own_alone(tree: Path) -> int:
-    """Give it to the caller, for nobody else to read; the bytes of it."""
+    """Give it to root, for nobody else to read; the bytes of it."""
     size = 0
     for place, folders, names in os.walk(tree):
         for name in (*folders, *names):
             path = Path(place, name)
-            os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+            os.chown(path, 0, 0, follow_symlinks=False)
             size += path.lstat().st_size
-    os.chown(tree, os.geteuid(), os.getegid())
+    os.chown(tree, 0, 0)
     return size
 
 
 def _run(job: Path, name: str, tell: Callable[[str], None]) -> None:
     """The worker to its end; its steps are told. It dies with this process, and all that it started with it."""
-    namespaces = ["--pid", "--ipc", "--mount", "--mount-proc", "--fork", "--kill-child"]
-    if os.geteuid() != 0:
-        # An account without rights gets namespaces with one of users; its server has no network either.
-        namespaces += ["--user", "--map-current-user", "--net"]
     argv = [
-        *("setpriv", "--pdeathsig", "KILL", "unshare", *namespaces),
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("unshare", "--pid", "--ipc", "--mount", "--mount-proc", "--fork", "--kill-child"),
         *(sys.executable, "-S", "-m", "bedplate.engines.postgresql.restoring", str(job)),
     ]
     errors = job.with_suffix(".err")
