@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bedplate.model.cell import RunSpec
-from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.model.cell import RunSpec, digest
+from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.plan import DatasetScale, Plan, PlannedWorkload
 from bedplate.model.template import and_more
 from bedplate.model.visit import ScratchDevice
@@ -141,11 +141,18 @@ def _by_dataset(plan: Plan) -> dict[str, PlannedWorkload]:
         for scale in workload.scales
     }
     by_levels = {
-        f"{workload.type} at {', '.join(f'{name} {as_in_a_plan(level)}' for name, level in levels.items())}{_where(workload)}": workload
+        f"{workload.type} at {', '.join(_dataset_level(name, level) for name, level in levels.items())}{_where(workload)}": workload
         for workload in plan.workloads
         for levels in workload.datasets
     }
     return {**by_scale, **by_levels}
+
+
+def _dataset_level(name: str, level: Scalar) -> str:
+    """As a plan has it; a text and a checksum by a few digits, which tell two of them apart."""
+    if name.endswith("_text"):
+        return f"{name} {digest(level, length=8)}"
+    return f"{name} {str(level)[:8] if name.endswith('_sha256') else as_in_a_plan(level)}"
 
 
 def _scale(scale: DatasetScale) -> str:

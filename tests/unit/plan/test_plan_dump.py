@@ -12,6 +12,7 @@ import pytest
 from bedplate.engines.postgresql.archive import read_archive
 from bedplate.model.cell import Dataset
 from bedplate.model.plan import Plan
+from bedplate.plan.differences import differences
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
@@ -99,7 +100,16 @@ def test_another_archive_of_the_same_name_is_another_dataset_and_its_place_decid
         (other / name).write_bytes((place / name).read_bytes())
     assert first.digest == plan_of(other, 'dump = "mine.dump"').digest
     (other / "mine.dump").write_bytes(head() + b"changed")
-    assert first.digest != plan_of(other, 'dump = "mine.dump"').digest
+    changed = plan_of(other, 'dump = "mine.dump"')
+    assert first.digest != changed.digest
+    told = " ".join(differences(first, changed))
+    assert "added" in told
+    assert "taken out" in told
+    (other / "after.sql").write_text("DROP TABLE t;\n")
+    prepared = plan_of(other, 'dump = "mine.dump"\nprepare = "after.sql"')
+    told = " ".join(differences(changed, prepared))
+    assert "prepare_text" in told
+    assert "DROP" not in told
 
 
 def test_a_study_keeps_a_note_in_the_place_of_the_archive(
