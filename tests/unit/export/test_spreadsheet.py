@@ -374,5 +374,5 @@ def test_what_survives_a_power_cut_has_a_column_as_wide_as_its_words(lmdb: Overv
         for column in sheet.columns
         if column.head == "after a power cut"
     }
-    assert {"Look", "Results", "lmdb write"} <= widths.keys()
+    assert {"Look", "Results", "microbenchmark write"} <= widths.keys()
     assert all(width > len(told) for width in widths.values())
