@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +14,7 @@ from bedplate.engines.external.description import read_description
 from bedplate.engines.external.durability import ExternalDurability
 from bedplate.engines.external.folder import read_folder
 from bedplate.engines.external.own_programs import ExternalPrograms
-from bedplate.engines.external.power_cut import how_it_ended, judge_document, options
+from bedplate.engines.external.power_cut import _Pacer, how_it_ended, judge_document, options
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
 from bedplate.model.cell import Cell
 from bedplate.model.engine import engine_model
@@ -20,7 +22,9 @@ from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
 from bedplate.model.visit import FlushCount
 from bedplate.plan.load import load_plan
+from bedplate.visit.cut_engine import Recorded
 from bedplate.visit.declaration import Promises
+from bedplate.visit.tool_process import ToolProcess
 
 TEXT = """
 name = "brickbase"
@@ -274,3 +278,41 @@ def test_a_status_above_128_is_a_signal() -> None:
     assert "was ended by SIGSEGV" == how_it_ended(139) == how_it_ended(-11)
     assert "ended with status 3" == how_it_ended(3)
     assert "ended with status 255" == how_it_ended(255)
+
+
+def test_a_writer_is_halted_while_its_part_of_the_log_is_used_up_and_told_to_end_where_it_is_full() -> None:
+    marks, pause, full = [0], [0.0], [False]
+    sent: list[int] = []
+    begun: list[int] = []
+    setup = SimpleNamespace(
+        mark_count=lambda: marks[0],
+        pace=lambda duration_s: lambda: pause[0] * duration_s,
+        is_log_nearly_full=lambda: full[0],
+    )
+    pacer = _Pacer(
+        cast("Recorded", setup),
+        cast("ToolProcess", SimpleNamespace(signal=sent.append)),
+        marks_before=0,
+        duration_s=60,
+        beside=lambda: begun.append(len(sent)),
+        name="brickbase",
+    )
+
+    def look(*, marks_now: int, pause_now: float = 0.0, full_now: bool = False) -> list[int]:
+        marks[0], pause[0], full[0] = marks_now, pause_now, full_now
+        # Whatever is looked at, the tool is not ended by its caller.
+        assert not pacer.look()
+        return sent
+
+    # Before its first mark it prepares: nobody writes beside it, and it has the whole log.
+    assert [] == look(marks_now=0, pause_now=1.0) == begun
+    assert [] == look(marks_now=1)
+    assert [0] == begun
+    halted = [signal.SIGSTOP, signal.SIGCONT]
+    assert halted[:1] == look(marks_now=2, pause_now=1.0) == look(marks_now=2, pause_now=1.0)
+    assert halted == look(marks_now=2)
+    # A halted one would not hear it.
+    look(marks_now=2, pause_now=1.0)
+    assert [*halted, *halted, signal.SIGTERM] == look(marks_now=2, pause_now=1.0, full_now=True)
+    assert pacer.log_was_full
+    assert pacer.was_told

@@ -37,7 +37,7 @@ MODEL = PowerCutModel(
         "keep_logs": "keep_logs",
     },
     words=RecordWords(
-        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`, and `ram_journal` where it is `kept`",
+        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`; `ram_journal` where it is `kept`, `press_dirty_pages` where it is true",
         run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`",
         files="`recording.json`, `points.jsonl`, `log.xz`",
     ),
