@@ -15,7 +15,7 @@ import click
 
 from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, words_of
 from bedplate.cli.studies import require_studies
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, RequirementMissing, StudyError
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ def _try_command(
 
     Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
     """
+    if (directory or Path.cwd()).resolve().is_relative_to(folder.resolve()):
+        raise PlanError(
+            f"the study would stand in {folder}, and be taken for a part of the engine; name another --directory"
+        )
     from bedplate.campaign.questions import asked_settings, engine_question  # noqa: PLC0415
     from bedplate.cli.questioning import tried  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415

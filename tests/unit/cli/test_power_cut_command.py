@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bedplate.cli.power_cut import described, find_run, replay
+from bedplate.cli.power_cut import described, find_run, power_cut, replay
 from bedplate.cli.power_cut_by_hand import by_hand
-from bedplate.errors import StudyError
+from bedplate.errors import PlanError, StudyError
 from bedplate.host.command import Account
 from bedplate.model import codec
 from bedplate.model.cell import FilesystemLevels
@@ -155,3 +155,10 @@ def test_the_next_commands_name_an_external_journal_and_the_reader_of_lmdb() -> 
     assert "e2fsck -f -y -j $journal $disk" in text
     assert "/drivers/reader check --directory='/kept here/mount/data'" in text
     assert "losetup --detach $disk $journal" in text
+
+
+def test_the_study_of_an_engine_does_not_stand_in_the_engines_folder(tmp_path: Path) -> None:
+    words = ["try", str(tmp_path), "--directory", str(tmp_path / "cuts")]
+    with pytest.raises(PlanError, match="name another --directory"):
+        power_cut.main(words, standalone_mode=False)
+    assert not list(tmp_path.iterdir())
