@@ -69,10 +69,12 @@ bedplate.data = (() => {
   const datasets = new Map(page.runs.map((run) => [run.dataset, run.dataset_words.split(" ")]));
   // Of the words of a dataset those that another one lacks; all where that leaves none.
   const shared = [...datasets.values()].reduce((left, words) => left.filter((word) => words.includes(word)));
+  const isTelling = (word) => !shared.includes(word);
+  // A number alone says nothing: the name before it stays.
   const telling = ({ dataset, dataset_words: words }) =>
     datasets
       .get(dataset)
-      .filter((word) => !shared.includes(word))
+      .filter((word, i, all) => isTelling(word) || (/^\d/.test(all[i + 1]) && isTelling(all[i + 1])))
       .join(" ") || words;
   return {
     several,
