@@ -132,6 +132,25 @@ def test_files_that_a_document_names_are_there(repository: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "asked"),
+    [
+        ("a workload", r"part|parts"),
+        ("an engine", r"engine_part|engine_part_or_none|engine_parts|engines_with"),
+    ],
+)
+def test_every_role_of_a_folder_is_in_the_architecture(repository: Path, row: str, asked: str) -> None:
+    program = "\n".join(path.read_text() for path in (repository / "src" / "bedplate").glob("**/*.py"))
+    roles = set(re.findall(rf'registry\.(?:{asked})\((?:[\w.]+, )?"(\w+)"\)', program))
+    lines = _text(repository, "ARCHITECTURE.md").splitlines()
+    # What a workload brings to the page and to exports has rows of its own.
+    told = " ".join(
+        line for line in lines if line.startswith((f"| {row} |", "| a section of", "| a table of"))
+    )
+    assert len(roles) > 8
+    assert set() == {role for role in roles if f"`{role}`" not in told}
+
+
 def test_a_table_ends_with_a_blank_line(repository: Path) -> None:
     swallowed = []
     for page in _pages(repository):

@@ -129,7 +129,10 @@ def _metric(metric: Metric) -> dict[str, Any]:
 
 
 def _run(overviews: Sequence[Overview], run: tuple[str, str], metrics: Sequence[str]) -> dict[str, Any]:
-    """`kind` is what it does, `writes` says whether the run does, `moves` how it is drawn if it is about bytes in a second; `first` is the metric that stands for the run."""
+    """`kind` is what it does, `writes` whether it writes, `first` the metric that stands for it.
+
+    `moves` is how a run is drawn that is about bytes in a second; null of any other.
+    """
     owner = next(found for found in overviews if run in found.runs)
     return {
         "dataset": run[0],

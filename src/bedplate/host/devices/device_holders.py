@@ -64,9 +64,8 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
         if namespace == own:
             found.append(f"{path} is mounted on {entry.target}")
             continue
-        found.append(
-            f"{', '.join(processes[:_NAMED_MOST])}{and_more(len(processes), _NAMED_MOST)}: {path} is mounted on {entry.target} in another mount namespace"
-        )
+        named = f"{', '.join(processes[:_NAMED_MOST])}{and_more(len(processes), _NAMED_MOST)}"
+        found.append(f"{named}: {path} is mounted on {entry.target} in another mount namespace")
     found += [
         f"/dev/{loop.name} stands on {path}"
         for loop in sorted(sys_block.glob("loop*"))
