@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -156,7 +157,18 @@ def test_a_visit_runs_on_a_copy_and_its_study_names_no_row(
         request.dataset, levels=Levels(dump="mine.dump", source_sha256="0" * 64, source_bytes=1)
     )
     layout = ClusterLayout(built(), None)
-    record = bench.live(replace(request, dataset=dataset, inputs={layout.key: str(data)}))
+    networks: set[str] = set()
+
+    def look(_: str) -> None:
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (folder / "cmdline").read_bytes()
+                if str(bench.base).encode() in words and b"log_min_messages=log" in words:
+                    networks.add(str((folder / "ns" / "net").readlink()))
+
+    record = bench.live(replace(request, dataset=dataset, inputs={layout.key: str(data)}), look)
+    # A server with a network of its own, which has no way out.
+    assert 1 == len(networks - {str(Path("/proc/self/ns/net").readlink())}) == len(networks)
     words = sentences(record.reasons)
     assert [] == [each for each in words if not each.startswith(("twice", "wrong"))]
     assert Outcome.FAILED is record.outcome
