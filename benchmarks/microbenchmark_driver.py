@@ -4,7 +4,9 @@ CPU per operation is compared, on tmpfs, in interleaved rounds. py-lmdb does the
 and keys formatted in the loop, one transaction per put or read where the driver has one, no `putmulti`.
 It brings its own LMDB, whose version is printed beside the driver's.
 
-    benchmarks/run microbenchmark_driver [--entries 200000] [--rounds 7] [--tests LIST] [--folder /dev/shm]
+With `--engine sqlite` SQLite stands in LMDB's place, beside its own loop alone.
+
+    benchmarks/run microbenchmark_driver [--engine lmdb] [--entries 200000] [--rounds 7] [--tests LIST] [--folder /dev/shm]
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ LARGE = ("fillrand100K", "readrand100K", "fillseq100K", "readseq100K")
 TESTS = (*FILLS, "overwrite", *READS, *LARGE)
 # The most that a test of the driver may cost, as a share of py-lmdb's CPU time for it.
 AIMS = {"readseq": 0.1, "readrandom": 0.6}
+# The most that the loop itself may cost, as a share of the driver's CPU time for a test.
+OWN_AIMS = {"fillseqbatch": 0.02}
 THREADS = 2
 BATCH = 1000
 VALUE_BYTES = 100
@@ -51,7 +55,7 @@ class Scale:
     tests: tuple[str, ...]
     entries: int
     sync_entries: int
-    map_bytes: int
+    map_bytes: int | None
 
     def count(self, test: str) -> int:
         """The operations of one test, or of one of its readers."""
@@ -175,7 +179,7 @@ def run_driver(driver: Path, folder: Path, scale: Scale, *, null: bool = False) 
             ",".join(scale.tests),
         ),
         *("--entries", str(scale.entries), "--sync-entries", str(scale.sync_entries)),
-        *("--set", f"map_bytes={scale.map_bytes}", "--threads", str(THREADS)),
+        *(*(("--set", f"map_bytes={scale.map_bytes}") if scale.map_bytes else ()), "--threads", str(THREADS)),
         *("--write-rate", str(WRITES_PER_S)),
     ]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
@@ -197,9 +201,11 @@ def fresh_folders(base: Path) -> Generator[Path]:
             yield Path(folder)
 
 
-def measure(driver: Path, base: Path, scale: Scale, rounds: int) -> dict[str, list[dict[str, float]]]:
+def measure(
+    driver: Path, base: Path, scale: Scale, rounds: int, sides: tuple[str, ...]
+) -> dict[str, list[dict[str, float]]]:
     """CPU µs per operation: side -> round -> test. The sides take turns in going first."""
-    found: dict[str, list[dict[str, float]]] = {"driver": [], "null": [], "py-lmdb": []}
+    found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
     folders = fresh_folders(base)
     for number in range(rounds):
         for side in sorted(found, reverse=bool(number % 2)):
@@ -216,6 +222,17 @@ def measure(driver: Path, base: Path, scale: Scale, rounds: int) -> dict[str, li
 
 def spread(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def report_own(found: dict[str, list[dict[str, float]]]) -> None:
+    """Of an engine without a counterpart in Python."""
+    print(f"{'CPU per operation':18}{'driver, µs':>28}{'own share':>28}")
+    for test in found["driver"][0]:
+        ours, null = ([one[test] for one in found[side]] for side in ("driver", "null"))
+        shares = [a / b for a, b in zip(null, ours, strict=True)]
+        aim = OWN_AIMS.get(test)
+        met = "" if aim is None else f"  aim {aim}: {'met' if statistics.median(shares) <= aim else 'missed'}"
+        print(f"{test:18}{spread(ours, 3):>28}{spread(shares, 4):>28}{met}")
 
 
 def report(found: dict[str, list[dict[str, float]]]) -> None:
@@ -239,6 +256,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--entries", type=int, default=200_000)
+    parser.add_argument("--engine", choices=("lmdb", "sqlite"), default="lmdb")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="on tmpfs")
     parser.add_argument("--tests", default=",".join(TESTS), help="names with commas between them, in order")
@@ -247,21 +265,23 @@ def main() -> None:
         tests=tuple(asked.tests.split(",")),
         entries=asked.entries,
         sync_entries=max(asked.entries // 10, 10),
-        map_bytes=(asked.entries * 400 // 2**20 + 256) * 2**20,
+        map_bytes=(asked.entries * 400 // 2**20 + 256) * 2**20 if asked.engine == "lmdb" else None,
     )
-    driver = Path(prepare_drivers(["microbenchmark"], ["lmdb"])["microbenchmark_lmdb"])
+    sides = ("driver", "null", *(("py-lmdb",) if asked.engine == "lmdb" else ()))
+    driver = Path(prepare_drivers(["microbenchmark"], [asked.engine])[f"microbenchmark_{asked.engine}"])
     print_machine()
     started = time.monotonic()
-    found = measure(driver, asked.folder, scale, asked.rounds)
+    found = measure(driver, asked.folder, scale, asked.rounds, sides)
     with tempfile.TemporaryDirectory(prefix="bedplate-bench-", dir=asked.folder) as folder:
-        ran = run_driver(driver, Path(folder), Scale(("fillseq",), 1000, 10, 2**28))
+        ran = run_driver(driver, Path(folder), Scale(("fillseq",), 1000, 10, None))
     theirs = ".".join(str(number) for number in lmdb.version())
+    beside = f"; py-lmdb {lmdb.__version__} with LMDB {theirs}" if asked.engine == "lmdb" else ""
     print(
         f"{asked.entries} entries, {asked.rounds} rounds in {time.monotonic() - started:.0f} s, medians "
-        f"(least to greatest); LMDB {ran.library.version}, a clock read {ran.clock_read_ns} ns; "
-        f"py-lmdb {lmdb.__version__} with LMDB {theirs}; load {os.getloadavg()[0]:.1f} at the end"
+        f"(least to greatest); {ran.engine} {ran.library.version}, a clock read {ran.clock_read_ns} ns{beside}; "
+        f"load {os.getloadavg()[0]:.1f} at the end"
     )
-    report(found)
+    (report if "py-lmdb" in sides else report_own)(found)
 
 
 if __name__ == "__main__":

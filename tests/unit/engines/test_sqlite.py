@@ -68,10 +68,15 @@ def test_defaults_may_lose_one_transaction_and_kept_order_saves_what_is_off() ->
     assert ("bounded loss", "bounded loss") == classes(synchronous="full")
     assert ("bounded loss", "bounded loss") == classes(synchronous="off", in_order=True)
     assert ("durable", "durable") == classes(synchronous="full", locking_mode="exclusive")
-    assert [1, 1, None, None] == [
+    assert [1, 1, 1000, None] == [
         bound_transactions(Levels(journal_mode=journal, synchronous=mode))
         for journal, mode in (("delete", "full"), ("truncate", "normal"), ("wal", "normal"), ("wal", "full"))
     ]
+
+
+def test_a_wal_loses_no_more_than_comes_between_two_checkpoints() -> None:
+    in_wal = Levels(journal_mode="wal", synchronous="normal")
+    assert [50, None] == [bound_transactions(in_wal.updated(wal_autocheckpoint=pages)) for pages in (50, 0)]
 
 
 def test_by_test_has_a_class_for_each_kind_of_test() -> None:

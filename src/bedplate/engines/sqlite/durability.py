@@ -9,7 +9,7 @@ Rules, each with its source; "pragma" is sqlite.org/pragma.html, "synchronous" a
   `journal_mode = delete`, which are both SQLite's own defaults, may lose the last transaction.
 - With `locking_mode = exclusive` a journal is overwritten in place of deleted (`pager_end_transaction` in pager.c).
 - `synchronous = normal`: "a transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss";
-  nothing but checkpoints bounds it. With a rollback journal SQLite "will still sync at the most critical moments, but less
+  checkpoints bound it. With a rollback journal SQLite "will still sync at the most critical moments, but less
   often than in FULL mode".
 - `synchronous = off`: "the database might become corrupted if the operating system crashes or the computer loses power".
 - `journal_mode = memory` and `off`: "the database file will very likely go corrupt" if a transaction is interrupted.
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from bedplate.model.levels import Levels
     from bedplate.model.visit import FlushCount
     from bedplate.visit.declaration import EngineDurability, Promises
+
+# SQLITE_DEFAULT_WAL_AUTOCHECKPOINT.
+_CHECKPOINT_PAGES = 1000
 
 
 def lowered(synchronous: str, settings: Levels, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
@@ -64,9 +67,17 @@ def lowered(synchronous: str, settings: Levels, *, keeps_write_order: bool) -> t
 
 
 def bound_transactions(settings: Levels) -> int | None:
-    """How many transactions are called lost at most: the last one of a rollback journal; None where nothing is said."""
+    """How many transactions may be lost at most; None where nothing bounds it.
+
+    Of a rollback journal the last one. Of a WAL those since its last checkpoint, before which it is synced: it comes once the
+    log has `wal_autocheckpoint` pages, and a transaction writes one at least.
+    """
     found = lowered(MODEL.commit_mode(settings), settings, keeps_write_order=False)
-    return 1 if found is not None and found[1].code in ("sqlite-normal", "sqlite-journal-deleted") else None
+    code = None if found is None else found[1].code
+    if code in ("sqlite-normal", "sqlite-journal-deleted"):
+        return 1
+    pages = settings.integer("wal_autocheckpoint")
+    return (_CHECKPOINT_PAGES if pages is None else pages) or None if code == "sqlite-normal-wal" else None
 
 
 class SqliteDurability:
