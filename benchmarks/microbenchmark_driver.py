@@ -111,6 +111,8 @@ class Python:
         self.close()
         for path in self._folder.iterdir():
             path.unlink()
+        if self._scale.map_bytes is None:
+            raise RuntimeError("py-lmdb needs the size of its map")
         self._environment = lmdb.open(
             str(self._folder), map_size=self._scale.map_bytes, sync=sync, max_spare_txns=THREADS + 1
         )
