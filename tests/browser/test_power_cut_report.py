@@ -98,7 +98,7 @@ def test_marks_have_names_where_they_have_room_and_none_hides_another(
 ) -> None:
     with opened(browser, report, width=width) as found:
         texts, touching = found.page.evaluate(KEYS)
-        assert ["btrfs nodatacow", "xfs", "ext4 barrier", "ext4 nobarrier"] == [
+        assert ["btrfs nodatacow", "ext4 barrier", "xfs", "ext4 nobarrier"] == [
             text.removesuffix("unsafe / durable").removesuffix("verdict refused").removesuffix("durable")
             for text in texts
         ]
