@@ -246,7 +246,8 @@ def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespa
             report.released,
             report.problems,
         )
-        assert backing_file(name) is None
+        # Another program may have it by now.
+        assert backing_file(name) != "/bedplate-scratch.img"
 
 
 def test_release_that_is_killed_itself_is_finished_by_the_next(base: Path) -> None:

@@ -34,24 +34,12 @@ bedplate.onScreen = (() => {
   // What stands in the window is painted first.
   const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => whenIdle(resolve)));
   let queue = Promise.resolve();
-  // An error of a view is reported, here and below, and the next view is drawn all the same. One a frame, so that a choice that is made
-  // meanwhile waits for one at the most.
-  const afterFrame = (view) => {
-    view.due = true;
-    view.drawing = queue.then(nextFrame).then(() => (view.due ? now(view) : view.drawing));
-    queue = view.drawing.catch(window.reportError);
-    return view.drawing;
-  };
-
-  const rest = async () => {
+  // One that is slow to be drawn holds no other up.
+  const rest = () => {
     const next = views.find((view) => view.due && !isFolded(view));
     if (!next || timer) return;
-    try {
-      await now(next);
-    } catch (error) {
-      reportError(error);
-    }
     whenIdle(rest);
+    now(next).catch(window.reportError);
   };
   const later = () => {
     clearTimeout(timer);
@@ -59,6 +47,18 @@ bedplate.onScreen = (() => {
       timer = null;
       whenIdle(rest);
     }, REST_MS);
+  };
+
+  // An error of a view is reported, here and below, and the next view is drawn all the same. One a frame, so that a choice that is made
+  // meanwhile waits for one at the most.
+  const afterFrame = (view) => {
+    view.due = true;
+    queue = queue.then(nextFrame);
+    view.drawing = queue.then(() => (view.due ? now(view) : view.drawing));
+    view.drawing.catch(window.reportError);
+    // A frame that does not come, as in a window that nobody sees, leaves no view out.
+    later();
+    return view.drawing;
   };
 
   const observing = (key, options) =>
