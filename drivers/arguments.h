@@ -4,7 +4,9 @@
 #define BEDPLATE_ARGUMENTS_H
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,28 @@ static inline int word(const char *name, const char *text, const char *const *wo
         if (strcmp(words[at], text) == 0)
             return at;
     usage_error("--%s does not know '%s'", name, text);
+}
+
+/* The place in `known` of the next option, -1 behind the last; its value is optarg, and what belongs to none is at optind. */
+static inline int next_option(int count, char **words, const struct option *known, int last)
+{
+    opterr = 0;
+    int name = getopt_long(count, words, "", known, NULL);
+    if (name != -1 && (name < 0 || name > last))
+        usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
+    return name;
+}
+
+/* NAME=VALUE of --set, for an engine that may have no such setting. */
+static inline void take_setting(const char *engine, bool (*take)(const char *name, const char *value), const char *text)
+{
+    const char *equals = strchr(text, '=');
+    char name[40]; /* longer than that of any setting */
+    if (equals == NULL)
+        usage_error("--set takes NAME=VALUE, found '%s'", text);
+    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
+    if (!take(name, equals + 1))
+        usage_error("--set: %s has no setting '%s'", engine, name);
 }
 
 #endif

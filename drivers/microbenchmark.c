@@ -19,6 +19,11 @@
  *     readreverse                  the same walk from the end
  *     readwhilewriting             --threads readers as in readrandom while one writer overwrites random
  *                                  keys, until each reader has done --reads reads or --duration-s is over
+ *     tpcb                         --threads processes for --duration-s, each with a connection of its own: the five
+ *                                  statements of pgbench's TPC-B on its four tables, with N accounts. The SELECT comes
+ *                                  first, so that a transaction that begins without a lock has to get one for what it
+ *                                  has read. One that meets another's lock is rolled back and begun again at once; its
+ *                                  latency counts all of it. Not of every engine.
  * A fill takes a fresh database, in sequence with keys that are known to come last, at random with numbers drawn
  * with replacement (so about 63 % of N remain) or, with --keys shuffled, each number once. Making, opening
  * and preallocating the database is not timed with the test. Unlike the model, readrandom draws from
@@ -29,9 +34,9 @@
  * ended before it; times are whole nanoseconds of the monotonic clock, or microseconds of CPU:
  *     format_version, program, engine, library {version, text, header}, clock_read_ns, options
  *     tests [{test, settings (as the engine answers them; {} of none), fresh, complete, operations,
- *             found (random reads), elapsed_ns, prepare_ns, flush_ns, bytes (of keys and values), cpu_user_us, cpu_system_us,
+ *             found (random reads), busy (tpcb: attempts that met a lock), elapsed_ns, prepare_ns, flush_ns, bytes (of keys and values), cpu_user_us, cpu_system_us,
  *             minor_faults, major_faults, data_size_bytes, data_allocated_bytes (null: no file),
- *             latency, threads, writer (null except in readwhilewriting)}]
+ *             latency, threads (readers, or processes of tpcb), writer (null except in readwhilewriting)}]
  *     failure {error (the library's own text), code (the library's, an errno, or minus a signal), test, step,
  *             operations, free_bytes (null: no such directory)} or null
  *     interrupted: null, or the name of the signal that ended it

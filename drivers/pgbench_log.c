@@ -1,5 +1,5 @@
 /*
- * bedplate-pgbench-log: reads pgbench's per-transaction logs while they grow.
+ * bedplate-pgbench-log: reads pgbench's per-transaction logs while they grow, or a writer's acknowledgements as they come.
  *
  * Goals: exact counts per second and script in a fixed histogram, so that any percentile can be
  * computed later; memory that does not grow with the log; a parser that is never the bottleneck.
@@ -10,6 +10,7 @@
  * `time` is microseconds, or one of skipped, failed, serialization, deadlock. schedule_lag is there
  * with pgbench --rate, retries with --max-tries other than 1. A line of seven fields could be either,
  * so the caller says which fields there are; any other shape is malformed, counted and never guessed.
+ * With --acks there is no log: pgbench_log/acks.c.
  *
  * Output. Little-endian, no padding. The same second may have several records (lines arrive late, as
  * pgbench hands its log over in blocks of 4 KiB): counts and sums add up, min and max combine.
@@ -47,6 +48,7 @@ enum {
 static const char USAGE[] =
     "bedplate-pgbench-log --prefix PREFIX --output FILE [options]          follow a running pgbench\n"
     "bedplate-pgbench-log --once --output FILE [options] LOG [LOG ...]     read complete logs\n"
+    "bedplate-pgbench-log --acks FD --clients N --output FILE [--warmup FILE]   time lines `ack CLIENT NUMBER`\n"
     "\n"
     "  --schedule-lag     lines have the schedule_lag field (pgbench --rate)\n"
     "  --retries          lines have the retries field (pgbench --max-tries other than 1)\n"
@@ -54,6 +56,8 @@ static const char USAGE[] =
     "  --patience-s N     seconds that a silent file may hold back a live line (10)\n"
     "  --threads N        with --once: threads (one for each core)\n"
     "  --chunk-bytes N    with --once: part of a file that one thread takes at a time (32 MiB)\n"
+    "  --clients N        with --acks: clients are 0 to N - 1\n"
+    "  --warmup FILE      with --acks: what comes before the first byte of standard input is counted there\n"
     "\n"
     "Following, it ends on SIGTERM, SIGINT, or a byte or the end of standard input: say so when pgbench\n"
     "has ended; what is in the files then is still read. (A signal in the first moments may come before it\n"
@@ -62,7 +66,10 @@ static const char USAGE[] =
     "(pgbench writes blocks of 4 KiB, about 110 transactions of one thread, so at 100 a second that is\n"
     "seconds late), at the latest N seconds of patience after it. A line for a second that had one adds\n"
     "to it; a second without a line had no transactions.\n"
-    "Exit status: 0 done, 1 cannot read or write, 2 the call is wrong.\n";
+    "With --acks also `begin` at the first line, `measure` at the first byte of standard input, and at the end of that\n"
+    "`end ACKS SECONDS TOGETHER QUIET_S`: what was counted since the byte, how many lines came in one read with another\n"
+    "of their client, the longest time without any.\n"
+    "Exit status: 0 done, 1 cannot read or write, 2 the call is wrong, 3 the line on standard error is none of a writer's.\n";
 
 static void __attribute__((noreturn)) usage_error(const char *reason)
 {
@@ -83,6 +90,8 @@ static long positive(const char *text, const char *reason)
 static struct options options_parse(int count, char **words)
 {
     static const struct option names[] = {
+        {"acks", required_argument, NULL, 'k'},       {"clients", required_argument, NULL, 'n'},
+        {"warmup", required_argument, NULL, 'w'},
         {"prefix", required_argument, NULL, 'p'},     {"output", required_argument, NULL, 'o'},
         {"once", no_argument, NULL, '1'},             {"punch", no_argument, NULL, 'u'},
         {"schedule-lag", no_argument, NULL, 'l'},     {"retries", no_argument, NULL, 'r'},
@@ -90,7 +99,7 @@ static struct options options_parse(int count, char **words)
         {"chunk-bytes", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {.patience_s = DEFAULT_PATIENCE_S, .chunk_bytes = DEFAULT_CHUNK_BYTES};
+    struct options options = {.patience_s = DEFAULT_PATIENCE_S, .chunk_bytes = DEFAULT_CHUNK_BYTES, .acks = -1};
     for (int name; (name = getopt_long(count, words, "", names, NULL)) != -1;) {
         switch (name) {
         case 'p': options.prefix = optarg; break;
@@ -102,6 +111,9 @@ static struct options options_parse(int count, char **words)
         case 'a': options.patience_s = positive(optarg, "--patience-s takes whole seconds from 1"); break;
         case 't': options.threads = positive(optarg, "--threads takes a number from 1"); break;
         case 'c': options.chunk_bytes = (uint64_t)positive(optarg, "--chunk-bytes takes a number from 1"); break;
+        case 'k': options.acks = (int)positive(optarg, "--acks takes the number of a descriptor"); break;
+        case 'n': options.clients = (uint64_t)positive(optarg, "--clients takes a number from 1"); break;
+        case 'w': options.warmup = optarg; break;
         case 'h': fputs(USAGE, stdout); exit(0);
         default: usage_error("the call is not understood");
         }
@@ -109,6 +121,11 @@ static struct options options_parse(int count, char **words)
     bool files = optind < count;
     if (options.output == NULL)
         usage_error("--output is missing");
+    if (options.acks >= 0) {
+        if (options.clients == 0 || options.once || options.prefix != NULL || files)
+            usage_error("--acks takes --clients, and no logs");
+        return options;
+    }
     if (options.once && (options.prefix != NULL || options.punch || !files))
         usage_error("--once takes logs to read, and neither --prefix nor --punch");
     if (!options.once && (options.prefix == NULL || files))
@@ -130,6 +147,10 @@ int main(int count, char **words)
 {
     static struct output output;
     struct options options = options_parse(count, words);
+    if (options.acks >= 0) {
+        read_acks(&options, &output);
+        return 0;
+    }
     raise_file_limit();
     output_open(&output, options.output, options.flags);
     struct table *table = table_new(&output, options.flags);

@@ -11,24 +11,38 @@
  *     mark           each line that is written to it becomes a mark in the log (at most 468 bytes), by anybody
  *     status         the document below, as of its opening
  *     seal           any write to it ends the log: from then on the disks work, and nothing is logged
+ *     fault          each line that is written to it, in one write(2), is an order to the disk (never the journal):
+ *                        OPERATION EFFECT HITS SKIP [FROM+BYTES]...
+ *                            what a request is answered, in place of the order before. OPERATION write with EFFECT eio,
+ *                            enospc, lost (answered as done, and not done) or misdirected (done elsewhere, 1 MiB off);
+ *                            or flush or read, with eio. HITS requests, 0 without end, once SKIP have passed,
+ *                            of those that touch a range of the disk; without a range any
+ *                        ranges FROM+BYTES...    the same order at other places; it keeps its count
+ *                        clear                   nothing fails any more
+ *                    The log has what the disk holds: nothing of a write that failed or was lost, a misdirected one
+ *                    at its other place, no flush that failed
  * What the disks hold and the log stand as `store/disk`, `store/journal` and `log` in --directory, which should be on
  * tmpfs. Only fsync(2) of a disk is a flush; close(2) is none. Punching a hole is a discard, zeroing a range a
  * write of zeros that takes no room in the log.
  *
  * Order. An entry is logged when the kernel hands the request over, before it is answered: what was answered before
  * a flush was asked for stands before that flush, and a mark stands behind every write that was answered before it.
+ * With --late-us a write is held until a moment that chance chooses, and logged when it is answered: several are under way
+ * at once and come to their end in any order, as in a device with a queue.
  *
  * Log, little-endian, in sectors of 512 bytes; the format of the kernel's drivers/md/dm-log-writes.c:
  *     superblock  u64 0x6a736677736872, u64 version (1), u64 entries, u32 512; the entries are filled in at the end
  *     entry       u64 sector, u64 sectors, u64 flags (1 flush, 4 discard, 8 mark), u64 length of a mark's text;
  *                 u64 monotonic time in ns, u32 device (0 disk, 1 journal), our addition where others have
- *                 zeros; a mark has its text there instead, and the addition in the last 12 bytes of the sector
+ *                 zeros; a mark has its text there instead, and the addition in the last 12 bytes of the sector.
+ *                 Behind the addition of all others: u32, how many entries were logged between the moment at which
+ *                 the request was handed over and its own; 0 if it was answered at once
  *     data        as many sectors, after an entry that is none of flush, discard and mark
  * Without its number of entries the log is of a recorder that was killed, and whole up to its last whole entry.
  *
  * Standard output: a line `{"ready": true}` once it is mounted, and at the end the document, one line of JSON:
- *     entries, log_bytes, marks, sealed, memory_locked, io_flusher (whether the kernel took mlockall(2) and
- *     PR_SET_IO_FLUSHER), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
+ *     entries, log_bytes, marks, sealed, fault_hits (requests that an order hit), fault_at, fault_bytes (where the first of them
+ *     was; 0 and 0 of none and of a flush), memory_locked, io_flusher (whether the kernel took mlockall(2) and PR_SET_IO_FLUSHER), library, devices [{name, bytes, writes, write_bytes, flushes, discards, reads, read_bytes}],
  *     failure (null, or why nothing was logged any more: all later writes and flushes then fail with EIO)
  * It ends when it is unmounted, on SIGTERM, SIGINT or SIGHUP, and with --parent.
  * Exit status: 0 done, 1 failed, 2 the call is wrong.
@@ -82,7 +96,7 @@ int main(int count, char **words)
     never_wait_for_memory(&recorder);
     puts("{\"ready\": true}");
     fflush(stdout);
-    bool ended = files_serve(session, options.mount);
+    bool ended = files_serve(session, &recorder, options.late_us, options.mount);
     recorder_seal(&recorder);
     char text[STATUS_BYTES];
     recorder_status(&recorder, text);

@@ -23,12 +23,14 @@
     "  wal_autocheckpoint  pages of the log before a checkpoint; 0 never\n" \
     "  cache_size          bytes, in whole KiB\n" \
     "  mmap_size           bytes; 0 none\n" \
+    "  busy_timeout        milliseconds for which a lock of another connection is waited for\n" \
+    "  library             version and check-in that sqlite3_sourceid() has to answer\n" \
     "What is not set is the library's own.\n"
 
 enum { SYNCHRONOUS_OFF, SYNCHRONOUS_NORMAL, SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA };
 enum { LOCKING_NORMAL, LOCKING_EXCLUSIVE };
 /* In the order in which they are set: what belongs to a new file comes first, and locking before the first look at a WAL. */
-enum { PAGE_SIZE, AUTO_VACUUM, LOCKING_MODE, JOURNAL_MODE, SYNCHRONOUS, WAL_AUTOCHECKPOINT, CACHE_SIZE, MMAP_SIZE, PRAGMAS };
+enum { PAGE_SIZE, AUTO_VACUUM, LOCKING_MODE, JOURNAL_MODE, SYNCHRONOUS, WAL_AUTOCHECKPOINT, CACHE_SIZE, MMAP_SIZE, BUSY_TIMEOUT, PRAGMAS };
 
 static const char *const SYNCHRONOUS_WORDS[] = {"off", "normal", "full", "extra", NULL};
 static const char *const JOURNAL_WORDS[] = {"delete", "truncate", "persist", "memory", "wal", "off", NULL};
@@ -49,6 +51,7 @@ static const struct pragma {
     [WAL_AUTOCHECKPOINT] = {"wal_autocheckpoint", NULL, false, 0, 1000000000, 1},
     [CACHE_SIZE] = {"cache_size", NULL, false, 1024, (uint64_t)1 << 40, 1024},
     [MMAP_SIZE] = {"mmap_size", NULL, false, 0, (uint64_t)1 << 46, 1},
+    [BUSY_TIMEOUT] = {"busy_timeout", NULL, false, 0, 600000, 1},
 };
 
 /* By the places above; -1 where nothing is set. Of words the place in their list. */
@@ -63,9 +66,24 @@ static inline struct pragmas pragmas_unset(void)
     return found;
 }
 
+/* Version and check-in of the library that runs: 3.54.1-0123456789. */
+static inline void library_text(char text[40])
+{
+    int year, month, day, hour, minute, second;
+    char check_in[11] = "";
+    sscanf(sqlite3_sourceid(), "%d-%d-%d %d:%d:%d %10s", &year, &month, &day, &hour, &minute, &second, check_in);
+    snprintf(text, 40, "%.20s-%s", sqlite3_libversion(), check_in);
+}
+
 /* False where there is no such setting. */
 static inline bool pragmas_take(struct pragmas *pragmas, const char *name, const char *text)
 {
+    char running[40];
+    library_text(running);
+    if (strcmp(name, "library") == 0 && strcmp(text, running) != 0)
+        usage_error("--set library=%s was asked for, and this is %s", text, running);
+    if (strcmp(name, "library") == 0)
+        return true;
     for (size_t at = 0; at < PRAGMAS; at++) {
         const struct pragma *pragma = &KNOWN_PRAGMAS[at];
         char called[40];
@@ -144,6 +162,10 @@ static inline int pragmas_read(sqlite3 *connection, void (*put)(const char *name
             page_size = atoll(json);
         put(KNOWN_PRAGMAS[at].name, json);
     }
+    char library[40], quoted[44];
+    library_text(library);
+    snprintf(quoted, sizeof quoted, "\"%s\"", library);
+    put("library", quoted);
     return SQLITE_OK;
 }
 

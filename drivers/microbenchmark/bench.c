@@ -9,23 +9,7 @@
 #include <string.h>
 
 /* Two looks at the clock would be a tenth of a read that the cache answers; one read in 16 pays for them. */
-enum { READ_EVERY = 16, PAGE = 4096 };
-
-static inline void touch(const struct bytes *value, enum touch how)
-{
-    const volatile char *bytes = value->data;
-    if (how == TOUCH_NONE || value->size == 0)
-        return;
-    (void)bytes[0];
-    if (how == TOUCH_PAGES)
-        for (size_t at = PAGE; at < value->size; at += PAGE)
-            (void)bytes[at];
-}
-
-static inline bool asked_to_stop(const struct job *job)
-{
-    return stop_signal != 0 || (job->stop != NULL && __atomic_load_n(job->stop, __ATOMIC_RELAXED));
-}
+enum { READ_EVERY = 16 };
 
 static inline uint64_t key_number(struct job *job, const struct test *test, uint64_t at)
 {
@@ -110,19 +94,12 @@ void read_random(struct job *job)
 
 static void walk(struct job *job, enum direction direction)
 {
-    struct session *session = &job->session;
-    enum touch how = session->database->options->touch;
-    struct bytes key, value;
-    uint64_t done = 0, bytes = 0;
-    transaction_begin(session, true);
-    while (!asked_to_stop(job) && transaction_step(session, &key, &value, direction)) {
-        touch(&value, how);
-        bytes += key.size + value.size;
-        count_to(job->counter, ++done);
-    }
-    transaction_end(session);
-    job->side->operations = done;
-    job->side->bytes = bytes;
+    transaction_begin(&job->session, true);
+    if (is_null(&job->session))
+        walk_by(job, direction, null_step);
+    else
+        engine_walk(job, direction);
+    transaction_end(&job->session);
 }
 
 static void run_loop(struct job *job, const struct test *test, struct counter *counters, struct outcome *outcome)
@@ -141,6 +118,7 @@ static void run_loop(struct job *job, const struct test *test, struct counter *c
     case READ_SEQUENCE: walk(job, FORWARD); break;
     case READ_REVERSE: walk(job, BACKWARD); break;
     case READ_WHILE_WRITING: read_while_writing(job, test, counters, outcome); break;
+    case TRANSFER: break; /* of transfers_run */
     }
 }
 
@@ -184,20 +162,26 @@ static void run_test(struct database *database, struct values *values, struct co
     outcome.test = test;
     failure_context(test->name, NULL);
     uint64_t begun = clock_ns();
-    if (test->kind == FILL)
+    if (test_makes(test))
         database_make(database, test);
     else
         database_keep(database, test);
     if (stop_signal != 0)
         return;
-    struct job job = {.session = session_open(database, test), .values = values, .counter = counters, .side = &outcome.total};
+    struct random random = {options->seed + (at + 1) * 0x632BE59BD9B4E019u};
     outcome.prepare_ns = clock_ns() - begun;
-    job.random.state = options->seed + (at + 1) * 0x632BE59BD9B4E019u;
-    uint32_t *numbers = numbers_of(options, test, &job.random);
-    job.numbers = numbers;
-    failure_context(test->name, &counters->operations);
-    measure(&job, test, counters, &outcome);
-    free(numbers);
+    if (test->kind == TRANSFER)
+        transfers_run(database, test, random, &outcome);
+    struct job job = {.session = session_open(database, test), .values = values, .random = random, .counter = counters,
+                      .side = &outcome.total};
+    if (test->kind != TRANSFER) {
+        outcome.prepare_ns = clock_ns() - begun;
+        uint32_t *numbers = numbers_of(options, test, &job.random);
+        job.numbers = numbers;
+        failure_context(test->name, &counters->operations);
+        measure(&job, test, counters, &outcome);
+        free(numbers);
+    }
     if (options->flush_after && test_writes(test) && stop_signal == 0) {
         begun = clock_ns();
         database_flush(&job.session);

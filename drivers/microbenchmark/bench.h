@@ -2,6 +2,7 @@
 #pragma once
 
 #include "database.h"
+#include "failure.h"
 #include "keys.h"
 #include "progress.h"
 
@@ -22,10 +23,53 @@ struct job {
 
 void bench_run(const struct options *options);
 
+enum { PAGE = 4096 };
+
+static inline void touch(const struct bytes *value, enum touch how)
+{
+    const volatile char *bytes = value->data;
+    if (how == TOUCH_NONE || value->size == 0)
+        return;
+    (void)bytes[0];
+    if (how == TOUCH_PAGES)
+        for (size_t at = PAGE; at < value->size; at += PAGE)
+            (void)bytes[at];
+}
+
+static inline bool asked_to_stop(const struct job *job)
+{
+    return stop_signal != 0 || (job->stop != NULL && __atomic_load_n(job->stop, __ATOMIC_RELAXED));
+}
+
+/*
+ * Every entry that is there, in the transaction that is open. An engine's file has this loop with its own step in it
+ * (engine_walk): a call from another file would be a tenth of what LMDB takes for a step.
+ */
+static inline __attribute__((always_inline)) void walk_by(
+    struct job *job, enum direction direction,
+    bool (*step)(struct session *session, struct bytes *key, struct bytes *value, enum direction direction))
+{
+    enum touch how = job->session.database->options->touch;
+    struct bytes key, value;
+    uint64_t done = 0, bytes = 0;
+    while (!asked_to_stop(job) && step(&job->session, &key, &value, direction)) {
+        touch(&value, how);
+        bytes += key.size + value.size;
+        count_to(job->counter, ++done);
+    }
+    job->side->operations = done;
+    job->side->bytes = bytes;
+}
+
 void write_entries(struct job *job, const struct test *test);
 void read_random(struct job *job);
 void read_while_writing(const struct job *model, const struct test *test, struct counter *counters,
                         struct outcome *outcome);
+
+/* Processes from the first to the last moment of any of them; the caller has no session open. */
+void transfers_run(struct database *database, const struct test *test, struct random random, struct outcome *outcome);
+/* What the readers did, or the processes, in one. */
+void add_up(struct outcome *outcome);
 
 static inline void cpu_between(struct side *side, const struct rusage *before, const struct rusage *after)
 {

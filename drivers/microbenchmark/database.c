@@ -7,6 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of an engine that says nothing of it. */
+const bool ENGINE_TRANSFERS __attribute__((weak)) = false;
+
+bool __attribute__((weak)) engine_transfer(struct session *session, const struct transfer *transfer)
+{
+    (void)session, (void)transfer;
+    fail(ENOSYS, "transfer");
+}
+
 void path_of(const struct options *options, const char *name, char path[PATH_MAX])
 {
     if (snprintf(path, PATH_MAX, "%s/%s", options->directory, name) >= PATH_MAX)
@@ -102,8 +111,9 @@ bool null_read(const struct session *session, const struct bytes *key, struct by
     return true;
 }
 
-bool null_step(struct session *session, struct bytes *key, struct bytes *value)
+bool null_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction)
 {
+    (void)direction;
     if (session->null_left == 0)
         return false;
     session->null_left--;

@@ -33,6 +33,19 @@ struct session {
     uint64_t null_left;
 };
 
+/* One transaction of tpcb: what is moved between whom, each by its number from 1. */
+struct transfer {
+    int64_t delta, account, teller, branch;
+};
+
+enum { ACCOUNTS_OF_BRANCH = 100000, TELLERS_OF_BRANCH = 10 };
+
+/* As pgbench has them; at least one. */
+static inline uint64_t branches_of(uint64_t accounts)
+{
+    return accounts < ACCOUNTS_OF_BRANCH ? 1 : accounts / ACCOUNTS_OF_BRANCH;
+}
+
 /* What each engine has. A new, empty database, in place of the one of the last test. */
 void engine_make(struct database *database, const struct test *test);
 /* The one that is there already, or that a test before left. */
@@ -53,12 +66,15 @@ void engine_commit(struct session *session);
 void engine_end(struct session *session);
 /* One read in a transaction of its own: whether it is there. The value is whole until the next one. */
 bool engine_read(struct session *session, const struct bytes *key, struct bytes *value);
-/* The next entry in that direction: false behind the last one. */
-bool engine_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction);
+/* `walk_by` with the engine's step to the next entry in that direction, which is false behind the last one. */
+struct job;
+void engine_walk(struct job *job, enum direction direction);
+/* Of engines with ENGINE_TRANSFERS: false where another's lock was in the way, and nothing of it is left then. */
+bool engine_transfer(struct session *session, const struct transfer *transfer);
 
 void null_call(const void *first, const void *second, const void *third);
 bool null_read(const struct session *session, const struct bytes *key, struct bytes *value);
-bool null_step(struct session *session, struct bytes *key, struct bytes *value);
+bool null_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction);
 
 /* The same of the engine, or of none. */
 void database_make(struct database *database, const struct test *test);
@@ -110,13 +126,15 @@ static inline void transaction_end(struct session *session)
         engine_end(session);
 }
 
+static inline bool transaction_transfer(struct session *session, const struct transfer *transfer)
+{
+    if (!is_null(session))
+        return engine_transfer(session, transfer);
+    null_call(session, transfer, NULL);
+    return true;
+}
+
 static inline bool transaction_read(struct session *session, const struct bytes *key, struct bytes *value)
 {
     return is_null(session) ? null_read(session, key, value) : engine_read(session, key, value);
-}
-
-static inline bool transaction_step(struct session *session, struct bytes *key, struct bytes *value,
-                                    enum direction direction)
-{
-    return is_null(session) ? null_step(session, key, value) : engine_step(session, key, value, direction);
 }

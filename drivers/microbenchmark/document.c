@@ -110,10 +110,11 @@ static void put_latency(const struct side *side)
     put("]}");
 }
 
-static void put_side(const struct side *side, bool reads_at_random)
+static void put_side(const struct side *side, enum kind kind)
 {
     put_number("operations", side->operations);
-    put_optional("found", reads_at_random, side->found);
+    put_optional("found", kind == READ_RANDOM || kind == READ_WHILE_WRITING, side->found);
+    put_optional("busy", kind == TRANSFER, side->busy);
     put_number("elapsed_ns", side->elapsed_ns);
     put_number("bytes", side->bytes);
     put_number("cpu_user_us", side->cpu_user_us);
@@ -130,11 +131,15 @@ static void put_threads(const struct outcome *outcome)
     put(",\n \"threads\": [");
     for (uint64_t at = 0; at < outcome->reader_count; at++) {
         put("%s{", at == 0 ? "" : ",\n  ");
-        put_side(&outcome->readers[at], true);
+        put_side(&outcome->readers[at], outcome->test->kind);
         put("}");
     }
+    if (outcome->writer == NULL) {
+        put("],\n \"writer\": null}");
+        return;
+    }
     put("],\n \"writer\": {");
-    put_side(outcome->writer, false);
+    put_side(outcome->writer, OVERWRITE);
     put("}}");
 }
 
@@ -162,15 +167,15 @@ void document_test(struct session *session, const struct outcome *outcome)
     has_tests = true;
     put_word("test", test->name);
     put_settings(session, test);
-    put_truth("fresh", test->kind == FILL);
+    put_truth("fresh", test_makes(test));
     put_truth("complete", outcome->complete);
-    put_optional("prepare_ns", test->kind == FILL, outcome->prepare_ns);
+    put_optional("prepare_ns", test_makes(test), outcome->prepare_ns);
     put_optional("flush_ns", outcome->flushed, outcome->flush_ns);
     put_number("minor_faults", outcome->minor_faults);
     put_number("major_faults", outcome->major_faults);
     put_optional("data_size_bytes", outcome->has_file, outcome->data_size_bytes);
     put_optional("data_allocated_bytes", outcome->has_file, outcome->data_allocated_bytes);
-    put_side(&outcome->total, test->kind == READ_RANDOM || test->kind == READ_WHILE_WRITING);
+    put_side(&outcome->total, test->kind);
     put_threads(outcome);
 }
 

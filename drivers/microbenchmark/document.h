@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One side of a test: its main loop, a reader or the writer. `found` counts what a read found. */
+/* One side of a test: its main loop, a reader, the writer or a process. `found` counts what a read found, `busy` what met a lock. */
 struct side {
-    uint64_t operations, found, bytes, elapsed_ns, cpu_user_us, cpu_system_us;
+    uint64_t operations, found, busy, bytes, elapsed_ns, cpu_user_us, cpu_system_us;
     const char *latency_of;
     uint64_t latency_every; /* 0: not timed */
     struct histogram latency;
@@ -22,7 +22,7 @@ struct outcome {
     uint64_t prepare_ns, flush_ns, minor_faults, major_faults, data_size_bytes, data_allocated_bytes;
     bool flushed;
     struct side total;
-    struct side *readers, *writer; /* NULL but in readwhilewriting */
+    struct side *readers, *writer; /* NULL but in readwhilewriting; the readers are the processes in tpcb */
     uint64_t reader_count;
 };
 

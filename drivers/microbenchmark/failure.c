@@ -19,6 +19,7 @@ static const char *test_now;
 static const uint64_t *operations_now;
 static const char *watched;
 static char failed_already;
+static struct failure_note *note_now;
 
 struct tail {
     char bytes[TAIL_BYTES];
@@ -29,6 +30,24 @@ void failure_context(const char *test, const uint64_t *operations)
 {
     test_now = test;
     operations_now = operations;
+}
+
+void failure_into(struct failure_note *note) { note_now = note; }
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(to, text, length < size ? length : size - 1);
+}
+
+static void __attribute__((noreturn)) leave_note(const char *error, int code, const char *step)
+{
+    if (!__atomic_test_and_set(&note_now->claimed, __ATOMIC_SEQ_CST)) {
+        copy_text(note_now->error, sizeof note_now->error, error);
+        copy_text(note_now->step, sizeof note_now->step, step);
+        note_now->code = code;
+    }
+    _exit(1);
 }
 
 void document_write_out(const char *bytes, size_t size)
@@ -95,6 +114,8 @@ void fail_with(const char *error, int code, const char *step)
     /* Several threads may fail at once, and one of them writes. */
     while (__atomic_test_and_set(&failed_already, __ATOMIC_SEQ_CST))
         pause();
+    if (note_now != NULL)
+        leave_note(error, code, step);
     static struct tail tail;
     add(&tail, "\n],\n\"failure\": {\"error\": ");
     add_text(&tail, error);

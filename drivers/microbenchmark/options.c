@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,6 @@
 
 const char *const TOUCH_WORDS[] = {"none", "first", "pages", NULL};
 const char *const KEY_WORDS[] = {"random", "shuffled", NULL};
-/* What --set may begin with; longer than the name of any setting. */
-enum { NAME_MAX_BYTES = 40 };
 
 static const struct test TESTS[] = {
     {.name = "fillrandsync", .kind = FILL, .synchronous = true},
@@ -29,6 +26,7 @@ static const struct test TESTS[] = {
     {.name = "readrand100K", .kind = READ_RANDOM, .large = true},
     {.name = "fillseq100K", .kind = FILL, .sequential = true, .large = true},
     {.name = "readseq100K", .kind = READ_SEQUENCE, .large = true},
+    {.name = "tpcb", .kind = TRANSFER},
     {.name = NULL},
 };
 
@@ -58,8 +56,8 @@ static const char USAGE[] =
     "  --set NAME=VALUE     a setting of the engine, as often as there are some; they stand below\n"
     "  --keys ORDER         random (default: with repetition), shuffled (each key once)\n"
     "  --touch WHAT         of a value that was read: none, first (byte; default), pages (a byte of each)\n"
-    "  --threads N          readers of readwhilewriting (4)\n"
-    "  --duration-s N       end readwhilewriting after N seconds, however many reads there were\n"
+    "  --threads N          readers of readwhilewriting, processes of tpcb (4)\n"
+    "  --duration-s N       end readwhilewriting after N seconds, however many reads there were; tpcb (10)\n"
     "  --write-rate N       writes per second of readwhilewriting (as many as there can be)\n"
     "  --flush-after        after a test that writes, bring everything to the medium, timed apart\n"
     "  --existing           read, or overwrite, the database that is in the directory\n"
@@ -99,10 +97,11 @@ static void check_order(const struct options *options)
     const struct test *fill = NULL;
     for (size_t at = 0; at < options->test_count; at++) {
         const struct test *test = options->tests[at];
-        if (test->kind == FILL) {
+        if (test_makes(test)) {
             if (options->existing)
                 usage_error("%s makes a new database, and --existing keeps the one that is there", test->name);
-            fill = test;
+            /* What tpcb leaves no other test can read. */
+            fill = test->kind == FILL ? test : NULL;
         } else if (fill == NULL && !options->existing) {
             usage_error("%s needs a database: name a fill test before it, or use --existing", test->name);
         } else if (fill != NULL && fill->large != test->large) {
@@ -110,6 +109,8 @@ static void check_order(const struct options *options)
         } else if (at > 0 && options->existing && options->tests[0]->large != test->large) {
             usage_error("%s and %s want values of different sizes", options->tests[0]->name, test->name);
         }
+        if (test->kind == TRANSFER && !options->null && !ENGINE_TRANSFERS)
+            usage_error("%s is no test of %s", test->name, ENGINE_NAME);
         if (test->synchronous && !options->null && !engine_may_wait())
             usage_error("%s commits synchronously, which %s does not with these settings", test->name, ENGINE_NAME);
     }
@@ -129,17 +130,6 @@ static void print_version(void)
 {
     printf("{\"program\": \"%s\", \"engine\": \"%s\", \"library\": \"%s\"}\n", DRIVER, ENGINE_NAME, engine_library().version);
     exit(0);
-}
-
-static void take_setting(const char *text)
-{
-    const char *equals = strchr(text, '=');
-    char name[NAME_MAX_BYTES];
-    if (equals == NULL)
-        usage_error("--set takes NAME=VALUE, found '%s'", text);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    if (!engine_take(name, equals + 1))
-        usage_error("--set: %s has no setting '%s'", ENGINE_NAME, name);
 }
 
 enum name {
@@ -182,7 +172,7 @@ static void take(struct options *options, int name, const char *text)
     case READS: options->reads = number(called, text, 1, ENTRIES_MAX); break;
     case VALUE_SIZE: options->value_bytes = number(called, text, 1, BYTES_MAX); break;
     case BATCH: options->batch = number(called, text, 1, ENTRIES_MAX); break;
-    case SETTING: take_setting(text); break;
+    case SETTING: take_setting(ENGINE_NAME, engine_take, text); break;
     case KEYS: options->keys = (enum key_order)word(called, text, KEY_WORDS); break;
     case TOUCH: options->touch = (enum touch)word(called, text, TOUCH_WORDS); break;
     case THREADS: options->threads = number(called, text, 1, THREADS_MAX); break;
@@ -210,12 +200,8 @@ struct options options_parse(int count, char **words)
         .progress_fd = STDERR_FILENO,
     };
     parse_tests(&options, DEFAULT_TESTS);
-    opterr = 0;
-    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
-        if (name < 0 || name > HELP)
-            usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
+    for (int name; (name = next_option(count, words, NAMES, HELP)) != -1;)
         take(&options, name, optarg);
-    }
     if (optind < count)
         usage_error("'%s' belongs to no option", words[optind]);
     if (options.sync_entries == 0)

@@ -9,7 +9,7 @@ enum { KEY_BYTES = 16, LARGE_VALUE_BYTES = 100000, TESTS_MAX = 64 };
 
 enum touch { TOUCH_NONE, TOUCH_FIRST, TOUCH_PAGES };
 enum key_order { KEYS_RANDOM, KEYS_SHUFFLED };
-enum kind { FILL, OVERWRITE, READ_RANDOM, READ_SEQUENCE, READ_REVERSE, READ_WHILE_WRITING };
+enum kind { FILL, OVERWRITE, READ_RANDOM, READ_SEQUENCE, READ_REVERSE, READ_WHILE_WRITING, TRANSFER };
 
 struct test {
     const char *name;
@@ -47,15 +47,19 @@ struct library engine_library(void);
 bool engine_take(const char *name, const char *value);
 /* The same for settings that do not go together or with the rest; every test and setting is known then. */
 void engine_check(const struct options *options);
+/* Whether it has the transactions of tpcb. */
+extern const bool ENGINE_TRANSFERS;
 /* Whether there are commits that wait for the medium: without them there is no synchronous test. */
 bool engine_may_wait(void);
 
 /* Ends the program with status 2 where the call is wrong. */
 struct options options_parse(int count, char **words);
 
+static inline bool test_makes(const struct test *test) { return test->kind == FILL || test->kind == TRANSFER; }
+
 static inline bool test_writes(const struct test *test)
 {
-    return test->kind == FILL || test->kind == OVERWRITE || test->kind == READ_WHILE_WRITING;
+    return test_makes(test) || test->kind == OVERWRITE || test->kind == READ_WHILE_WRITING;
 }
 
 /* The number of keys that a test draws from, or writes. */

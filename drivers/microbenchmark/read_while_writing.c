@@ -59,7 +59,7 @@ static void start(struct thread *thread, void *(*body)(void *))
         fail(code, "start a thread");
 }
 
-static void add_up(struct outcome *outcome)
+void add_up(struct outcome *outcome)
 {
     struct side *total = &outcome->total;
     total->latency_of = outcome->readers[0].latency_of;
@@ -68,6 +68,7 @@ static void add_up(struct outcome *outcome)
         const struct side *reader = &outcome->readers[at];
         total->operations += reader->operations;
         total->found += reader->found;
+        total->busy += reader->busy;
         total->bytes += reader->bytes;
         histogram_merge(&total->latency, &reader->latency);
     }

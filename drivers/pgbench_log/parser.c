@@ -114,6 +114,12 @@ static void line_add(struct table *table, const struct line *line)
     }
 }
 
+void transaction_add(struct table *table, int64_t second, uint64_t latency_us)
+{
+    table->current = table_second(table, second);
+    line_add(table, &(struct line){.outcome = COMPLETED, .latency = latency_us});
+}
+
 /* The fields after the completion time; returns the newline, or NULL. */
 static inline const char *optional_fields(unsigned flags, const char *at, struct line *line)
 {

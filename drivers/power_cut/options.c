@@ -4,13 +4,12 @@
 
 #include "schema.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DEFAULT_CLIENTS = 2, DEFAULT_ACCOUNTS = 10000, DEFAULT_VALUE_BYTES = 100, DEFAULT_DURATION_S = 4 };
-enum { COUNT_MAX = 1000000, NAME_BYTES = 40 };
+enum { COUNT_MAX = 1000000 };
 
 static const char USAGE[] =
     "bedplate-power-cut write --directory DIRECTORY [options]\n"
@@ -56,17 +55,6 @@ static const struct option NAMES[] = {
     [HELP + 1] = {NULL, 0, NULL, 0},
 };
 
-static void take_setting(const char *text)
-{
-    const char *equals = strchr(text, '=');
-    char name[NAME_BYTES];
-    if (equals == NULL)
-        usage_error("--set takes NAME=VALUE, found '%s'", text);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    if (!store_take(name, equals + 1))
-        usage_error("--set: %s has no setting '%s'", STORE_NAME, name);
-}
-
 static void take(struct options *options, int name, const char *text)
 {
     const char *called = NAMES[name].name;
@@ -77,7 +65,7 @@ static void take(struct options *options, int name, const char *text)
     case ACCOUNTS: options->accounts = number(called, text, 1, ACCOUNTS_MAX); break;
     case VALUE_SIZE: options->value_bytes = number(called, text, sizeof(struct entry), VALUE_BYTES_MAX); break;
     case DURATION: options->duration_s = number(called, text, 1, COUNT_MAX); break;
-    case SETTING: take_setting(text); break;
+    case SETTING: take_setting(STORE_NAME, store_take, text); break;
     case PRESSURE: options->pressure_ms = number(called, text, 0, COUNT_MAX); break;
     case LOG: options->log = text; break;
     case LOG_BYTES: options->log_bytes = number(called, text, 0, BYTES_MAX); break;
@@ -96,12 +84,8 @@ struct options options_parse(int count, char **words)
         .duration_s = DEFAULT_DURATION_S,
         .seed = 1,
     };
-    opterr = 0;
-    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
-        if (name < 0 || name > HELP)
-            usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
+    for (int name; (name = next_option(count, words, NAMES, HELP)) != -1;)
         take(&options, name, optarg);
-    }
     if (optind + 1 != count)
         usage_error("say one of write and check");
     options.is_check = strcmp(words[optind], "check") == 0;

@@ -1,5 +1,6 @@
 /*
- * FUSE's low-level interface, one thread: requests are logged in the order in which the kernel hands them over.
+ * FUSE's low-level interface, one thread: requests are logged in the order in which the kernel hands them over, or, if
+ * writes are to be late (late.c), in the order in which they are answered.
  *
  * The disks are opened for direct I/O: pages that the kernel kept of them would hold the data another time, and a loop
  * device above would be answered before we know of a write.
@@ -7,27 +8,30 @@
 #define _GNU_SOURCE
 #define FUSE_USE_VERSION 34
 #include "files.h"
+#include "late.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <linux/falloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 
 /* The disks come first, so that the number of a file is that of its device and one more. */
-enum { DISK_FILE = FUSE_ROOT_ID + 1, JOURNAL_FILE, MARK_FILE, STATUS_FILE, SEAL_FILE, END_OF_FILES };
+enum { DISK_FILE = FUSE_ROOT_ID + 1, JOURNAL_FILE, MARK_FILE, STATUS_FILE, SEAL_FILE, FAULT_FILE, END_OF_FILES };
 enum { REQUEST_BYTES = 1024 * 1024, REQUESTS_AT_ONCE = 64, BLOCK_BYTES = 4096 };
 
 static const char *const FILE_NAMES[] = {
     [DISK_FILE] = "disk",   [JOURNAL_FILE] = "journal", [MARK_FILE] = "mark",
-    [STATUS_FILE] = "status", [SEAL_FILE] = "seal",
+    [STATUS_FILE] = "status", [SEAL_FILE] = "seal", [FAULT_FILE] = "fault",
 };
-/* Anybody may mark; only root touches the disks and ends the log. */
+/* Anybody may mark; only root touches the disks, ends the log and orders faults. */
 static const mode_t FILE_MODES[] = {
     [DISK_FILE] = 0600, [JOURNAL_FILE] = 0600, [MARK_FILE] = 0222, [STATUS_FILE] = 0444, [SEAL_FILE] = 0200,
+    [FAULT_FILE] = 0200,
 };
 static const double FOREVER_S = 86400;
 static const int ENDING[] = {SIGTERM, SIGINT, SIGHUP};
@@ -185,12 +189,17 @@ static void on_write(fuse_req_t request, fuse_ino_t file, const char *data, size
     struct recorder *recorder = recorder_of(request);
     struct device *device = device_of(request, file);
     int error = 0;
+    if (device != NULL && late_take(request, recorder, device, data, size, (uint64_t)from))
+        return;
     if (device != NULL)
-        error = recorder_write(recorder, device, data, size, (uint64_t)from);
+        error = recorder_write(recorder, device, data, size, (uint64_t)from, recorder->entries);
     else if (file == MARK_FILE)
         error = recorder_mark(recorder, data, size);
-    else if (file == SEAL_FILE)
+    else if (file == SEAL_FILE) {
+        late_finish(recorder);
         recorder_seal(recorder);
+    } else if (file == FAULT_FILE)
+        error = faults_order(&recorder->faults, data, size);
     else
         error = EPERM;
     if (error != 0)
@@ -267,10 +276,39 @@ struct fuse_session *files_mount(struct recorder *recorder, const char *target)
     return session;
 }
 
-bool files_serve(struct fuse_session *session, const char *target)
+/* As fuse_session_loop, but that it wakes for a write whose moment has come; 0 or minus an errno. */
+static int serve_late(struct fuse_session *session, struct recorder *recorder)
 {
+    struct fuse_buf buffer = {.mem = NULL};
+    struct pollfd requests = {.fd = fuse_session_fd(session), .events = POLLIN};
+    int status = 0;
+    /* A request that poll(2) has seen may be taken back before it is read. */
+    if (fcntl(requests.fd, F_SETFL, fcntl(requests.fd, F_GETFL) | O_NONBLOCK) != 0)
+        return -errno;
+    while (status == 0 && !fuse_session_exited(session)) {
+        struct timespec left;
+        int ready = ppoll(&requests, 1, late_next(&left) ? &left : NULL, NULL);
+        if (ready < 0 && errno != EINTR)
+            status = -errno;
+        late_finish_due(recorder);
+        int got = ready > 0 ? fuse_session_receive_buf(session, &buffer) : -EAGAIN;
+        if (got > 0)
+            fuse_session_process_buf(session, &buffer);
+        else if (got == 0)
+            break;
+        else if (got != -EINTR && got != -EAGAIN)
+            status = got;
+    }
+    late_finish(recorder);
+    free(buffer.mem);
+    return status;
+}
+
+bool files_serve(struct fuse_session *session, struct recorder *recorder, uint64_t late_us, const char *target)
+{
+    late_begin(late_us);
     /* The number of the signal that ended it, or minus an errno. */
-    int status = fuse_session_loop(session);
+    int status = late_us > 0 ? serve_late(session, recorder) : fuse_session_loop(session);
     /* Not by the library's call, which would have a late signal end us without a word. */
     for (size_t at = 0; at < sizeof ENDING / sizeof *ENDING; at++)
         signal(ENDING[at], SIG_IGN);

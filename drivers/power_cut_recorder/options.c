@@ -2,13 +2,10 @@
 #define _GNU_SOURCE
 #include "options.h"
 
-#include <errno.h>
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GRAIN_BYTES = 4096, LEAST_LOG_BYTES = 1024 * 1024, MOST_PID = 1 << 22 };
+enum { GRAIN_BYTES = 4096, LEAST_LOG_BYTES = 1024 * 1024, MOST_PID = 1 << 22, MOST_LATE_US = 1000000 };
 static const uint64_t BYTES_MAX = (uint64_t)1 << 46;
 
 static const char USAGE[] =
@@ -19,6 +16,7 @@ static const char USAGE[] =
     "  --disk-bytes N         size of the disk, whole 4096 bytes\n"
     "  --journal-bytes N      size of a second disk for a journal (there is none)\n"
     "  --log-limit-bytes N    the log grows no further: it ends then, and every later write fails\n"
+    "  --late-us N            answer each write up to N microseconds after it came, in any order (at once)\n"
     "  --parent PID           end with this process, which has to be the one that starts it\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 the call is wrong.\n";
@@ -26,7 +24,7 @@ static const char USAGE[] =
 #define DRIVER "bedplate-power-cut-recorder"
 #include "../arguments.h"
 
-enum name { DIRECTORY, MOUNT, DISK, JOURNAL, LOG_LIMIT, PARENT, HELP };
+enum name { DIRECTORY, MOUNT, DISK, JOURNAL, LOG_LIMIT, LATE, PARENT, HELP };
 
 static const struct option NAMES[] = {
     [DIRECTORY] = {"directory", required_argument, NULL, DIRECTORY},
@@ -34,6 +32,7 @@ static const struct option NAMES[] = {
     [DISK] = {"disk-bytes", required_argument, NULL, DISK},
     [JOURNAL] = {"journal-bytes", required_argument, NULL, JOURNAL},
     [LOG_LIMIT] = {"log-limit-bytes", required_argument, NULL, LOG_LIMIT},
+    [LATE] = {"late-us", required_argument, NULL, LATE},
     [PARENT] = {"parent", required_argument, NULL, PARENT},
     [HELP] = {"help", no_argument, NULL, HELP},
     [HELP + 1] = {NULL, 0, NULL, 0},
@@ -48,6 +47,7 @@ static void take(struct options *options, int name, const char *text)
     case DISK: options->disk_bytes = number_in_steps(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
     case JOURNAL: options->journal_bytes = number_in_steps(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
     case LOG_LIMIT: options->log_limit_bytes = number(called, text, LEAST_LOG_BYTES, BYTES_MAX); break;
+    case LATE: options->late_us = number(called, text, 0, MOST_LATE_US); break;
     case PARENT: options->parent = (pid_t)number(called, text, 1, MOST_PID); break;
     case HELP: fputs(USAGE, stdout); exit(0);
     }
@@ -56,12 +56,8 @@ static void take(struct options *options, int name, const char *text)
 struct options options_parse(int count, char **words)
 {
     struct options options = {0};
-    opterr = 0;
-    for (int name; (name = getopt_long(count, words, "", NAMES, NULL)) != -1;) {
-        if (name < 0 || name > HELP)
-            usage_error("'%s' is no option, or lacks its value, or takes none", words[optind - 1]);
+    for (int name; (name = next_option(count, words, NAMES, HELP)) != -1;)
         take(&options, name, optarg);
-    }
     if (optind < count)
         usage_error("'%s' belongs to no option", words[optind]);
     if (options.directory == NULL || options.mount == NULL)

@@ -7,6 +7,7 @@
 struct options {
     const char *directory, *mount;
     uint64_t disk_bytes, journal_bytes, log_limit_bytes; /* journal_bytes 0: there is none */
+    uint64_t late_us;                                    /* 0: a write is answered at once */
     pid_t parent;                                        /* 0: it lives for itself */
 };
 

@@ -16,6 +16,8 @@
 
 enum { FLAG_FLUSH = 1, FLAG_DISCARD = 4, FLAG_MARK = 8 };
 static const uint64_t MAGIC = 0x6a736677736872, VERSION = 1;
+/* Far enough to be another file's, near enough to be within any disk. */
+static const uint64_t MISDIRECTED_BY = 1024 * 1024;
 
 struct header {
     uint64_t sector, sectors, flags, text_bytes;
@@ -104,14 +106,16 @@ static int append(struct recorder *recorder, char sector[SECTOR_BYTES], const ch
 }
 
 static int log_request(struct recorder *recorder, const struct device *device, struct header header, const char *data,
-                       uint64_t data_bytes)
+                       uint64_t data_bytes, uint64_t issued)
 {
     if (recorder->sealed)
         return 0;
     static char sector[SECTOR_BYTES];
     struct addition addition = {htole64(clock_ns()), htole32((uint32_t)(device - recorder->devices))};
+    uint32_t late = htole32((uint32_t)(recorder->entries - issued));
     memcpy(sector, &header, sizeof header);
     memcpy(sector + sizeof header, &addition, sizeof addition);
+    memcpy(sector + sizeof header + sizeof addition, &late, sizeof late);
     return append(recorder, sector, data, data_bytes);
 }
 
@@ -132,9 +136,39 @@ static int outside(const struct device *device, uint64_t bytes, uint64_t at)
     return at > device->bytes || bytes > device->bytes - at ? ENOSPC : 0;
 }
 
+/* What was ordered for a request of the disk. */
+static enum fault_effect met(struct recorder *recorder, const struct device *device, enum fault_operation operation,
+                             uint64_t at, uint64_t bytes)
+{
+    if (device != &recorder->devices[DISK_DEVICE])
+        return FAULT_NONE;
+    return faults_meet(&recorder->faults, operation, at, bytes);
+}
+
+/*
+ * What a write that is hit is answered with, -1 where it is to be done: all the same, or at another place, `at`. The
+ * log has what the disk holds, and nothing of a write that failed or was lost.
+ */
+static int answer_write(struct recorder *recorder, const struct device *device, uint64_t bytes, uint64_t *at)
+{
+    switch (met(recorder, device, FAULT_WRITE, *at, bytes)) {
+    case FAULT_NONE: break;
+    case FAULT_EIO: return EIO;
+    case FAULT_ENOSPC: return ENOSPC;
+    case FAULT_LOST: return 0;
+    case FAULT_MISDIRECTED:
+        if (bytes + MISDIRECTED_BY > device->bytes - *at)
+            *at = *at < MISDIRECTED_BY ? 0 : *at - MISDIRECTED_BY;
+        else
+            *at += MISDIRECTED_BY;
+    }
+    return -1;
+}
+
 int recorder_read(struct recorder *recorder, struct device *device, char *into, size_t bytes, uint64_t at)
 {
-    (void)recorder;
+    if (met(recorder, device, FAULT_READ, at, bytes) != FAULT_NONE)
+        return EIO;
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(device->file, into + done, bytes - done, (off_t)(at + done));
         if (got < 0 && errno == EINTR)
@@ -148,11 +182,14 @@ int recorder_read(struct recorder *recorder, struct device *device, char *into, 
     return 0;
 }
 
-int recorder_write(struct recorder *recorder, struct device *device, const char *data, size_t bytes, uint64_t at)
+int recorder_write(struct recorder *recorder, struct device *device, const char *data, size_t bytes, uint64_t at,
+                   uint64_t issued)
 {
-    int error = outside(device, bytes, at);
+    int error = outside(device, bytes, at), answer;
+    if (error == 0 && (answer = answer_write(recorder, device, bytes, &at)) >= 0)
+        return answer;
     if (error == 0)
-        error = log_request(recorder, device, header_of(at, bytes, 0), data, bytes);
+        error = log_request(recorder, device, header_of(at, bytes, 0), data, bytes, issued);
     if (error != 0)
         return error;
     struct iovec part = {(char *)data, bytes};
@@ -165,7 +202,9 @@ int recorder_write(struct recorder *recorder, struct device *device, const char 
 
 int recorder_flush(struct recorder *recorder, struct device *device)
 {
-    int error = log_request(recorder, device, header_of(0, 0, FLAG_FLUSH), NULL, 0);
+    if (met(recorder, device, FAULT_FLUSH, 0, 0) != FAULT_NONE)
+        return EIO;
+    int error = log_request(recorder, device, header_of(0, 0, FLAG_FLUSH), NULL, 0, recorder->entries);
     device->flushes += error == 0;
     return error;
 }
@@ -181,7 +220,7 @@ int recorder_discard(struct recorder *recorder, struct device *device, uint64_t 
 {
     int error = outside(device, bytes, at);
     if (error == 0)
-        error = log_request(recorder, device, header_of(at, bytes, FLAG_DISCARD), NULL, 0);
+        error = log_request(recorder, device, header_of(at, bytes, FLAG_DISCARD), NULL, 0, recorder->entries);
     if (error == 0)
         error = punch(recorder, device, bytes, at);
     device->discards += error == 0;
@@ -190,9 +229,11 @@ int recorder_discard(struct recorder *recorder, struct device *device, uint64_t 
 
 int recorder_zero(struct recorder *recorder, struct device *device, uint64_t bytes, uint64_t at)
 {
-    int error = outside(device, bytes, at);
+    int error = outside(device, bytes, at), answer;
+    if (error == 0 && (answer = answer_write(recorder, device, bytes, &at)) >= 0)
+        return answer;
     if (error == 0)
-        error = log_request(recorder, device, header_of(at, bytes, 0), NULL, bytes);
+        error = log_request(recorder, device, header_of(at, bytes, 0), NULL, bytes, recorder->entries);
     if (error == 0)
         error = punch(recorder, device, bytes, at);
     if (error == 0) {

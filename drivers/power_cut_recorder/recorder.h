@@ -1,6 +1,7 @@
 /* The disks and their log; knows nothing of FUSE. */
 #pragma once
 
+#include "faults.h"
 #include "options.h"
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ struct recorder {
     uint64_t log_bytes, log_limit_bytes, entries, marks;
     bool sealed, memory_locked, io_flusher;
     char failure[512]; /* empty: none */
+    struct faults faults; /* of the disk; a journal does not fail */
 };
 
 /* False, with a reason on standard error, where the files cannot be made. */
@@ -30,7 +32,9 @@ bool recorder_open(struct recorder *recorder, const struct options *options);
 
 /* Each gives 0 or an errno. Reads beyond the end are short by the caller's doing. */
 int recorder_read(struct recorder *recorder, struct device *device, char *into, size_t bytes, uint64_t at);
-int recorder_write(struct recorder *recorder, struct device *device, const char *data, size_t bytes, uint64_t at);
+/* `issued` is how many entries the log had when the write was handed over: `entries` where it is answered at once. */
+int recorder_write(struct recorder *recorder, struct device *device, const char *data, size_t bytes, uint64_t at,
+                   uint64_t issued);
 int recorder_flush(struct recorder *recorder, struct device *device);
 int recorder_discard(struct recorder *recorder, struct device *device, uint64_t bytes, uint64_t at);
 int recorder_zero(struct recorder *recorder, struct device *device, uint64_t bytes, uint64_t at);

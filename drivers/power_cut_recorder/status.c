@@ -58,6 +58,9 @@ void recorder_status(const struct recorder *recorder, char into[STATUS_BYTES])
         recorder->log_bytes, recorder->marks);
     add(&text, ", \"sealed\": %s, \"memory_locked\": %s, \"io_flusher\": %s", word(recorder->sealed),
         word(recorder->memory_locked), word(recorder->io_flusher));
+    const struct faults *faults = &recorder->faults;
+    add(&text, ", \"fault_hits\": %" PRIu64 ", \"fault_at\": %" PRIu64 ", \"fault_bytes\": %" PRIu64, faults->hits,
+        faults->first.from, faults->first.until - faults->first.from);
     add(&text, ", \"library\": \"%s\", \"devices\": [", fuse_pkgversion());
     for (const struct device *device = recorder->devices; device < recorder->devices + DEVICES; device++)
         if (device->bytes > 0)

@@ -103,6 +103,20 @@ class CommandNotStarted(CommandFailed):
     code = "command-not-started"
 
 
+class PrintedTooMuch(CommandFailed):
+    """A command printed more than it may, and was killed."""
+
+    code = "printed-too-much"
+
+    def __init__(self, program: str, most_bytes: int, *, argv: Sequence[str]) -> None:
+        super().__init__(
+            f"{program} printed more than {most_bytes} bytes and was killed",
+            argv=argv,
+            status=None,
+            output="",
+        )
+
+
 class KilledFromOutside(BedplateError):
     """SIGKILL ended a program, and bedplate had not sent it: what the program would have found is not known."""
 

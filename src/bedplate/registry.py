@@ -26,7 +26,9 @@ WORKLOADS: Mapping[str, str] = {
     "microbenchmark": "bedplate.workloads.microbenchmark",
     "bonnie": "bedplate.workloads.bonnie",
     "fio": "bedplate.workloads.fio",
+    "acks": "bedplate.workloads.acks",
     "power_cut": "bedplate.workloads.power_cut",
+    "faulty_disk": "bedplate.workloads.faulty_disk",
 }
 # Types that are called otherwise today, by their names in plans and studies of before: both names stay good, and a record keeps its own.
 FORMER_TYPES: Mapping[str, str] = {"lmdb": "microbenchmark"}

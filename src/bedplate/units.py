@@ -69,6 +69,11 @@ def parse_duration_s(text: str | float) -> float:
     return seconds
 
 
+def size_in_kb(size_bytes: int) -> str:
+    """As file systems call their blocks: `4 kB`, `512 B`."""
+    return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"
+
+
 def format_size(size_bytes: float) -> str:
     """`8 KiB`, `1.5 GiB`: three significant digits, the unit of the person who reads."""
     for factor, name in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
@@ -89,6 +94,11 @@ def format_duration(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
-def percent(share: float) -> str:
-    """A share of one in whole per cent: 0.05 as `5 %`."""
-    return f"{100 * share:.0f} %"
+def percent(share: float, *, digits: int = 0) -> str:
+    """A share of one in per cent, with so many digits behind the point: 0.05 as `5 %`."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def one_line(text: str) -> str:
+    """The text in one line that prints as it is; what does not, as a line feed in a file's name, becomes a question mark."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

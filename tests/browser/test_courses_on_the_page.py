@@ -141,6 +141,45 @@ def test_many_runs_are_drawn_as_bands_of_their_variants(browser: Browser, report
         assert [] == found.complaints
 
 
+def test_rows_of_a_long_table_are_made_when_they_are_asked_for(browser: Browser, report: Path) -> None:
+    eight = "bedplate.choice.change({ courses: bedplate.choice.shown().slice(0, 8) })"
+    with opened(browser, report) as found:
+        page = found.page
+        page.evaluate(eight)
+        page.locator("#courses-table > summary").click()
+        rows = page.locator("#courses-table tbody tr")
+        expect(rows).to_have_count(15)
+        expect(page.locator("#courses-table caption")).to_contain_text("240 rows, the first 15 shown")
+        page.locator("#courses-table caption input").fill("warm-up")
+        expect(page.locator("#courses-table caption")).to_contain_text("80 rows")
+        expect(rows).to_have_count(240)
+
+        page.evaluate("bedplate.choice.change({ courses: null })")
+        page.evaluate(eight)
+        expect(rows).to_have_count(15)
+        page.locator("#courses-table th button", has_text="tps").click()
+        expect(rows).to_have_count(240)
+        shown = page.locator("#courses-table tbody tr:not(.beyond)").all_inner_texts()
+        greatest = page.evaluate(
+            """async () => {
+              const every = await Promise.all(
+                bedplate.courses.chosen(bedplate.choice.state).map((one) => bedplate.packedData.course(one.run)),
+              );
+              return bedplate.number(Math.max(...every.flatMap((course) => course.tps)));
+            }"""
+        )
+        assert greatest in shown[0]
+
+        page.evaluate("bedplate.choice.change({ courses: null })")
+        page.evaluate(eight)
+        expect(rows).to_have_count(15)
+        saved = page.evaluate('bedplate.save.rowsBehind("courses-table")()')
+        assert 1 + 240 == len(saved)
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        expect(rows).to_have_count(240)
+        assert [] == found.complaints
+
+
 def test_all_repetitions_of_a_few_cells_are_lines(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page

@@ -39,6 +39,9 @@ def test_the_chosen_test_is_drawn_in_every_cell_best_first(
         if width == 390:
             # Names stand above the bars, so that these are seen without scrolling.
             assert not any(name[0].isdigit() for name in beside[::2])
+            # What all of them are called has no room.
+            expected = {f"{kind} {no}writemap" for kind in ("ext4", "btrfs") for no in ("", "no ")}
+            assert expected == set(beside[::2])
             beside = beside[1::2]
         assert 4 == len(beside)
         bar = page.locator("#microbenchmark-plot .bars .point").first.bounding_box()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.opened_page import opened
 from tests.support.runs.raw_sequential_run import sequential_study
+from tests.support.studies.four_engines import four_engines
 from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import Recipe, with_barriers_of_xfs, write_study
@@ -146,6 +147,31 @@ def test_sequential_runs_beside_a_database_show_cells_of_their_own(browser: Brow
         assert [] == found.complaints
 
 
+def test_servers_and_libraries_of_one_study_stand_apart(browser: Browser, tmp_path: Path) -> None:
+    build_report([four_engines(tmp_path / "study")], tmp_path / "report.html")
+    with opened(browser, tmp_path / "report.html") as found:
+        page = found.page
+        tables = page.locator("#summary table.cells")
+        heads = [" ".join(table.locator("th").all_inner_texts()) for table in tables.all()]
+        assert [(True, False), (False, True)] == [("oltp_" in words, "read-warm" in words) for words in heads]
+        engines = [" ".join(table.locator("td.name").all_inner_texts()) for table in tables.all()]
+        assert [(True, True, False, False), (False, False, True, True)] == [
+            tuple(name in words for name in ("PostgreSQL", "MariaDB", "SQLite", "LMDB")) for words in engines
+        ]
+        page.evaluate(
+            """bedplate.choice.change({ run: bedplate.document.runs.findIndex(({ run }) => run === "oltp_update_index"),
+                 baseline: { factor: "build.engine", level: "mariadb" } })"""
+        )
+        page.evaluate("bedplate.onScreen.all()")
+        # The libraries have no such run: two pairs, one on each file system.
+        expect(page.locator("#compare-verdict")).to_contain_text(
+            "over 2 matched pairs, durable: ×1.49 (1.46 to 1.52): faster"
+        )
+        drawn = page.evaluate("document.getElementById('ranking-plot').data.flatMap(({ y }) => y)")
+        assert (4, False) == (len(drawn), any("LMDB" in name or "SQLite" in name for name in drawn))
+        assert [] == found.complaints
+
+
 def test_studies_are_called_by_their_names_and_told_once(browser: Browser, unlike: Path) -> None:
     with opened(browser, unlike) as found:
         page = found.page
@@ -209,7 +235,10 @@ def test_a_run_without_parts_offers_none_to_take_along(browser: Browser, tmp_pat
         expect(save).to_be_visible()
         page.evaluate(f"bedplate.choice.change({{ run: {kind.format('false')} }})")
         expect(page.locator("#items-note")).to_contain_text("has no parts")
+        expect(page.locator("#items-note")).to_contain_text("these have: power-cut.")
         expect(save).to_be_hidden()
+        for nothing_in_it in ("#choose-group", "#choose-item-metric", "#items-table"):
+            expect(page.locator(nothing_in_it)).to_be_hidden()
         page.evaluate(f"bedplate.choice.change({{ run: {kind.format('true')}, courses: [] }})")
         expect(page.locator("#items-note")).to_contain_text("No cell is chosen")
         expect(save).to_be_hidden()

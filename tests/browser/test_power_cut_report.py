@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +45,13 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         # With sectors of 4 KiB, with 512 bytes, and in order.
         safe, torn = ["durable"] * 3, ["unsafe", "unsafe", "durable"]
         assert [*safe, *torn, *["refused"] * 3, *torn] == verdicts
+        # The class is in sight however narrow the window is, and nothing is cut off a wide one.
+        ends = page.locator(".cuts .badge").evaluate_all(
+            "all => all.map((one) => one.getBoundingClientRect().right)"
+        )
+        assert max(ends) <= width
+        beyond = page.locator(".wide:has(> .cuts)").evaluate("(one) => one.scrollWidth - one.clientWidth")
+        assert width == 390 or beyond == 0
         # A bound is not torn from its count.
         lines = page.locator(".cuts .figure").evaluate_all(
             "all => all.map((one) => one.getClientRects().length)"
@@ -75,10 +84,29 @@ def test_every_picture_has_its_table_and_can_be_taken_along(browser: Browser, re
         assert [] == found.complaints
 
 
+def test_a_saved_row_has_its_cell_however_many_rows_the_cell_spans(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as found:
+        page = found.page
+        with page.expect_download() as taken:
+            page.locator(".wide:has(> .cuts) + .save").get_by_role("button", name="Save CSV").click()
+        text = Path(taken.value.path()).read_text(encoding="utf-8-sig")
+        head, *rows = list(csv.reader(io.StringIO(text)))
+        assert ["Cell", "Cache", "Verdict", "Drawn, bad cuts"] == head[:4]
+        cuts = [row for row in rows if row[1]]
+        names = [row[0].split(" ·")[0] for row in cuts]
+        assert names == [
+            name for name in ("ext4 barrier", "ext4 nobarrier", "xfs", "btrfs nodatacow") for _ in "123"
+        ]
+        verdicts = [row[2] for row in cuts if row[0].startswith("ext4 nobarrier")]
+        assert ["unsafe", "unsafe", "durable"] == verdicts
+        assert {len(head)} == {len(row) for row in rows}
+        assert [] == found.complaints
+
+
 def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page
-        page.select_option("#choose-run", label="read-only (pgbench scale 30)")
+        page.select_option("#choose-run", label="read-only")
         expect(page.locator("#cut-speed-note")).to_contain_text("tps, read-only")
         # Power cuts have no speed: the first run that has one stands for it.
         page.evaluate(
@@ -89,6 +117,14 @@ def test_the_pictures_follow_the_run_and_the_cells_that_are_chosen(browser: Brow
         expect(page.locator("#cut-speed-plot .scatterlayer .point")).to_have_count(3)
         expect(page.locator("#cut-lost-note")).to_contain_text("No cut")
         expect(page.locator("#cut-speed-legend")).to_contain_text("unknown, or verdict refused")
+        assert [] == found.complaints
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_opens_at_its_top_whatever_its_bar_has(browser: Browser, report: Path, width: int) -> None:
+    with opened(browser, report, width=width, fresh=True) as found:
+        assert 0 == found.page.evaluate("window.scrollY")
+        assert found.page.evaluate("document.getElementById('part-choice').hidden") is False
         assert [] == found.complaints
 
 
@@ -157,5 +193,9 @@ def test_a_page_of_power_cuts_alone_begins_with_what_is_safe(
         assert ["answer", "durability"] == sections[:2]
         for section in page.locator("main > section").all():
             section.scroll_into_view_if_needed()
+        # No speed, no picture of it, and nothing to save of it.
+        expect(page.locator("#cut-speed-note")).to_contain_text("has a speed")
+        for empty in ("#cut-speed-plot + .save", "#cut-speed-table"):
+            expect(page.locator(empty)).to_be_hidden()
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         assert [] == found.complaints

@@ -60,6 +60,8 @@ def test_jobs_of_fio_stand_on_one_axis(browser: Browser, report: Path) -> None:
         page.select_option(
             "#choose-run", index=next(i for i, run in enumerate(runs) if run.startswith("wal"))
         )
-        expect(page.locator("#raw-note")).to_contain_text("The jobs of fio, means over the repetitions")
+        expect(page.locator("#raw-note")).to_contain_text(
+            "The jobs of fio, geometric means over the repetitions"
+        )
         bars = page.evaluate(BARS, "raw-throughput")
         assert [{"random-read-8k", "wal-append"}] * 2 == [set(each) for each in bars]

@@ -111,6 +111,72 @@ def test_no_axis_is_without_numbers(browser: Browser, report: Path) -> None:
         assert 6 < found.page.locator(".js-plotly-plot").count()
 
 
+# What stands at the ticks of an axis, beside the places that they have on it.
+TICKS = """([id, axis]) => {
+  const { _fullLayout: made } = document.getElementById(id);
+  const { tickvals, ticktext, range } = made[axis];
+  return tickvals.map((value, i) => [value, ticktext[i]])
+    .filter(([value]) => range[0] <= Math.log10(value) && Math.log10(value) <= range[1]);
+}"""
+
+
+def test_numbers_of_a_logarithmic_axis_are_written_out(browser: Browser, report: Path) -> None:
+    """A 5 at the place of 50 would be read as 5."""
+    with opened(browser, report) as found:
+        found.page.evaluate("bedplate.onScreen.all()")
+        ticks = found.page.evaluate(TICKS, ["latency-logarithmic", "yaxis"])
+        assert 3 <= len(ticks)
+        assert all(float(text.replace(",", "")) == pytest.approx(value) for value, text in ticks)
+
+
+def test_either_legend_of_the_chosen_runs_puts_a_line_out_of_both_pictures(
+    browser: Browser, report: Path
+) -> None:
+    with opened(browser, report, fresh=True) as found:
+        page = found.page
+        page.evaluate("bedplate.onScreen.all()")
+        keys = page.locator("#distribution-legend button")
+        assert page.locator("#chosen button").all_inner_texts() == keys.all_inner_texts() != []
+        keys.first.click()
+        for place in ("#chosen", "#distribution-legend"):
+            expect(page.locator(f"{place} button").first).to_have_attribute("aria-pressed", "false")
+            expect(page.locator(f"{place} button").last).to_have_attribute("aria-pressed", "true")
+        hidden = "(id) => document.getElementById(id).data.filter((one) => one.visible === false).length"
+        assert 0 < page.evaluate(hidden, "distribution-plot") < page.evaluate(hidden, "courses-plot")
+        page.locator("#chosen button").first.click()
+        assert 0 == page.evaluate(hidden, "distribution-plot")
+        assert [] == found.complaints
+
+
+def test_paper_has_the_plan_whole_and_no_tools(browser: Browser, report: Path) -> None:
+    with opened(browser, report, fresh=True) as found:
+        page = found.page
+        page.locator("#plan pre").evaluate("(one) => { one.textContent += 'last\\n'.repeat(200); }")
+        assert page.locator("#plan pre").evaluate("(one) => one.scrollHeight > one.clientHeight")
+        page.emulate_media(media="print")
+        assert page.locator("#plan pre").evaluate("(one) => one.scrollHeight <= one.clientHeight")
+        for tool in page.locator(".tools, .save, #heat-detail").all():
+            expect(tool).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_names_and_numbers_of_effects_stand_apart(browser: Browser, report: Path, width: int) -> None:
+    touching = """(id) => {
+      const boxes = [...document.querySelectorAll(`#${id} .xtick text`)].map((one) => one.getBoundingClientRect());
+      return boxes.filter((box, i) => boxes.some((other, j) => i < j && box.left < other.right && other.left < box.right
+        && box.top < other.bottom && other.top < box.bottom)).length;
+    }"""
+    with opened(browser, report, width=width) as found:
+        page = found.page
+        page.evaluate("bedplate.onScreen.all()")
+        for plot in ("effects-shares", "effects-ratios"):
+            assert 0 == page.evaluate(touching, plot)
+            own = page.locator(f"#{plot} .cartesianlayer .plotbg, #{plot} .bglayer .bg").first.bounding_box()
+            picture = page.locator(f"#{plot}").bounding_box()
+            assert own and picture  # noqa: PT018
+            assert own["width"] > picture["width"] * (0.8 if width == 390 else 0.4)
+
+
 def strokes(path: Path) -> int:
     """How many lines a PDF draws."""
     data = path.read_bytes()
@@ -209,6 +275,8 @@ def test_cells_are_chosen_for_the_courses(browser: Browser, report: Path) -> Non
         page = found.page
         page.locator("#cell-choice > summary").click()
         checked = page.locator("#cell-list input:checked")
+        # The boxes are made when the browser tells that they were unfolded.
+        expect(checked).not_to_have_count(0)
         for left in reversed(range(checked.count())):
             checked.first.uncheck()
             expect(checked).to_have_count(left)

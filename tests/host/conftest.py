@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ import pytest
 from tests.support.guests.guest_lab import GuestLab, guest_lab
 from tests.support.studies.study_lab import Lab, study_lab
 from tests.support.tools.left_in_memory import left_in_memory, loops_below
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.engines.postgresql.builds.build import BuildSpec, ensure_build
 from bedplate.executors.qemu.runner import GuestRunner
@@ -57,6 +60,24 @@ def built(block_size_bytes: int = 8192) -> EngineBuild:
         commands=Commands(),
         progress=lambda _: None,
     ).for_visit
+
+
+@pytest.fixture
+def listening() -> Iterator[list[str]]:
+    """Sockets of another program, that anybody may speak to: where they are made, elsewhere, and without a file."""
+    with contextlib.ExitStack() as stack:
+        addresses = [f"@bedplate-test-{os.getpid()}"]
+        for place in ("/run", "/tmp", "/var/tmp", "/opt"):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bedplate-test-", dir=place))
+            Path(folder).chmod(0o755)
+            addresses.append(f"{folder}/socket")
+        for address in addresses:
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(address.replace("@", "\0"))
+            server.listen()
+            if address.startswith("/"):
+                Path(address).chmod(0o777)
+        yield addresses
 
 
 @dataclass
@@ -112,6 +133,7 @@ class Bench:
             state_directory=str(self.state),
             seed=7,
             journal_device=changes.pop("journal_device", None),
+            needed_bytes=changes.pop("needed_bytes", None),
         )
         assert not changes, f"unknown: {changes}"
         return request
@@ -143,7 +165,7 @@ class Bench:
         assert visit.stdout is not None
         for line in visit.stdout:
             on_line(line)
-        status = visit.wait(60)
+        status = visit.wait(AT_MOST_S)
         assert 0 == status, (self.base / "errors").read_text()
         return codec.read(VisitRecord, self.directory / "visit.json")
 
@@ -188,7 +210,7 @@ def _nothing_stays_in_memory() -> Iterator[None]:
     before = left_in_memory()
     yield
     # Of a killed process the kernel gives back a moment later; and a server of another lane maps a moment later.
-    assert wait_until(lambda: left_in_memory() <= before, deadline_s=60), left_in_memory() - before
+    assert wait_until(lambda: left_in_memory() <= before, deadline_s=AT_MOST_S), left_in_memory() - before
 
 
 @pytest.fixture

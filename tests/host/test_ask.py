@@ -145,6 +145,8 @@ def test_inspect_tells_real_file_systems_and_a_real_cluster(lab: Lab, mounted: d
 
 
 def test_ask_filesystem_ends_with_an_answer_and_the_page_and_goes_on(lab: Lab) -> None:
+    # Built outside of the time that an answer may take.
+    built()
     words = ("filesystem", "--on", "ext4", "--repetitions", "1", "--yes")
     said = asked(lab, *words)
     _, report, answer = said.partition("report: ask-filesystem-ext4/report.html\n")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from bedplate.engines.postgresql.builds.version import SUPPORTED_MAJORS
 from bedplate.engines.postgresql.cluster import Cluster
 from bedplate.engines.postgresql.session import Session
-from bedplate.engines.postgresql.version import SUPPORTED_MAJORS
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands, environment
 from bedplate.model.cell import (

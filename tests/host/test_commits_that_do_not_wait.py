@@ -100,6 +100,7 @@ def test_commits_that_do_not_wait_lower_the_class_with_the_numbers(
     assert (expected, expected) == (record.durability.volatile_cache, record.durability.protected_cache)
     assert f"run {name}: " in reason
     assert "transactions that wrote" in reason
+    assert ("a script makes temporary tables" in reason) is (name == "temporary")
 
 
 def test_what_a_script_sets_for_its_role_or_makes_of_its_tables_is_read_back(

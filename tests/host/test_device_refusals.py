@@ -15,6 +15,7 @@ import pytest
 from tests.support.tools.block_contents import ENCRYPTED, FOREIGN, MEMBERS, Pieces, btrfs_of, write_pieces
 from tests.support.tools.flipping_link import Flipping, erased_and_refused
 from tests.support.tools.kernel_partition import kernel_partition
+from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.scratch_disk import Disk, looped
 
 from bedplate.errors import BedplateError, DeviceInUse, DeviceRefused
@@ -24,6 +25,7 @@ from bedplate.host.devices.scratch_device import prepare, refusal_reasons, relea
 from bedplate.host.devices.signature import read_signatures
 from bedplate.host.ledger import Ledger
 from bedplate.host.lock import device_lock, study_lock
+from bedplate.host.patience import wait_until
 from bedplate.model.visit import ScratchDevice
 
 if TYPE_CHECKING:
@@ -144,7 +146,16 @@ def second_loop(file: str, *, target: Path | None = None, script: str = "") -> I
     finally:
         if target is not None:
             commands.run(["umount", str(target)])
+        before = backing_file(node)
         commands.run(["losetup", "--detach", node])
+        # A namespace that another test made meanwhile may keep the mount, and so the device, until it is gone.
+        assert wait_until(lambda: backing_file(node) != before, deadline_s=AT_MOST_S), node
+
+
+def backing_file(node: str) -> str | None:
+    with contextlib.suppress(OSError):
+        return (Path("/sys/class/block") / Path(node).name / "loop" / "backing_file").read_text()
+    return None
 
 
 @pytest.mark.parametrize("mounted", [False, True])

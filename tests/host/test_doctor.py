@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.studies.study_lab import NOBODY, Lab
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.cache import SYSTEM_CACHE
 
@@ -24,7 +25,7 @@ def examine(lab: Lab, *, before: tuple[str, ...] = ()) -> tuple[str, dict[str, A
         environment={"BEDPLATE_CACHE": str(lab.base / "cache")},
         before=(*map(str, _FORGETFUL), *before),
     )
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=AT_MOST_S)
     # 3: a package for building PostgreSQL may be missing, which is another matter.
     assert process.returncode in {0, 3}, said
     progress, brace, document = said.partition("{")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.guests.guest_lab import GuestLab, guest_lab
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -102,7 +103,7 @@ def test_an_ended_bedplate_leaves_nothing(lab: GuestLab, number: signal.Signals)
     read_until(process, '"boot"')
     wait_for_guest(lab)
     process.send_signal(number)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=AT_MOST_S)
     assert "interrupted" in said
     assert 0 == process.returncode
     shutil.rmtree(lab.base / "out")
@@ -114,8 +115,8 @@ def test_a_killed_bedplate_takes_its_guest_along_and_release_frees_the_rest(lab:
     read_until(process, '"boot"')
     guest = wait_for_guest(lab)
     process.kill()
-    process.communicate(timeout=120)
-    assert wait_until_gone((guest,), deadline_s=60), "the guest outlives bedplate"
+    process.communicate(timeout=AT_MOST_S)
+    assert wait_until_gone((guest,), deadline_s=AT_MOST_S), "the guest outlives bedplate"
     assert lab.left_behind(), "images are left until they are released"
     report = release_orphans(lab.state, Commands())
     assert () == report.problems
@@ -137,7 +138,7 @@ def test_an_account_without_rights_can_boot_a_guest(lab: GuestLab) -> None:
     os.chown(lab.base, 65534, 65534)
     nobody = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all")
     process = start(lab, "nothing", *nobody, python=SYSTEM_PYTHON, sources=sources)
-    said, _ = process.communicate(timeout=600)
+    said, _ = process.communicate(timeout=AT_MOST_S)
     os.chown(lab.state, 0, 0)
     assert 0 == process.returncode, said
     assert '{"event": "step", "step": "0"}' in said, "root in the guest, nobody on the host"

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import RequirementMissing
 from bedplate.executors.qemu.guest_tools import find_busybox, is_static
@@ -89,7 +90,7 @@ def test_a_kernel_boots_to_init_with_all_its_modules(kernel: GuestKernel, tmp_pa
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=600,
+        timeout=AT_MOST_S,
         check=True,
         stdin=subprocess.DEVNULL,
     )

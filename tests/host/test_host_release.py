@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.study_lab import tmpfs
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import DeviceInUse
 from bedplate.host.cgroups.hierarchy import read_hierarchy
@@ -240,7 +241,7 @@ def test_a_loop_device_is_given_back_whose_file_has_lost_its_name_with_a_namespa
         done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, check=False)
         assert -9 == done.returncode, done.stderr
         name = done.stdout.strip()
-        assert wait_until(lambda: backing_file(name) == "/bedplate-scratch.img", deadline_s=60)
+        assert wait_until(lambda: backing_file(name) == "/bedplate-scratch.img", deadline_s=AT_MOST_S)
         report = release_orphans(base / "state", Commands())
         assert ((f"/dev/{name} detached from {image}", f"{image} deleted"), ()) == (
             report.released,

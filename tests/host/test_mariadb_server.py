@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bedplate.engines.mariadb import oracle, recorded
+from bedplate.engines.mariadb.data_directory import recognise
 from bedplate.engines.mariadb.preparation import PREPARATION
 from bedplate.engines.mariadb.server import SERVER, MariadbInstance
 from bedplate.errors import BedplateError
@@ -114,6 +115,10 @@ def test_it_is_read_back_survives_a_kill_and_leaves_nothing(
     assert {f"setting {name}" for name in SMALL} <= set(asked)
     assert not [name for name, matches in asked.items() if matches is False]
     assert found.versions["mariadb"].startswith(server.programs.version)
+    seen = recognise(server.data_directory)
+    assert seen is not None
+    assert ["4096", "1", "O_DIRECT", "ON"] == list(seen.settings.values())
+    assert (server.programs.version, True) == (seen.version, seen.knows_settings)
     with server.session() as session:
         session.execute("CREATE TABLE kept (id INT PRIMARY KEY) ENGINE=InnoDB")
         session.execute("INSERT INTO kept VALUES (7)")
@@ -126,6 +131,9 @@ def test_it_is_read_back_survives_a_kill_and_leaves_nothing(
         assert "7" == session.value("SELECT id FROM kept")
     assert 0 == server.stop()
     assert not server.has_crashed
+    seen = recognise(server.data_directory)
+    assert seen is not None
+    assert not seen.knows_settings
     with pytest.raises(ServerFailed, match="the server died"):
         server.check_alive()
 

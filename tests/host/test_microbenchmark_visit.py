@@ -15,7 +15,7 @@ from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.lmdb.library import LIBLMDB
 from bedplate.engines.lmdb.microbenchmark import MICROBENCHMARK
 from bedplate.figures.run import make_figures
-from bedplate.figures.validity import OTHERS_AT_WORK, THROTTLED_MACHINE
+from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import library_version
 from bedplate.model import codec
@@ -108,18 +108,18 @@ def test_a_visit_writes_reads_cold_and_warm_and_tells_of_every_test(
     assert ("durable", "durable") == (visit.durability.volatile_cache, visit.durability.protected_cache)
     told = {(event["run"], event["item"]) for event in events if event["event"] == "item"}
     found = records(bench, visit)
+    undisturbed: set[str] = set()
     for number, record in enumerate(found):
         tests = str(record.spec.levels["tests"]).split(",")
         assert tests == [phase.name for phase in record.phases] == [item.item for item in record.items]
         assert set(tests) == set(documents(bench, visit, number))
         assert {(record.spec.name, test) for test in tests} <= told
         figures = make_figures(bench.directory, bench.directory / "runs" / visit.runs[number])
-        # A machine that is busy otherwise takes time of its processors.
-        assert [] == [
-            reason
-            for reason in figures.validity_reasons
-            if reason.code not in {THROTTLED_MACHINE.code, OTHERS_AT_WORK.code}
-        ]
+        # A machine that is busy otherwise takes time of its processors, and tests of other lanes drop its caches.
+        doubts = {reason.code for reason in figures.validity_reasons}
+        assert doubts <= {THROTTLED_MACHINE.code, OTHERS_AT_WORK.code, CACHES_DROPPED.code}
+        if CACHES_DROPPED.code not in doubts:
+            undisturbed.add(record.spec.name)
         speeds = {row.item: row.value for row in figures.figures if row.metric == "test_operations_per_s"}
         assert set(tests) == set(speeds)
         assert all(speed is not None and speed > 0 for speed in speeds.values())
@@ -128,7 +128,8 @@ def test_a_visit_writes_reads_cold_and_warm_and_tells_of_every_test(
     for test in ("readrandom", "readseq", "readreverse"):
         # 20 000 values of 100 bytes, 2 MB, of which 63 % remain; the values are compressible to half.
         assert grown(cold, test, "device.read_sectors") * 512 > 0.6 * ENTRIES * 100
-        assert grown(warm, test, "device.read_sectors") * 512 < 0.1 * ENTRIES * 100
+        if warm.spec.name in undisturbed:
+            assert grown(warm, test, "device.read_sectors") * 512 < 0.1 * ENTRIES * 100
     assert cold.facts["made_cold"] is True
     assert "made_cold" not in warm.facts
 
@@ -232,7 +233,9 @@ def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) 
         WORKLOAD, ("fillseqsync", "fillrandbatch", "readseq"), ("cold",), batch=1000, threads=2
     )
     drivers = prepare_drivers([WORKLOAD], ["sqlite"])
-    asked = request(bench, "", runs, entries=100_000, settings={"journal_mode": "wal", "page_size": 8192})
+    processes = RunSpec("tpcb", WORKLOAD, Levels(kind="write", tests="tpcb", processes=2, duration_s=1.0))
+    pragmas = {"journal_mode": "wal", "page_size": 8192, "begin": "immediate", "busy_timeout": 5000}
+    asked = request(bench, "", (*runs, processes), entries=100_000, settings=pragmas)
     cell = replace(asked.cell, build=BuildLevels.unbuilt("sqlite"))
     dataset = Dataset(WORKLOAD, asked.dataset.levels)
     visit = bench.live(replace(asked, cell=cell, dataset=dataset, native_drivers=drivers))
@@ -249,6 +252,9 @@ def test_sqlite_runs_the_same_tests_and_its_pragmas_are_read_back(bench: Bench) 
             settings["page_size"],
             settings["synchronous"],
         )
+    (of_processes,) = documents(bench, visit, 2)["tpcb"].tests
+    assert ("full", 2) == (of_processes.settings["synchronous"], len(of_processes.threads or ()))
+    assert of_processes.operations
     # A commit in WAL mode is one sync, which ext4 flushes for once or twice; the other tests wait for nothing.
     flushes = [grown(records(bench, visit)[0], test, "device.flushes") for test in found]
     assert 100 <= max(flushes) < 400

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.host.conftest import built
 
-from bedplate.engines.postgresql.archive import read_archive
-from bedplate.engines.postgresql.cluster import Cluster
-from bedplate.engines.postgresql.foreign_data import ClusterLayout
-from bedplate.engines.postgresql.restored import DatabaseSource, ensure_restored
+from bedplate.engines.postgresql.cluster import CLIENT, DATABASE, Cluster
+from bedplate.engines.postgresql.own_data.archive import read_archive
+from bedplate.engines.postgresql.own_data.control_file import CATALOGUES, read_control_file
+from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout
+from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
+from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError, PlanError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
-from bedplate.model.durability import UNSAFE
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
 from bedplate.model.visit import Outcome
@@ -61,18 +61,32 @@ class Origin:
     cluster: Cluster
     place: Path
 
-    def execute(self, *statements: str) -> None:
-        with self.cluster.session() as session:
+    def execute(self, *statements: str, database: str = DATABASE) -> None:
+        with Session(replace(self.cluster.connection, database=database)) as session:
             for statement in statements:
                 session.execute(statement)
 
-    def archive(self, name: str, *options: str) -> Path:
+    def base_backup(self, name: str) -> Path:
+        """As pg_basebackup takes it from the server that runs (documentation, "Making a Base Backup Using the Low Level API")."""
+        target = self.place / name
+        with self.cluster.session() as session:
+            session.execute("SELECT pg_backup_start('test', true)")
+            shutil.copytree(self.place / "data", target, ignore=shutil.ignore_patterns("postmaster.*"))
+            label = session.rows("SELECT labelfile FROM pg_backup_stop(false)")
+        # The segment with the end of the backup is there only now.
+        shutil.copytree(self.place / "data/pg_wal", target / "pg_wal", dirs_exist_ok=True)
+        (target / "backup_label").write_text("\n".join(str(line[0]) for line in label) + "\n")
+        for path in (target, *target.rglob("*")):
+            os.chown(path, self.cluster.account.uid, self.cluster.account.gid)
+        return target
+
+    def archive(self, name: str, *options: str, database: str = DATABASE) -> Path:
         target = self.place / name
         self.cluster.run(
             "pg_dump",
             *(options or ("--format=custom",)),
             f"--file={target}",
-            *self.cluster.connection.options(),
+            *replace(self.cluster.connection, database=database).options(),
             timeout_s=60,
         )
         return target
@@ -214,9 +228,52 @@ def test_what_an_archive_says_starts_no_program_reads_no_file_and_changes_no_ser
         # The check runs as whoever restores: insufficient_privilege, each time.
         with pytest.raises(BedplateError, match="tried: " + "42501 " * len(tried)):
             restored(origin.archive("hostile.dump"))
+        origin.execute(function.format("BEGIN RAISE EXCEPTION '%', repeat('x', 50000000); END"))
+        with pytest.raises(
+            BedplateError, match=r"cannot be restored: \S*/pg_restore printed more than 16777216 bytes"
+        ):
+            restored(origin.archive("talks.dump"))
     finally:
         origin.execute("DROP TABLE IF EXISTS checked", "DROP FUNCTION IF EXISTS does")
     assert not witness.exists()
+
+
+# What a session of bedplate's calls; the owner of a database may make functions, and say where they are looked for.
+_SHADOWS = """
+CREATE SCHEMA evil;
+CREATE FUNCTION evil.rises() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  ALTER ROLE bedplate_client SUPERUSER;
+  EXCEPTION WHEN insufficient_privilege THEN NULL;
+END $$;
+CREATE FUNCTION evil.current_setting(text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN PERFORM evil.rises(); RETURN pg_catalog.current_setting($1); END $$;
+CREATE FUNCTION evil.pg_current_wal_insert_lsn() RETURNS pg_lsn LANGUAGE plpgsql AS $$
+BEGIN PERFORM evil.rises(); RETURN pg_catalog.pg_current_wal_insert_lsn(); END $$;
+"""
+
+
+def test_no_function_of_a_dump_is_called_by_a_superuser_of_ours(
+    bench: Any, make_run: Callable[..., RunSpec], origin: Origin, restored: Callable[..., Path]
+) -> None:
+    origin.execute(_SHADOWS)
+    try:
+        archive = origin.archive("shadows.dump")
+    finally:
+        origin.execute("DROP SCHEMA evil CASCADE")
+    data = restored(
+        archive, prepare=f"ALTER DATABASE {DATABASE} SET search_path = evil, pg_catalog, public;\n"
+    )
+    rises_not = "SELECT 1 / (NOT rolsuper)::int FROM pg_catalog.pg_roles WHERE rolname = current_user;"
+    runs = (
+        make_run("first", script="custom", script_text=rises_not),
+        make_run("second", script="custom", script_text=rises_not),
+    )
+    request = bench.request(runs=runs)
+    levels = Levels(dump="shadows.dump", source_sha256="0" * 64, source_bytes=1)
+    inputs = {ClusterLayout(built(), None).key: str(data)}
+    record = bench.live(replace(request, dataset=replace(request.dataset, levels=levels), inputs=inputs))
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
 
 
 def test_what_cannot_be_restored_is_refused_in_a_sentence_and_leaves_nothing(
@@ -230,7 +287,7 @@ def test_what_cannot_be_restored_is_refused_in_a_sentence_and_leaves_nothing(
     with pytest.raises(BedplateError, match=r"cannot be restored: .*no_such_table"):
         restored(archive, prepare="SELECT * FROM no_such_table;\n")
     monkeypatch.setattr(
-        "bedplate.engines.postgresql.restored.needed_extensions",
+        "bedplate.engines.postgresql.own_data.restored.needed_extensions",
         lambda *_: ("pg_trgm", "postgis", "uuid-ossp"),
     )
     with pytest.raises(PlanError, match=r"does not have: postgis, uuid-ossp; dump without"):
@@ -250,36 +307,183 @@ def test_a_directory_and_another_encoding_are_restored_too(
     assert before == (data.parent / "restored.json").stat().st_ino
 
 
-def test_a_restricted_process_writes_nowhere_else_and_has_no_network(tmp_path_factory: Any) -> None:
-    own, other = (tmp_path_factory.mktemp(name) for name in ("own", "other"))
-    program = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from bedplate.host.restriction import restrict\n"
-        "restrict((Path(sys.argv[1]),))\n"
-        "for folder in sys.argv[1:]:\n"
-        "    try:\n"
-        "        Path(folder, 'file').touch()\n"
-        "        print('wrote')\n"
-        "    except OSError as error:\n"
-        "        print(error.strerror)\n"
-        "print(*sorted(line.split(':')[0].strip() for line in Path('/proc/net/dev').read_text().splitlines()[2:]))\n"
+# By a path, by the root of whatever process of the same account is to be seen, and by a name without a path. A program that does not
+# read what COPY gives it fails, whatever it did.
+_REACH = """
+import glob, socket, sys
+sys.stdin.read()
+for path in ("{socket}", *(root + "{socket}" for root in glob.glob("/proc/[0-9]*/root")), chr(0) + "{name}"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(path)
+        sys.exit(0)
+    except OSError:
+        pass
+sys.exit(1)
+"""
+_REACHES = """
+CREATE FUNCTION reaches() RETURNS bool LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  COPY (SELECT 1) TO PROGRAM '{python} {program}';
+  RETURN true;
+  EXCEPTION WHEN OTHERS THEN RETURN false;
+END $$
+"""
+_HARM = """
+CREATE FUNCTION harm() RETURNS bool LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  BEGIN COPY stock TO PROGRAM 'touch {witness}'; RETURN true; EXCEPTION WHEN OTHERS THEN NULL; END;
+  BEGIN COPY stock TO '{witness}'; RETURN true; EXCEPTION WHEN OTHERS THEN NULL; END;
+  RETURN false;
+END $$
+"""
+# In the server that it was made in nothing happens; elsewhere a superuser's session begins with it, that which prepares the copy too.
+_AT_LOGIN = """
+CREATE FUNCTION at_login() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+BEGIN
+  IF current_setting('data_directory') <> '{data}' THEN
+    BEGIN COPY (SELECT 1) TO PROGRAM 'cat > {witness}'; EXCEPTION WHEN OTHERS THEN NULL; END;
+  END IF;
+END $$;
+CREATE EVENT TRIGGER at_login ON login EXECUTE FUNCTION at_login();
+ALTER EVENT TRIGGER at_login ENABLE ALWAYS
+"""
+# No setuid program gives it rights, its system calls are filtered, in shared memory is what it made itself, and it has no environment.
+_IS_HELD = """
+CREATE FUNCTION is_held() RETURNS bool LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE secrets int;
+BEGIN
+  CREATE TEMPORARY TABLE counted (secrets int) ON COMMIT DROP;
+  COPY counted FROM PROGRAM 'env | grep -c SECRET || true';
+  SELECT counted.secrets INTO secrets FROM counted;
+  RETURN secrets = 0 AND pg_read_file('/proc/self/status') ~ 'NoNewPrivs:\\s+1\\n(.*\\n)*Seccomp:\\s+2\\n'
+    AND NOT EXISTS (SELECT FROM pg_ls_dir('/dev/shm') AS name WHERE name NOT LIKE 'PostgreSQL.%');
+END $$
+"""
+# Each ends in a division by zero where what it asks for is not so.
+_HELD = """
+SELECT 1 / (NOT rolsuper)::int FROM pg_roles WHERE rolname = current_user;
+SELECT 1 / (current_setting('archive_mode') = 'off' AND current_setting('restore_command') = '')::int;
+SELECT 1 / (current_setting('shared_preload_libraries') = '' AND NOT pg_is_in_recovery())::int;
+SELECT 1 / (count(*) = 0)::int FROM pg_replication_slots;
+SELECT 1 / (NOT harm())::int;
+SELECT 1 / (NOT reaches())::int;
+SELECT 1 / is_held()::int;
+SELECT 1 / (count(*) = 7)::int FROM stock;
+SELECT 1 / (current_setting('work_mem') <> '77MB')::int;
+SELECT 1 / (current_setting('search_path') = 'app, public')::int;
+"""
+_SELLS = "BEGIN;\nUPDATE stock SET left_over = left_over - 1 WHERE id = 1 + :client_id;\nCOMMIT;\n"
+
+
+@pytest.fixture
+def hostile(origin: Origin, listening: list[str]) -> Iterator[Path]:
+    """A base backup of a cluster whose owner left everything in it that could do harm."""
+    witness = origin.place / "witness"
+    name, in_run, *_ = listening
+    # Where the copy's server can read it.
+    program = Path("/opt") / Path(in_run).parent.name / "reach.py"
+    program.parent.mkdir()
+    program.write_text(_REACH.format(socket=in_run, name=name.removeprefix("@")))
+    origin.execute("CREATE DATABASE shop", f"ALTER ROLE {CLIENT} SUPERUSER")
+    for database in ("shop", "template1"):
+        origin.execute(_AT_LOGIN.format(data=origin.place / "data", witness=witness), database=database)
+    origin.execute(
+        "CREATE TABLE stock (id int PRIMARY KEY, left_over int)",
+        "INSERT INTO stock SELECT n, 1000 FROM generate_series(1, 7) n",
+        _HARM.format(witness=witness),
+        _REACHES.format(python=shutil.which("python3", path="/usr/bin:/bin"), program=program),
+        # Nothing holds the server that it was made in.
+        "SELECT 1 / reaches()::int",
+        _IS_HELD,
+        "SELECT 1 / (NOT is_held())::int",
+        "SELECT pg_create_physical_replication_slot('kept', true)",
+        "ALTER DATABASE shop SET synchronous_commit = off",
+        "ALTER DATABASE shop SET search_path = app, public",
+        "ALTER DATABASE shop SET work_mem = '77MB'",
+        "ALTER DATABASE shop SET log_min_error_statement = error",
+        "ALTER DATABASE shop SET session_preload_libraries = 'there_is_none'",
+        "ALTER ROLE ALL SET log_min_duration_statement = 0",
+        database="shop",
     )
-    told = subprocess.run(
-        [sys.executable, "-c", program, str(own), str(other), "/etc"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    assert ["wrote", "Read-only file system", "Read-only file system"] == told[:3]
-    assert {"lo"} >= set(told[3].split()) - {
-        "tunl0",
-        "sit0",
-        "ip6tnl0",
-        "gre0",
-        "gretap0",
-        "erspan0",
-        "ip_vti0",
-        "ip6_vti0",
-        "ip6gre0",
-    }
+    backup = origin.base_backup("hostile")
+    for name in ("standby.signal", "recovery.signal"):
+        (backup / name).touch()
+    (backup / "pg_hba.conf").write_text("local all all reject\n")
+    (backup / "postgresql.auto.conf").write_text(
+        f"archive_mode = on\narchive_command = 'touch {witness}'\nrestore_command = 'touch {witness}'\n"
+        "shared_preload_libraries = 'there_is_none'\nlisten_addresses = '*'\n"
+    )
+    yield backup
+    assert not witness.exists()
+    shutil.rmtree(backup)
+    shutil.rmtree(program.parent)
+    origin.execute("DROP EVENT TRIGGER at_login", "DROP FUNCTION at_login", database="template1")
+    origin.execute(
+        "ALTER ROLE ALL RESET ALL",
+        f"ALTER ROLE {CLIENT} NOSUPERUSER",
+        "SELECT pg_drop_replication_slot('kept')",
+        "DROP DATABASE shop",
+    )
+
+
+def test_a_copied_cluster_runs_its_scripts_and_nothing_that_its_owner_left(
+    bench: Any, make_run: Callable[..., RunSpec], hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_A_JOB", "it")
+    control, before = read_control_file(hostile), sorted(map(str, hostile.rglob("*")))
+    assert CATALOGUES[control.major] == control.catalogue
+    scripts = (RunScript("held", _HELD), RunScript("sells", _SELLS, 3))
+    runs = (make_run("both", rate_tps=None, clients=2, **levels_of(scripts, {})),)
+    levels = Levels(copy="hostile", database="shop", source_sha256=control.digest, source_bytes=1)
+    request = bench.request(runs=runs)
+    request = replace(request, dataset=replace(request.dataset, levels=levels), inputs={"copy": str(hostile)})
+    record = bench.live(request)
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    # Its database's setting holds for the scripts, and is told without names.
+    (reason,) = sentences(record.durability.by_runs)
+    assert BOUNDED_LOSS == record.durability.volatile_cache
+    assert "a role or a database: synchronous_commit=off" in reason
+    logs = [path for path in bench.base.rglob("*") if path.is_file() and "log" in path.name]
+    assert logs
+    assert not any(b"UPDATE stock" in path.read_bytes() for path in logs)
+    assert before == sorted(map(str, hostile.rglob("*")))
+    assert control == read_control_file(hostile)
+    assert [] == bench.left_behind()
+    missing = bench.live(
+        replace(request, dataset=replace(request.dataset, levels=levels.updated(database="none")))
+    )
+    assert "load" == missing.failed_step
+    assert 'database "none" does not exist' in " ".join(sentences(missing.reasons))
+    assert [] == bench.left_behind()
+
+
+def test_the_archive_of_the_ready_plan_is_of_its_schema_and_is_restored(
+    origin: Origin, restored: Callable[..., Path]
+) -> None:
+    folder = Path(__file__).parents[2] / "plans/own-database"
+    statements = [
+        each
+        for each in (folder / "shop.sql").read_text().split(";\n")
+        if "CREATE" in each or "INSERT" in each
+    ]
+    origin.execute("CREATE DATABASE sample")
+    try:
+        origin.execute(*statements, database="sample")
+        fresh = origin.archive("sample.dump", database="sample")
+    finally:
+        origin.execute("DROP DATABASE sample")
+    listed = [_listed(origin, each) for each in (fresh, folder / "shop.dump")]
+    assert listed[0] == listed[1]
+    assert (
+        restored(folder / "shop.dump", prepare="SELECT 1 / (count(*) = 100)::int FROM customer;\n")
+    ).is_dir()
+
+
+def _listed(origin: Origin, archive: Path) -> list[str]:
+    """What is in an archive, without numbers and owners."""
+    own = origin.place / "listed.dump"
+    shutil.copy(archive, own)
+    own.chmod(0o644)
+    told = origin.cluster.run("pg_restore", "--list", str(own), timeout_s=60).stdout
+    lines = (line.split(";", 1)[1].split() for line in told.splitlines() if not line.startswith(";"))
+    return sorted(" ".join(words[2:-1]) for words in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -15,14 +16,16 @@ import pytest
 
 from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
 from bedplate.engines.external.power_cut import POWER_CUT
-from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood
+from bedplate.errors import BedplateError, KilledFromOutside, OutputNotUnderstood, RequirementMissing
+from bedplate.figures.run import make_figures
+from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.host.account import server_account
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
-from bedplate.host.confinement import DATA, PROGRAMS, confined
 from bedplate.host.native_driver import LIBFUSE3, ensure_driver, library_requirement
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.recorder import recorder_reasons
+from bedplate.host.shut_in.confinement import DATA, PROGRAMS, Confinement
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, Dataset, FilesystemLevels, RunSpec
 from bedplate.model.levels import Levels
@@ -30,6 +33,7 @@ from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, 
 from bedplate.model.visit import Outcome, RunRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.visit.cut_engine import Driven, OracleAnswer, Recorded, Subject
+from bedplate.workloads.acks.validity import READ_LATE
 
 if TYPE_CHECKING:
     from bedplate.visit.engine_server import ServerSite
@@ -41,7 +45,10 @@ pytestmark = [pytest.mark.host, pytest.mark.second_lane]
 
 SOURCES = Path(__file__).resolve().parents[2]
 EXAMPLES = SOURCES / "examples" / "engines"
-ENGINE = 'name = "brickbase"\ncheck_limit = "1 s"\n'
+ENGINE = 'name = "brickbase"\ncheck_limit = "5 min"\n'
+# The unit tests and other checkouts have programs that sleep, too: these are ours.
+_SLEEPS = f"sleep {10**6 + os.getpid()}"
+_LEFT = f"bedplate-test-own-left-{os.getpid()}"
 HONEST = """#!/bin/sh
 echo 'brickbase 1' >&2
 echo begin
@@ -111,14 +118,17 @@ class Workshop:
         made = POWER_CUT.writer(cast("VisitContext", context), recorded, clients=1)
         return made.drive(self.base / "said", duration_s=duration_s, seed=1, beside=nullcontext())
 
-    def examine(self, checker: str) -> OracleAnswer:
-        (self.folder / "engine.toml").write_text(ENGINE)
+    def examine(self, checker: str, *, engine: str = ENGINE) -> OracleAnswer:
+        (self.folder / "engine.toml").write_text(engine)
         self.program("checker", checker)
         site = SimpleNamespace(
             data_directory=self.recording.data_directory, account=self.account, commands=Commands()
         )
-        subject = Subject("own-engine", 0, Levels(), Levels({PROGRAMS_KEY: str(self.folder)}))
-        return POWER_CUT.examine(cast("ServerSite", site), subject, {0: 3})
+        return POWER_CUT.examine(cast("ServerSite", site), self.subject, {0: 3})
+
+    @property
+    def subject(self) -> Subject:
+        return Subject("own-engine", 0, Levels(), Levels({PROGRAMS_KEY: str(self.folder)}))
 
     def marks(self) -> list[str]:
         return self.recording.mark_file.read_text().splitlines()
@@ -151,9 +161,9 @@ def test_what_a_writer_prints_are_the_marks_and_its_first_word_of_error_the_vers
         # No network: not even a name server.
         (
             "#!/usr/bin/env python3\nimport socket\nsocket.create_connection(('192.0.2.1', 80), 3)\n",
-            "Network is unreachable",
+            "Address family not supported",
         ),
-        ("#!/bin/sh\necho rubbish > /etc/bedplate-test-own\n", "Permission denied"),
+        ("#!/bin/sh\necho rubbish > /etc/bedplate-test-own\n", "Read-only file system"),
     ],
 )
 def test_a_writer_that_cannot_go_on_is_quoted(workshop: Workshop, writer: str, said: str) -> None:
@@ -176,14 +186,12 @@ def test_a_full_disk_is_named_behind_the_writers_words(workshop: Workshop) -> No
 def test_what_a_writer_leaves_running_and_lying_about_is_gone(workshop: Workshop) -> None:
     workshop.drive(
         "#!/bin/sh\necho begin\n"
-        "for place in /tmp /var/tmp /dev/shm; do echo here > $place/bedplate-test-own-left; done\n"
-        "setsid sleep 4242 >/dev/null 2>&1 &\necho ack 0 1\n"
+        f"for place in /tmp /var/tmp /dev/shm; do echo here > $place/{_LEFT}; done\n"
+        f"setsid {_SLEEPS} >/dev/null 2>&1 &\necho ack 0 1\n"
     )
     words = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_there(path)]
-    assert b"sleep\x004242\x00" not in words
-    assert not [
-        place for place in ("/tmp", "/var/tmp", "/dev/shm") if Path(place, "bedplate-test-own-left").exists()
-    ]
+    assert _SLEEPS.replace(" ", "\0").encode() + b"\0" not in words
+    assert not [place for place in ("/tmp", "/var/tmp", "/dev/shm") if Path(place, _LEFT).exists()]
 
 
 def _is_there(path: Path) -> bool:
@@ -210,11 +218,11 @@ def test_a_full_log_ends_the_writer(workshop: Workshop) -> None:
 def test_a_writer_that_prints_nothing_or_never_ends_is_killed(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bedplate.engines.external.power_cut._PREPARATION_LIMIT_S", 0.1)
+    monkeypatch.setattr("bedplate.engines.external.power_cut.PREPARATION_LIMIT_S", 0.1)
     with pytest.raises(BedplateError, match="printed no line"):
-        workshop.drive("#!/bin/sh\nexec sleep 4242\n")
+        workshop.drive(f"#!/bin/sh\nexec {_SLEEPS}\n")
     monkeypatch.undo()
-    monkeypatch.setattr("bedplate.engines.external.power_cut._PATIENCE_S", 0.1)
+    monkeypatch.setattr("bedplate.engines.external.power_cut.PATIENCE_S", 0.1)
     with pytest.raises(BedplateError, match="after SIGTERM"):
         workshop.drive("#!/bin/sh\ntrap '' TERM\necho begin\nwhile :; do :; done\n", duration_s=0.1)
 
@@ -224,13 +232,20 @@ def test_a_writer_that_prints_nothing_or_never_ends_is_killed(
     [
         ("#!/bin/sh\necho 'page 3 is torn' >&2; exit 7\n", "the checker ended with status 7: page 3 is torn"),
         ("#!/bin/sh\nkill -ABRT $$\n", "the checker was ended by SIGABRT"),
-        ("#!/bin/sh\nexec sleep 4242\n", "the checker did not end within 1 s"),
+        (f"#!/bin/sh\nexec {_SLEEPS}\n", "the checker did not end within"),
     ],
+    ids=["status", "signal", "silence"],
 )
 def test_a_checker_that_does_not_answer_has_met_damage(workshop: Workshop, checker: str, said: str) -> None:
-    found = workshop.examine(checker)
+    # Of those that answer none is late, however slow the machine is.
+    found = workshop.examine(checker, engine=ENGINE.replace("5 min", "1 s") if _SLEEPS in checker else ENGINE)
     assert found.present is None
     assert said in found.detected[0]
+
+
+def test_a_checker_that_prints_without_end_is_ended_before_its_time(workshop: Workshop) -> None:
+    found = workshop.examine("#!/bin/sh\nexec yes\n")
+    assert (None, ("the checker printed more than 1 MiB",)) == (found.present, found.detected)
 
 
 def test_a_checker_that_answers_is_taken_at_its_word(workshop: Workshop) -> None:
@@ -239,25 +254,39 @@ def test_a_checker_that_answers_is_taken_at_its_word(workshop: Workshop) -> None
     assert ({0: 3}, (), ("a page",)) == (found.present, found.detected, found.silent)
     with pytest.raises(OutputNotUnderstood):
         workshop.examine("#!/bin/sh\necho all is well\n")
+    # Programs that are gone are no damage either.
+    (workshop.folder / "engine.toml").rename(workshop.folder / "another.toml")
+    with pytest.raises(RequirementMissing, match="run the plan that names their folder"):
+        next(iter(POWER_CUT.by_hand(workshop.subject, Path("data"), workshop.account, "runuser")))
+    (workshop.folder / "another.toml").rename(workshop.folder / "engine.toml")
     # As the kernel does when memory runs out: nothing was found.
     with pytest.raises(KilledFromOutside):
         workshop.examine("#!/bin/sh\nkill -KILL $$\n")
 
 
-def test_the_confined_see_their_two_folders_and_have_no_rights(workshop: Workshop) -> None:
+def test_the_confined_see_their_two_folders_and_have_no_rights(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
     account = workshop.account
-    asks = "echo $(id -u) $(id -G) $(pwd); ls $1; grep -c : /proc/net/dev; grep NoNewPrivs /proc/self/status"
-    workshop.program("checker", f"#!/bin/sh\n{asks}\n")
-    argv = confined(
-        (f"{PROGRAMS}/checker", PROGRAMS),
-        data=workshop.recording.data_directory,
-        programs=workshop.folder,
-        account=account,
+    asks = (
+        "echo $(id -u) $(id -G) $(pwd); ls $1; grep -c : /proc/net/dev; grep NoNewPrivs /proc/self/status; "
+        "env | cut -d= -f1 | xargs; ls -A /run /tmp | xargs"
     )
-    who, seen, interfaces, privileges = Commands().run(argv).stdout.splitlines()
+    workshop.program("checker", f"#!/bin/sh\n{asks}\n")
+    confined = Confinement(
+        (f"{PROGRAMS}/checker", PROGRAMS), workshop.recording.data_directory, workshop.folder, account
+    )
+    # Where other programs have their sockets.
+    with tempfile.TemporaryDirectory(dir="/run"):
+        told = Commands().run(confined.argv, confinement=confined).stdout.splitlines()
+    who, seen, interfaces, privileges, variables, places = told
+    assert "/run: /tmp: data engine" == places
     assert f"{account.uid} {account.gid} {DATA}" == who
     assert ("checker", "1") == (seen, interfaces)
     assert privileges.endswith("1")
+    # The shell adds where it stands.
+    assert {"HOME", "LC_ALL", "PATH", "TZ"} == set(variables.split()) - {"PWD", "OLDPWD", "SHLVL", "_"}
 
 
 @pytest.fixture(scope="module")
@@ -348,14 +377,88 @@ def test_each_planted_fault_is_found_and_none_where_none_is(
     assert [] == bench.left_behind()
 
 
-def test_a_checker_that_is_wrong_by_itself_condemns_nothing(bench: Bench, recorder: str) -> None:
+def test_a_writer_is_timed_on_the_file_system_of_its_cell(bench: Bench) -> None:
+    visit: VisitRequest = bench.request(FilesystemLevels("ext4"))
+    folder = read_folder(EXAMPLES / "toy")
+    cluster = ClusterLevels(settings=Levels(programs=folder.digest), configuration=folder.text)
+    cell = Cell(
+        visit.cell.device,
+        visit.cell.kernel,
+        visit.cell.filesystem,
+        BuildLevels.unbuilt("own-engine"),
+        cluster,
+    )
+    runs = tuple(
+        RunSpec(f"acks-clients-{clients}", "acks", Levels(clients=clients, warmup_s=0.5, duration_s=2.0))
+        for clients in (1, 2)
+    )
+    drivers = {**visit.native_drivers, PROGRAMS_KEY: str(folder.path)}
+    record = bench.live(
+        replace(
+            visit, cell=cell, build=None, dataset=Dataset("acks", Levels()), runs=runs, native_drivers=drivers
+        )
+    )
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    assert "toy store 1" in record.provenance["tools"]
+    assert record.durability is not None
+    assert "durable" == record.durability.volatile_cache
+    for name in record.runs:
+        made = make_figures(bench.directory, bench.directory / "runs" / name)
+        # A test runs beside others.
+        expected = {
+            CACHES_DROPPED.code,
+            OTHERS_AT_WORK.code,
+            THROTTLED_MACHINE.code,
+            READ_LATE.code,
+            "window-too-short",
+        }
+        assert {reason.code for reason in made.validity_reasons} <= expected
+        found = {figure.metric: figure.value for figure in made.figures}
+        assert (found["tps"] or 0) > 0
+        # Each commit is one fdatasync, and a new segment a few more.
+        assert 0.9 < (found["device_flushes_per_transaction"] or 0) < 2
+        assert (found["device_written_kib_per_transaction"] or 0) > 1
+    assert [] == bench.left_behind()
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "said"),
+    [
+        (
+            "checker",
+            """#!/bin/sh\necho '{"clients": {"0": 1, "1": 1}}'\n""",
+            "nothing was cut, the writer was only ended",
+        ),
+        # More than was ever acknowledged, whatever the disk has.
+        (
+            "checker",
+            """#!/bin/sh\necho '{"clients": {"0": 1000000000, "1": 1000000000}}'\n""",
+            "the checker finds corrupt, silent: client 0 has transaction 1000000000",
+        ),
+        ("writer", "#!/bin/sh\necho begin\n", "the writer acknowledged nothing"),
+        (
+            "writer",
+            "#!/bin/sh\necho begin\necho ack 0 1\necho ack 0 1\n",
+            "found 'ack 0 1, behind 1 of client 0'",
+        ),
+        # Without an end of its own: the log's room is.
+        (
+            "writer",
+            "#!/bin/sh\necho begin\nexec yes hello\n",
+            "the writer: expected `begin`, or `ack CLIENT NUMBER`",
+        ),
+    ],
+)
+def test_a_program_that_is_wrong_by_itself_condemns_nothing(
+    bench: Bench, recorder: str, *, program: str, text: str, said: str
+) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "toy", bench.base / "engine"))
-    (folder / "checker").write_text("""#!/bin/sh\necho '{"clients": {"0": 1, "1": 1}}'\n""")
+    (folder / program).write_text(text)
     request = asked(bench, recorder, engine="toy", settings={}, profiles="lost,ordered", points=4)
     bench.live(replace(request, native_drivers={RECORDER: recorder, PROGRAMS_KEY: str(folder)}))
     (directory,) = (bench.directory / "runs").iterdir()
     run = codec.read(RunRecord, directory / "record.json")
     assert Outcome.FAILED is run.outcome
-    assert "nothing was cut, the writer was only ended" in str(run.reasons[0])
+    assert said in str(run.reasons[0])
     assert not (directory / POINTS_FILE).exists()
     assert [] == bench.left_behind()

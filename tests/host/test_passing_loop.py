@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bedplate.filesystem import after_cut
 from bedplate.filesystem.after_cut import (
     mount_beside_twins,
     stands_beside_twins,
@@ -76,6 +77,37 @@ def test_images_of_one_btrfs_are_mounted_at_once_each_on_its_own_device(tmp_path
 
     with ThreadPoolExecutor(3) as threads:
         assert [[str(number)] * 8 for number in range(3)] == list(threads.map(examine, range(3)))
+
+
+@pytest.mark.skipif(not stands_beside_twins(FilesystemLevels("btrfs")), reason="one at a time on this kernel")
+def test_a_device_number_that_the_kernel_still_lists_for_another_btrfs_takes_an_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without being forgotten: superblock fsid doesn't match fsid of fs_devices."""
+    monkeypatch.setattr(after_cut, "_TWIN_PAUSES_S", ())
+    btrfs, stranger, target = filesystem_for("btrfs"), tmp_path / "stranger", tmp_path / "target"
+    target.mkdir()
+    (one,) = _generations_of_one_btrfs(tmp_path, 1)
+    with stranger.open("wb") as file:
+        file.truncate(one.stat().st_size)
+    subprocess.run(["mkfs.btrfs", "-q", "-K", str(stranger)], check=True)
+    with passing_loop(stranger) as loop, passing_loop(one) as twin:
+        device = os.open(loop.path, os.O_RDWR | os.O_EXCL)
+        try:
+            assert subprocess.run(["mount", "-t", "btrfs", loop.path, str(target)], check=False).returncode
+            with one.open("rb") as image:
+                for start in range(0, loop.size_bytes, 1 << 20):
+                    os.pwrite(device, image.read(1 << 20), start)
+        finally:
+            os.close(device)
+        site = Site(FilesystemLevels("btrfs"), twin, tmp_path / "mount", Commands())
+        beside = Site(FilesystemLevels("btrfs"), loop, target, Commands())
+        mount_beside_twins(btrfs, site)
+        try:
+            mount_beside_twins(btrfs, beside)
+            unmount_beside_twins(btrfs, beside)
+        finally:
+            unmount_beside_twins(btrfs, site)
 
 
 def _generations_of_one_btrfs(folder: Path, count: int) -> list[Path]:

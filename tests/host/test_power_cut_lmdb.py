@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
 from bedplate.engines.lmdb.library import LIBLMDB
@@ -53,7 +54,7 @@ def written(driver: Path, folder: Path, *words: str) -> tuple[dict[str, Any], li
         "--duration-s=1",
         *words,
     ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=AT_MOST_S)
     ready, document = done.stdout.splitlines()
     assert {"ready": True} == json.loads(ready)
     return json.loads(document), marks.read_text().splitlines()
@@ -61,7 +62,7 @@ def written(driver: Path, folder: Path, *words: str) -> tuple[dict[str, Any], li
 
 def checked(driver: Path, folder: Path, *, status: int = 0) -> dict[str, Any]:
     argv = [str(driver), "check", f"--directory={folder / 'data'}"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=AT_MOST_S)
     assert status == done.returncode, done.stdout
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -174,7 +175,7 @@ def test_a_zeroed_page_is_found_or_ends_the_check(driver: Path, folder: Path) ->
         content[page * _PAGE_BYTES : (page + 1) * _PAGE_BYTES] = bytes(_PAGE_BYTES)
         data.write_bytes(content)
         argv = [str(driver), "check", f"--directory={folder / 'data'}"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=AT_MOST_S)
         if done.returncode == 0:
             found = json.loads(done.stdout)
             harmless += not any(found[name] for name in WRONG) and found["entries"] == clean["entries"]
@@ -195,7 +196,7 @@ def test_a_full_map_is_said(driver: Path, folder: Path) -> None:
         f"--set=map_bytes={4 * MIB}",
         "--duration-s=60",
     ]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=AT_MOST_S)
     assert 1 == done.returncode
     failure = json.loads(done.stdout.splitlines()[-1])["failure"]
     assert "MDB_MAP_FULL" in failure["error"]
@@ -204,7 +205,7 @@ def test_a_full_map_is_said(driver: Path, folder: Path) -> None:
 def test_an_environment_is_not_written_twice(driver: Path, folder: Path) -> None:
     written(driver, folder)
     argv = [str(driver), "write", f"--directory={folder / 'data'}", "--duration-s=1"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=AT_MOST_S)
     assert 1 == done.returncode
     assert "make a new environment" == json.loads(done.stdout)["failure"]["step"]
 
@@ -228,6 +229,6 @@ def test_a_wrong_call_is_told(driver: Path, words: tuple[str, ...]) -> None:
 
 def test_a_mark_that_cannot_be_written_ends_the_writer(driver: Path, folder: Path) -> None:
     argv = [str(driver), "write", f"--directory={folder / 'data'}", "--mark=/dev/full", "--duration-s=1"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=AT_MOST_S)
     assert 1 == done.returncode
     assert "write a mark" == json.loads(done.stdout.splitlines()[-1])["failure"]["step"]

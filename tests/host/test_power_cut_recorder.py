@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.recorder_lab import (
     SIZES,
     SOURCES,
@@ -240,7 +241,7 @@ def test_a_killed_recorder_leaves_a_log_of_its_whole_entries(place: RecorderLab)
     with recorder.disk.open("r+b", buffering=0) as file:
         file.write(b"kept" + bytes(508))
     os.kill(recorder.pid, signal.SIGKILL)
-    assert wait_until_gone((recorder.pid,), deadline_s=60)
+    assert wait_until_gone((recorder.pid,), deadline_s=AT_MOST_S)
     with pytest.raises(RecorderFailed, match="does not answer"):
         recorder.status()
     with pytest.raises(RecorderFailed, match="no document"):

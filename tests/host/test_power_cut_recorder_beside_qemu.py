@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab, replayed
 
 from bedplate.host.recorder import RecorderSizes
@@ -98,7 +99,7 @@ def qemu_log(folder: Path, *, log: Path, append: bool = False) -> Iterator[Path]
         yield export
         print(json.dumps({"execute": "qmp_capabilities"}), file=daemon.stdin)
         print(json.dumps({"execute": "quit"}), file=daemon.stdin, flush=True)
-        daemon.communicate(timeout=30)
+        daemon.communicate(timeout=AT_MOST_S)
         assert 0 == daemon.returncode
     finally:
         daemon.kill()

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.campaign.preparation import prepare_drivers
-from bedplate.errors import EXIT_INTERRUPTED
+from bedplate.engines.mariadb.preparation import PREPARATION as MARIADB
+from bedplate.errors import EXIT_INTERRUPTED, BedplateError
 from bedplate.filesystem.metadata_blocks import JOURNALLED
 from bedplate.host.command import Commands
 from bedplate.host.devices.loop_table import backing_file
@@ -39,7 +41,7 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
-from bedplate.model.visit import Outcome, RunRecord, VisitRecord, VisitRequest
+from bedplate.model.visit import EngineBuild, Outcome, RunRecord, VisitRecord, VisitRequest
 from bedplate.units import MIB
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
 
@@ -70,14 +72,15 @@ def request(
     filesystem: FilesystemLevels | None = None,
     points: int = POINTS,
     settings: dict[str, Any] | None = None,
+    build: EngineBuild | None = None,
 ) -> VisitRequest:
     asked: VisitRequest = bench.request(filesystem)
-    is_lmdb = engine == "lmdb"
+    is_built = engine == "postgresql"
     cell = Cell(
         asked.cell.device,
         asked.cell.kernel,
         asked.cell.filesystem,
-        BuildLevels.unbuilt("lmdb") if is_lmdb else asked.cell.build,
+        asked.cell.build if is_built else BuildLevels.unbuilt(engine),
         ClusterLevels(settings=Levels(settings or {})),
     )
     # What is sought hangs on what the recording happens to hold.
@@ -87,7 +90,7 @@ def request(
     return replace(
         asked,
         cell=cell,
-        build=None if is_lmdb else asked.build,
+        build=asked.build if is_built else build,
         dataset=Dataset("power_cut", Levels(engine=engine, image_bytes=512 * MIB, clients=2, duration_s=1)),
         runs=(RunSpec("power-cut", "power_cut", levels),),
         native_drivers=drivers,
@@ -194,6 +197,21 @@ def test_lmdb_without_metasync_loses_one_commit_at_most(bench: Bench, drivers: d
     assert all(record.outcome.is_bad for record in cut.of(control=True))
 
 
+def test_mariadb_keeps_what_it_acknowledged(bench: Bench, drivers: dict[str, str]) -> None:
+    try:
+        build = MARIADB.ensure(BuildLevels.unbuilt("mariadb"), lambda _: None, tarball=None)
+    except BedplateError as error:
+        pytest.skip(f"the packages cannot be had here: {error}")
+    # A start of the server each, and no more than that: four, and the controls.
+    cut = Cut(bench, request(bench, drivers, engine="mariadb", build=build, points=4))
+    assert [PointOutcome.OK] * 4 == [record.outcome for record in (*cut.of(), *cut.of(ordered=True))]
+    assert all(record.outcome.is_bad for record in cut.of(control=True))
+    assert cut.facts.acknowledged > 0
+    assert cut.facts.flushes >= cut.facts.acknowledged / 2
+    assert "1" == cut.facts.facts["innodb_flush_log_at_trx_commit"]
+    assert [] == bench.left_behind()
+
+
 @pytest.mark.parametrize("moment", ["recording", "points"])
 def test_a_visit_that_is_killed_leaves_nothing(bench: Bench, drivers: dict[str, str], moment: str) -> None:
     visit = started_until(moment, bench, drivers)
@@ -211,7 +229,7 @@ def test_a_visit_that_is_told_to_end_gives_everything_back(
 ) -> None:
     visit = started_until(moment, bench, drivers)
     visit.send_signal(signal.SIGTERM)
-    assert EXIT_INTERRUPTED == visit.wait(60), (bench.base / "errors").read_text()
+    assert EXIT_INTERRUPTED == visit.wait(AT_MOST_S), (bench.base / "errors").read_text()
     assert [] == bench.left_behind()
     assert_no_loops(visit.pid)
 
@@ -228,13 +246,13 @@ def started_until(moment: str, bench: Bench, drivers: dict[str, str]) -> subproc
             if seen == (2 if moment == "recording" else 8):
                 break
     # Between two points a worker has none.
-    assert wait_until(lambda: bool(loops_of(visit.pid)), deadline_s=60)
+    assert wait_until(lambda: bool(loops_of(visit.pid)), deadline_s=AT_MOST_S)
     return visit
 
 
 def assert_no_loops(pid: int) -> None:
     # The kernel takes a killed namespace apart by itself, and tells nobody when it has.
-    assert wait_until(lambda: not loops_of(pid), deadline_s=60), loops_of(pid)
+    assert wait_until(lambda: not loops_of(pid), deadline_s=AT_MOST_S), loops_of(pid)
 
 
 def loops_of(pid: int) -> list[str]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.support.fleets.slurm_lab import NODES, SlurmLab, lacking_programs, slurm_lab
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.executors.slurm.job_folder import JobFolders
 from bedplate.host.patience import wait_until
@@ -72,7 +73,9 @@ class Fleet:
         )
         return self.lab.start_python(*words, environment=environment)
 
-    def end(self, process: subprocess.Popen[str], *, deadline_s: float = 60) -> tuple[str, dict[str, Any]]:
+    def end(
+        self, process: subprocess.Popen[str], *, deadline_s: float = AT_MOST_S
+    ) -> tuple[str, dict[str, Any]]:
         said, _ = process.communicate(timeout=deadline_s)
         assert 0 == process.returncode, said + self.lab.logs()
         tally: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
@@ -90,13 +93,13 @@ class Fleet:
 
     def wait_for_lines(self, name: str, count: int, node: str = "") -> None:
         assert wait_until(
-            lambda: count <= sum(line.startswith(node) for line in self.lines(name)), deadline_s=30
+            lambda: count <= sum(line.startswith(node) for line in self.lines(name)), deadline_s=AT_MOST_S
         ), self.lab.logs()
 
     def wait_for_jobs(self, count: int) -> None:
         jobs = JobFolders(self.study / "fleet" / "jobs")
         assert wait_until(
-            lambda: count == sum(job.submission is not None for job in jobs.all()), deadline_s=30
+            lambda: count == sum(job.submission is not None for job in jobs.all()), deadline_s=AT_MOST_S
         )
 
     def records(self) -> list[VisitRecord]:
@@ -135,7 +138,7 @@ def test_unfit_is_a_node_that_the_machine_fails_and_nothing_is_recorded_of_it(fl
     said, tally = fleet.end(fleet.start(repetitions=4))
     assert (4, 0) == (tally["completed"], tally["failed"]), said
     assert {"n1"} == {record.provenance["node"] for record in fleet.records()}
-    assert "no visit can run on n2: the disk is full; 2 visits of it were not lived" in said
+    assert "no visit can run on n2: the disk is full; 2 visits of it did not run" in said
     assert 1 == len([line for line in fleet.lines("begun") if line.startswith("n2")])
     (fleet.behaviour / "unfit-n2").unlink()
     _, tally = fleet.end(fleet.start(repetitions=4))
@@ -170,7 +173,7 @@ def test_a_cancelled_study_gives_its_nodes_back_and_goes_on_later(fleet: Fleet) 
     for node in NODES:
         fleet.wait_for_lines("begun", 1, node)
     done = fleet.lab.start_python("-m", "tests.support.fleets.fleet_cancel", fleet.study)
-    said, _ = done.communicate(timeout=60)
+    said, _ = done.communicate(timeout=AT_MOST_S)
     assert 0 == done.returncode, said
     assert 2 == said.count("had not begun: cancelled"), said
     assert 2 == said.count("gave everything back and ended"), said
@@ -204,7 +207,7 @@ def test_a_node_that_is_lost_in_a_visit_fails_that_visit_alone_and_its_repetitio
     # Slurm 22.05 says 0:0, 24.11 says 0:1.
     assert re.search(r"\(exit code 0:[01]\)", lost.reasons[0].sentence)
     assert "n2" == lost.provenance["node"]
-    assert ["1 visits of it were not lived"] == [words.rpartition("; ")[2] for words in tally["left_behind"]]
+    assert ["1 visits of it did not run"] == [words.rpartition("; ")[2] for words in tally["left_behind"]]
     # The same command does the visit that never began, on the same node, and not the failed one.
     _, tally = fleet.end(fleet.start())
     assert (1, 0) == (tally["completed"], tally["failed"])
@@ -273,7 +276,7 @@ def test_a_wrong_partition_is_said_at_once(fleet: Fleet) -> None:
         "try: Slurm().submit(['--partition=nowhere', '--wrap=true'])\n"
         "except CommandFailed as error: print(type(error).__name__, error)",
     )
-    said, _ = done.communicate(timeout=30)
+    said, _ = done.communicate(timeout=AT_MOST_S)
     assert "CommandFailed" in said
     assert "invalid partition" in said
 
@@ -281,7 +284,7 @@ def test_a_wrong_partition_is_said_at_once(fleet: Fleet) -> None:
 @slow
 def test_a_visit_that_does_not_fit_into_its_jobs_limit_fails_and_says_so(fleet: Fleet) -> None:
     fleet.hold("n1")
-    said, tally = fleet.end(fleet.start(repetitions=1, time="1 min"), deadline_s=180)
+    said, tally = fleet.end(fleet.start(repetitions=1, time="1 min"))
     assert (0, 1) == (tally["completed"], tally["failed"]), said
     (record,) = fleet.records()
     assert any(word in record.reasons[0].sentence for word in ("TIMEOUT", "limit")), record.reasons
@@ -295,7 +298,7 @@ def test_a_lost_heartbeat_is_a_lost_node(fleet: Fleet) -> None:
     fleet.lab.kill_daemon("n2")
     for pid in fleet.lab.step_daemons("n2"):
         os.kill(pid, signal.SIGKILL)
-    said, tally = fleet.end(start, deadline_s=120)
+    said, tally = fleet.end(start)
     assert tally["failed"] == 1, said
     (lost,) = [record for record in fleet.records() if record.outcome is Outcome.FAILED]
     assert "NODE_FAIL" in lost.reasons[0].sentence

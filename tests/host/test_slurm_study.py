@@ -19,6 +19,7 @@ from typing import Protocol
 import pytest
 from tests.support.fleets.slurm_lab import SlurmLab, lacking_programs, slurm_lab
 from tests.support.studies.study_lab import SOURCES
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.lock import IMAGE_FILES, study_lock
 from bedplate.host.mount import read_mount_table
@@ -79,7 +80,7 @@ def test_the_quick_plan_of_a_fleet_runs_on_two_nodes_and_is_reported_with_the_no
 
     def call(*words: str | Path) -> str:
         process = cluster.start_python("-m", "bedplate", *words, environment=environment)
-        said, _ = process.communicate(timeout=240)
+        said, _ = process.communicate(timeout=AT_MOST_S)
         assert 0 == process.returncode, said + cluster.logs()
         return said
 
@@ -129,6 +130,6 @@ def test_a_visit_waits_for_who_has_the_device_and_ends_when_its_job_does(
         assert "an orphan's" in line
         assert process.poll() is None
         stop.touch()
-        assert 130 == process.wait(timeout=30)
+        assert 130 == process.wait(timeout=AT_MOST_S)
         process.stdout.close()
     assert not (visit / "visit.json").exists()

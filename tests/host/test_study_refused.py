@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.studies.study_lab import Lab, identities, tmpfs
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.command import Commands
 from bedplate.host.patience import wait_until
@@ -101,9 +102,13 @@ def test_cells_that_this_kernel_refuses_are_pruned_with_its_words(lab: Lab) -> N
     assert (2, 0) == (len(before["cells"]), len(before["pruned"]))
     # The scale is beyond any image, so that nothing is built or measured: only the study's making counts.
     process = lab.start("run", plan, "--study", lab.study, environment=environment)
-    wait_until((lab.study / "study.json").exists, deadline_s=60)
+    assert process.stdout is not None
+    assert any("file systems of the plan on this kernel" in line for line in process.stdout)
+    # From its trials on a start has mounts of its own, of which nobody else's namespace keeps a copy.
+    assert Path(f"/proc/{process.pid}/ns/mnt").readlink() != Path("/proc/self/ns/mnt").readlink()
+    wait_until((lab.study / "study.json").exists, deadline_s=AT_MOST_S)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=AT_MOST_S)
     found = json.loads(lab.call("plan", plan, "--json", environment=environment))
     assert (1, 1) == (len(found["cells"]), len(found["pruned"]))
     (reason,) = found["pruned"][0]["reasons"]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.studies.study_lab import NOBODY, PLAN, Lab, identities, tmpfs
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.mount import read_mount_table
 from bedplate.host.patience import wait_until
@@ -65,13 +66,16 @@ def test_a_study_runs_to_the_end_and_anybody_can_read_it(lab: Lab) -> None:
 def test_an_interrupted_study_goes_on_with_the_same_command(lab: Lab, whom: str, visits: int) -> None:
     plan = lab.plan(("repetitions = 1", f"repetitions = {visits}"))
     process = lab.start_until(f"[{visits}/{visits}]", "run", plan, "--study", lab.study)
-    lab.wait_for_step(lab.visit_process(), "mount")
+    visit = lab.visit_process()
+    lab.wait_for_step(visit, "mount")
+    namespaces = {Path(f"/proc/{pid}/ns/mnt").readlink() for pid in (os.getpid(), process.pid, visit)}
+    assert 3 == len(namespaces)
     before = identities(lab.study)
     if whom == "group":
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=AT_MOST_S)
     assert 130 == process.returncode, said
     assert "what was finished is kept" in said
     assert [] == lab.left_behind()
@@ -122,7 +126,7 @@ def test_a_second_start_is_refused_with_the_reason(lab: Lab) -> None:
         assert not other.exists()
     finally:
         os.kill(visit, signal.SIGCONT)
-    first.communicate(timeout=60)
+    first.communicate(timeout=AT_MOST_S)
     assert 0 == first.returncode
     assert {"completed"} == {record.outcome.value for record in lab.visits().values()}
 
@@ -139,7 +143,7 @@ def test_a_full_disk_stops_the_study_with_the_reason_and_it_goes_on_later(lab: L
         ballast = disk / "ballast"
         ballast.write_bytes(b"x" * 800_000)
         process = lab.start("run", plan, "--study", lab.study)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=AT_MOST_S)
         assert process.returncode in {1, 3}, said
         assert "No space left" in said
         assert [] == lab.left_behind()
@@ -219,7 +223,7 @@ def test_a_reader_that_went_away_does_not_stop_a_study(lab: Lab) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert 0 == process.wait(timeout=60)
+    assert 0 == process.wait(timeout=AT_MOST_S)
     assert ["completed"] == [record.outcome.value for record in lab.visits().values()]
 
 
@@ -231,9 +235,9 @@ def test_one_killed_visit_costs_one_visit(lab: Lab) -> None:
     lab.wait_for_step(visit, "server")
     assert [] == [entry.target for entry in read_mount_table() if entry.target.startswith(str(lab.state))]
     os.kill(visit, signal.SIGKILL)
-    wait_until(lambda: len(lab.visits()) > 0, deadline_s=120)
+    wait_until(lambda: len(lab.visits()) > 0, deadline_s=AT_MOST_S)
     before = {path: path.read_bytes() for path in finished_files(lab)}
-    said, _ = process.communicate(timeout=180)
+    said, _ = process.communicate(timeout=AT_MOST_S)
     assert 1 == process.returncode, said
     assert ["failed", "completed"] == [
         record.outcome.value for record in sorted(lab.visits().values(), key=lambda one: one.key.repetition)
@@ -279,7 +283,7 @@ def test_a_namespace_of_somebody_elses_costs_no_visit(lab: Lab) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        said, _ = process.communicate(timeout=180)
+        said, _ = process.communicate(timeout=AT_MOST_S)
     finally:
         stranger.kill()
         stranger.wait()
@@ -300,10 +304,10 @@ def test_a_device_that_others_hold_ends_the_start_and_is_no_result(lab: Lab) -> 
     )
     try:
         assert wait_until(
-            lambda: Path(f"/proc/{stranger.pid}/comm").read_text().strip() == "sleep", deadline_s=30
+            lambda: Path(f"/proc/{stranger.pid}/comm").read_text().strip() == "sleep", deadline_s=AT_MOST_S
         )
         os.kill(visit, signal.SIGKILL)
-        said, _ = process.communicate(timeout=180)
+        said, _ = process.communicate(timeout=AT_MOST_S)
         assert 3 == process.returncode, said
         assert f"process {stranger.pid} (sleep)" in said
         assert {} == lab.visits()

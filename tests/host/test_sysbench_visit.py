@@ -11,7 +11,7 @@ from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.engines.mariadb.preparation import PREPARATION
 from bedplate.errors import BedplateError
 from bedplate.figures.run import make_figures
-from bedplate.figures.validity import OTHERS_AT_WORK, THROTTLED_MACHINE
+from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.model import codec
 from bedplate.model.cell import BuildLevels, ClusterLevels, Dataset, RunSpec
 from bedplate.model.levels import Levels
@@ -30,7 +30,7 @@ SMALL = Levels(innodb_log_file_size="8388608", innodb_buffer_pool_size="33554432
 
 def request(bench: Bench, engine: str, inputs: dict[str, str], *runs: RunSpec) -> VisitRequest:
     asked: VisitRequest = bench.request(runs=runs)
-    dataset = Dataset("sysbench", Levels(engine=engine, tables=2, table_size=1000))
+    dataset = Dataset("sysbench", Levels(tables=2, table_size=1000))
     asked = replace(asked, dataset=dataset, inputs=inputs)
     if engine == "postgresql":
         return asked
@@ -72,6 +72,7 @@ def test_a_visit_loads_runs_and_is_read_back(bench: Bench, inputs: dict[str, str
             "read-write-without-a-checkpoint",
             "log-not-turned-over",
             OTHERS_AT_WORK.code,
+            CACHES_DROPPED.code,
             THROTTLED_MACHINE.code,
         }
         assert {reason.code for reason in made.validity_reasons} <= expected

@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
@@ -330,7 +330,7 @@ def test_a_full_device_is_named(bench: Bench, csv_files: Path) -> None:
     assert any("No space left" in reason.sentence for reason in load.reasons), load.reasons
     assert any("scratch device is full" in reason.sentence for reason in load.reasons), load.reasons
     # A fast shutdown was seen to wait five minutes here for a recovery that had no room.
-    assert visit.seconds < 120
+    assert max(timing.seconds for timing in visit.timings if timing.step == "stop") < 290
     assert [] == bench.left_behind()
 
 
@@ -361,18 +361,35 @@ def test_a_server_that_dies_under_a_query_is_named(bench: Bench, csv_files: Path
 
 
 def test_an_interruption_after_a_cold_pass_gives_everything_back_at_once(
-    bench: Bench, csv_files: Path
+    bench: Bench, csv_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    said = counted_unmounts(tmp_path, monkeypatch)
     visit = bench.start(request(bench, csv_files, LOADING, COLD_PASS, STREAMS))
     assert visit.stdout is not None
-    signalled_s = 0.0
+    has_signalled = False
     for line in visit.stdout:
         event = json.loads(line)
-        if not signalled_s and (event["event"], event.get("run")) == ("item", THROUGHPUT):
+        if not has_signalled and (event["event"], event.get("run")) == ("item", THROUGHPUT):
             visit.send_signal(signal.SIGTERM)
-            signalled_s = time.monotonic()
-    assert signalled_s
-    assert 130 == visit.wait(60)
-    # A file system that is unmounted before its server has ended is busy for half a minute.
-    assert time.monotonic() - signalled_s < 20
+            has_signalled = True
+    assert has_signalled
+    assert 130 == visit.wait(AT_MOST_S)
+    # A file system that is unmounted before its server has ended is busy for half a minute, and is tried all the while.
+    tries = said.read_text().splitlines()
+    assert tries
+    assert sum("busy" in words for words in tries) < 10, tries
     assert [] == bench.left_behind()
+
+
+def counted_unmounts(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What every umount(8) says from here on, a line each."""
+    folder, said = place / "bin", place / "unmounts"
+    folder.mkdir()
+    program = folder / "umount"
+    program.write_text(
+        f'#!/bin/sh\nwords=$({shutil.which("umount")} "$@" 2>&1)\nstatus=$?\n'
+        f'echo "$* $words" >> {said}\n[ -z "$words" ] || echo "$words" >&2\nexit $status\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return said

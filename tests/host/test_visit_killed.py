@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import EXIT_INTERRUPTED
 from bedplate.host.command import Commands
@@ -74,7 +75,7 @@ def test_a_signal_ends_a_visit_cleanly(bench: Bench, step: str, number: signal.S
     visit = bench.start(bench.request())
     _wait_for(visit, step)
     visit.send_signal(number)
-    visit.communicate(timeout=60)
+    visit.communicate(timeout=AT_MOST_S)
     assert (EXIT_INTERRUPTED, "") == (visit.returncode, (bench.base / "errors").read_text())
     assert [] == bench.left_behind()
     assert not (bench.directory / "visit.json").exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.errors import EXIT_REQUIREMENT_MISSING
 from bedplate.filesystem.registry import filesystem_for
@@ -122,7 +123,7 @@ def test_what_another_containers_process_of_this_number_left_is_in_nobodys_way(b
 
 def test_what_every_visit_would_lack_is_said_and_not_recorded(bench: Bench) -> None:
     visit = bench.start(bench.request(image_bytes=2**50))
-    visit.communicate(timeout=60)
+    visit.communicate(timeout=AT_MOST_S)
     assert EXIT_REQUIREMENT_MISSING == visit.returncode
     assert "free; the image needs" in (bench.base / "errors").read_text()
     assert not (bench.directory / "visit.json").exists()

@@ -6,25 +6,20 @@
  * made the file: it takes no file that is already there and empty.
  */
 #define _GNU_SOURCE
-#include "../database.h"
+#include "../bench.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define DRIVER "bedplate-microbenchmark"
 #define USAGE ENGINE_USAGE
 #include "../../arguments.h"
+#include "../../lmdb_settings.h"
 
-enum sync_mode { SYNC_BY_TEST, SYNC_FULL, SYNC_NOMETASYNC, SYNC_NOSYNC, SYNC_MAPASYNC };
-enum preallocation { PREALLOCATE_NONE, PREALLOCATE_FTRUNCATE, PREALLOCATE_FALLOCATE, PREALLOCATE_WRITTEN };
 enum {
-    ZEROS_BYTES = 1024 * 1024,
     READERS_BESIDE = 16,
     MAP_MARGIN_BYTES = 16 * 1024 * 1024,
     /* A reader that waits for a processor keeps every page that the writer replaces meanwhile. */
@@ -32,19 +27,13 @@ enum {
     MAP_UNIT_BYTES = 64 * 1024, /* a multiple of every page size in use */
 };
 
-static const char *const SYNC_WORDS[] = {"by-test", "full", "nometasync", "nosync", "mapasync", NULL};
-static const char *const PREALLOCATION_WORDS[] = {"none", "ftruncate", "fallocate", "written", NULL};
-static const char *const TRUTH_WORDS[] = {"false", "true", NULL};
-static const unsigned SYNC_FLAGS = MDB_NOSYNC | MDB_NOMETASYNC | MDB_MAPASYNC;
+static const unsigned ANY_SYNC_FLAG = MDB_NOSYNC | MDB_NOMETASYNC | MDB_MAPASYNC;
 
 const char ENGINE_NAME[] = "lmdb";
 const char ENGINE_FILE[] = "data.mdb";
 const char ENGINE_USAGE[] =
     "Settings of LMDB, each --set NAME=VALUE:\n"
-    "  sync           by-test (default), full, nometasync, nosync, mapasync\n"
-    "  writemap       true: write through the memory map (MDB_WRITEMAP); false (default)\n"
-    "  readahead      false: no readahead for the map (MDB_NORDAHEAD); true (default)\n"
-    "  preallocation  none (default), ftruncate, fallocate, written: of a new database\n"
+    "  sync           by-test (default), full, nometasync, nosync, mapasync\n" LMDB_SETTINGS_USAGE
     "  map_bytes      size of the map (3.2 times the keys and values of the largest test, and 16 MiB,\n"
     "                 or 1 GiB with readwhilewriting, whose readers keep old pages)\n";
 
@@ -52,11 +41,9 @@ const char ENGINE_USAGE[] =
 static struct {
     MDB_env *env;
     MDB_dbi dbi;
-    bool is_open, writemap, no_readahead;
-    enum sync_mode sync;
-    enum preallocation preallocation;
-    uint64_t map_bytes;
-} lmdb;
+    bool is_open, by_test;
+    struct lmdb_settings settings;
+} lmdb = {.by_test = true};
 
 struct own {
     MDB_txn *txn;
@@ -81,19 +68,13 @@ struct library engine_library(void)
 
 bool engine_take(const char *name, const char *value)
 {
-    if (strcmp(name, "sync") == 0)
-        lmdb.sync = (enum sync_mode)word("set sync", value, SYNC_WORDS);
-    else if (strcmp(name, "writemap") == 0)
-        lmdb.writemap = word("set writemap", value, TRUTH_WORDS) == 1;
-    else if (strcmp(name, "readahead") == 0)
-        lmdb.no_readahead = word("set readahead", value, TRUTH_WORDS) == 0;
-    else if (strcmp(name, "preallocation") == 0)
-        lmdb.preallocation = (enum preallocation)word("set preallocation", value, PREALLOCATION_WORDS);
-    else if (strcmp(name, "map_bytes") == 0)
-        lmdb.map_bytes = number_in_steps("set map_bytes", value, 1, BYTES_MAX, (uint64_t)sysconf(_SC_PAGESIZE));
-    else
-        return false;
-    return true;
+    if (strcmp(name, "sync") == 0) {
+        lmdb.by_test = strcmp(value, "by-test") == 0;
+        lmdb.settings.sync = SYNC_FULL;
+        if (lmdb.by_test)
+            return true;
+    }
+    return lmdb_take(&lmdb.settings, name, value);
 }
 
 /* The model takes 3.2 times the values alone, which short values do not fit in; here keys count too. */
@@ -116,35 +97,33 @@ static uint64_t default_map_bytes(const struct options *options)
 
 void engine_check(const struct options *options)
 {
-    if (lmdb.sync == SYNC_MAPASYNC && !lmdb.writemap)
-        usage_error("--set sync=mapasync says how a writable map is written: it needs --set writemap=true");
-    if (options->existing && lmdb.preallocation != PREALLOCATE_NONE)
+    lmdb_check(&lmdb.settings);
+    if (options->existing && lmdb.settings.preallocation != PREALLOCATE_NONE)
         usage_error("--set preallocation is for a new database, and --existing keeps the one that is there");
-    if (lmdb.map_bytes == 0)
-        lmdb.map_bytes = default_map_bytes(options);
+    if (lmdb.settings.map_bytes == 0)
+        lmdb.settings.map_bytes = default_map_bytes(options);
 }
 
-bool engine_may_wait(void) { return lmdb.sync != SYNC_NOSYNC && lmdb.sync != SYNC_MAPASYNC; }
+bool engine_may_wait(void)
+{
+    return lmdb.by_test || (lmdb.settings.sync != SYNC_NOSYNC && lmdb.settings.sync != SYNC_MAPASYNC);
+}
 
 static unsigned sync_flags(const struct test *test)
 {
     if (!test_writes(test))
         return MDB_NOSYNC;
-    switch (lmdb.sync) {
-    case SYNC_BY_TEST: return test->synchronous ? 0 : MDB_NOSYNC;
-    case SYNC_NOMETASYNC: return MDB_NOMETASYNC;
-    case SYNC_NOSYNC: return MDB_NOSYNC;
-    case SYNC_MAPASYNC: return MDB_MAPASYNC;
-    default: return 0;
-    }
+    if (lmdb.by_test)
+        return test->synchronous ? 0 : MDB_NOSYNC;
+    return SYNC_FLAGS[lmdb.settings.sync];
 }
 
 static void open_environment(const struct options *options, const struct test *test)
 {
-    unsigned flags = sync_flags(test) | (lmdb.writemap ? MDB_WRITEMAP : 0) | (lmdb.no_readahead ? MDB_NORDAHEAD : 0);
+    unsigned flags = sync_flags(test) | lmdb_map_flags(&lmdb.settings);
     MDB_txn *txn;
     demand(mdb_env_create(&lmdb.env), "create the environment");
-    demand(mdb_env_set_mapsize(lmdb.env, lmdb.map_bytes), "set the map's size");
+    demand(mdb_env_set_mapsize(lmdb.env, lmdb.settings.map_bytes), "set the map's size");
     demand(mdb_env_set_maxreaders(lmdb.env, (unsigned)options->threads + READERS_BESIDE), "set the readers");
     demand(mdb_env_open(lmdb.env, options->directory, flags, 0664), "open the environment");
     lmdb.is_open = true;
@@ -153,53 +132,10 @@ static void open_environment(const struct options *options, const struct test *t
     demand(mdb_txn_commit(txn), "open the database");
 }
 
-/* Zeros from behind the meta pages, which hold data by now, to the end of the map. */
-static void write_zeros(int file, uint64_t from, uint64_t to)
-{
-    static char zeros[ZEROS_BYTES];
-    while (from < to && stop_signal == 0) {
-        size_t part = to - from < ZEROS_BYTES ? (size_t)(to - from) : ZEROS_BYTES;
-        ssize_t written = pwrite(file, zeros, part, (off_t)from);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            fail(written < 0 ? errno : ENOSPC, "preallocate: written");
-        from += (uint64_t)written;
-    }
-}
-
-static void preallocate(const struct options *options)
-{
-    char path[PATH_MAX];
-    MDB_stat stat;
-    if (lmdb.preallocation == PREALLOCATE_NONE)
-        return;
-    path_of(options, ENGINE_FILE, path);
-    demand(mdb_env_stat(lmdb.env, &stat), "preallocate");
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    if (file < 0)
-        fail(errno, "preallocate");
-    switch (lmdb.preallocation) {
-    case PREALLOCATE_FTRUNCATE:
-        if (ftruncate(file, (off_t)lmdb.map_bytes) != 0)
-            fail(errno, "preallocate: ftruncate");
-        break;
-    case PREALLOCATE_FALLOCATE:
-        /* Not posix_fallocate(3), which writes zeros where the file system cannot: another level of the factor. */
-        if (fallocate(file, 0, 0, (off_t)lmdb.map_bytes) != 0)
-            fail(errno, "preallocate: fallocate");
-        break;
-    case PREALLOCATE_WRITTEN: write_zeros(file, 2 * (uint64_t)stat.ms_psize, lmdb.map_bytes); break;
-    case PREALLOCATE_NONE: break;
-    }
-    if (fsync(file) != 0)
-        fail(errno, "preallocate: fsync");
-    close(file);
-}
-
 void engine_make(struct database *database, const struct test *test)
 {
     const struct options *options = database->options;
+    const char *step;
     if (lmdb.is_open) {
         engine_close();
         remove_file(options, ENGINE_FILE);
@@ -208,7 +144,8 @@ void engine_make(struct database *database, const struct test *test)
         demand_none(options, ENGINE_FILE, "create the environment");
     }
     open_environment(options, test);
-    preallocate(options);
+    int code = lmdb_preallocate(lmdb.env, &lmdb.settings, &step);
+    demand(code, step);
 }
 
 void engine_keep(struct database *database, const struct test *test)
@@ -223,11 +160,11 @@ void engine_keep(struct database *database, const struct test *test)
         return;
     unsigned wanted = sync_flags(test), found;
     demand(mdb_env_get_flags(lmdb.env, &found), "change the sync mode");
-    if ((found & SYNC_FLAGS) == wanted)
+    if ((found & ANY_SYNC_FLAG) == wanted)
         return;
     /* What the test before left unwritten would be flushed by the first commit of this one. */
     demand(mdb_env_sync(lmdb.env, 1), "flush");
-    demand(mdb_env_set_flags(lmdb.env, SYNC_FLAGS, 0), "change the sync mode");
+    demand(mdb_env_set_flags(lmdb.env, ANY_SYNC_FLAG, 0), "change the sync mode");
     demand(mdb_env_set_flags(lmdb.env, wanted, 1), "change the sync mode");
 }
 
@@ -261,7 +198,7 @@ void engine_settings(struct session *session, const struct test *test, void (*pu
     put("readahead", flags & MDB_NORDAHEAD ? "false" : "true");
     if (test->kind == FILL) {
         char quoted[24];
-        snprintf(quoted, sizeof quoted, "\"%s\"", PREALLOCATION_WORDS[lmdb.preallocation]);
+        snprintf(quoted, sizeof quoted, "\"%s\"", PREALLOCATION_WORDS[lmdb.settings.preallocation]);
         put("preallocation", quoted);
     }
     snprintf(size, sizeof size, "%zu", info.me_mapsize);
@@ -320,7 +257,7 @@ bool engine_read(struct session *session, const struct bytes *key, struct bytes 
     return true;
 }
 
-bool engine_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction)
+static bool next_entry(struct session *session, struct bytes *key, struct bytes *value, enum direction direction)
 {
     struct own *own = session->of_engine;
     MDB_val name, data;
@@ -332,3 +269,5 @@ bool engine_step(struct session *session, struct bytes *key, struct bytes *value
     *value = (struct bytes){data.mv_size, data.mv_data};
     return true;
 }
+
+void engine_walk(struct job *job, enum direction direction) { walk_by(job, direction, next_entry); }

@@ -6,42 +6,31 @@
 #include "../schema.h"
 #include "../write.h"
 
-#include <fcntl.h>
 #include <lmdb.h>
 #include <unistd.h>
 
 #define DRIVER "bedplate-power-cut"
 #define USAGE STORE_USAGE
 #include "../../arguments.h"
+#include "../../lmdb_settings.h"
 
-enum sync_mode { SYNC_FULL, SYNC_NOMETASYNC, SYNC_NOSYNC, SYNC_MAPASYNC };
-enum preallocation { PREALLOCATE_NONE, PREALLOCATE_FTRUNCATE, PREALLOCATE_FALLOCATE, PREALLOCATE_WRITTEN };
-enum { ZEROS_BYTES = 1024 * 1024, DEFAULT_MAP_BYTES = 128 * 1024 * 1024, FREE_DBI = 0, META_PAGES = 2 };
+enum { DEFAULT_MAP_BYTES = 128 * 1024 * 1024, FREE_DBI = 0 };
 
-static const char *const SYNC_WORDS[] = {"full", "nometasync", "nosync", "mapasync", NULL};
-static const char *const PREALLOCATION_WORDS[] = {"none", "ftruncate", "fallocate", "written", NULL};
-static const char *const TRUTH_WORDS[] = {"false", "true", NULL};
 static const char *const NAMES[TABLES] = {[ENTRIES] = "entries", [ACCOUNTS] = "accounts"};
 static const char *const WALKS[TABLES] = {[ENTRIES] = "walk the entries", [ACCOUNTS] = "walk the accounts"};
 
 const char STORE_NAME[] = "lmdb";
 const char STORE_USAGE[] = "Settings of LMDB, each --set NAME=VALUE:\n"
-                           "  sync           full (default), nometasync, nosync, mapasync\n"
-                           "  writemap       true: write through the memory map (MDB_WRITEMAP); false (default)\n"
-                           "  readahead      false: no readahead for the map (MDB_NORDAHEAD); true (default)\n"
-                           "  preallocation  none (default), ftruncate, fallocate, written\n"
+                           "  sync           full (default), nometasync, nosync, mapasync\n" LMDB_SETTINGS_USAGE
                            "  map_bytes      size of the map (128 MiB)\n";
 
 static struct {
     MDB_env *env;
     MDB_txn *txn;
     MDB_dbi dbi[TABLES];
-    enum sync_mode sync;
-    enum preallocation preallocation;
-    bool writemap, no_readahead;
-    uint64_t map_bytes;
+    struct lmdb_settings settings;
     struct pages pages; /* of the databases that were walked */
-} lmdb = {.map_bytes = DEFAULT_MAP_BYTES};
+} lmdb = {.settings = {.map_bytes = DEFAULT_MAP_BYTES}};
 
 static void demand(int code, const char *step)
 {
@@ -56,67 +45,25 @@ const char *store_version(void)
     return version;
 }
 
-bool store_take(const char *name, const char *value)
-{
-    if (strcmp(name, "sync") == 0)
-        lmdb.sync = (enum sync_mode)word("set sync", value, SYNC_WORDS);
-    else if (strcmp(name, "writemap") == 0)
-        lmdb.writemap = word("set writemap", value, TRUTH_WORDS) == 1;
-    else if (strcmp(name, "readahead") == 0)
-        lmdb.no_readahead = word("set readahead", value, TRUTH_WORDS) == 0;
-    else if (strcmp(name, "preallocation") == 0)
-        lmdb.preallocation = (enum preallocation)word("set preallocation", value, PREALLOCATION_WORDS);
-    else if (strcmp(name, "map_bytes") == 0)
-        lmdb.map_bytes = number_in_steps("set map_bytes", value, 1, BYTES_MAX, (uint64_t)sysconf(_SC_PAGESIZE));
-    else
-        return false;
-    return true;
-}
+bool store_take(const char *name, const char *value) { return lmdb_take(&lmdb.settings, name, value); }
 
-void store_check(void)
-{
-    if (lmdb.sync == SYNC_MAPASYNC && !lmdb.writemap)
-        usage_error("--set sync=mapasync says how a writable map is written: it needs --set writemap=true");
-}
+void store_check(void) { lmdb_check(&lmdb.settings); }
 
-static void write_zeros(int file, uint64_t from, uint64_t to)
-{
-    static char zeros[ZEROS_BYTES];
-    while (from < to && stop_signal == 0) {
-        size_t part = to - from < ZEROS_BYTES ? (size_t)(to - from) : ZEROS_BYTES;
-        ssize_t written = pwrite(file, zeros, part, (off_t)from);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            demand_system(written < 0 ? errno : ENOSPC, "preallocate: written");
-        from += (uint64_t)written;
-    }
-}
-
-/* From behind the meta pages on, which hold data by now, to the end of the map; no other page does yet. */
 static void preallocate(void)
 {
-    int file;
     MDB_stat stat;
-    off_t end = (off_t)lmdb.map_bytes;
+    const char *step;
     demand(mdb_env_stat(lmdb.env, &stat), "preallocate");
     demand_system(stat.ms_entries > 0 ? EEXIST : 0, "make a new environment");
-    demand(mdb_env_get_fd(lmdb.env, &file), "preallocate");
-    switch (lmdb.preallocation) {
-    case PREALLOCATE_NONE: return;
-    case PREALLOCATE_FTRUNCATE: demand_system(ftruncate(file, end) == 0 ? 0 : errno, "preallocate: ftruncate"); break;
-    case PREALLOCATE_FALLOCATE: demand_system(fallocate(file, 0, 0, end) == 0 ? 0 : errno, "preallocate: fallocate"); break;
-    case PREALLOCATE_WRITTEN: write_zeros(file, META_PAGES * (uint64_t)stat.ms_psize, lmdb.map_bytes); break;
-    }
-    demand_system(fsync(file) == 0 ? 0 : errno, "preallocate: fsync");
+    int code = lmdb_preallocate(lmdb.env, &lmdb.settings, &step);
+    demand(code, step);
 }
 
 void store_make(const struct options *options)
 {
-    static const unsigned SYNC_FLAGS[] = {0, MDB_NOMETASYNC, MDB_NOSYNC, MDB_MAPASYNC};
-    unsigned flags = SYNC_FLAGS[lmdb.sync] | (lmdb.writemap ? MDB_WRITEMAP : 0) | (lmdb.no_readahead ? MDB_NORDAHEAD : 0);
+    unsigned flags = SYNC_FLAGS[lmdb.settings.sync] | lmdb_map_flags(&lmdb.settings);
     demand(mdb_env_create(&lmdb.env), "create the environment");
-    demand(mdb_env_set_mapsize(lmdb.env, lmdb.map_bytes), "set the map's size");
+    demand(mdb_env_set_mapsize(lmdb.env, lmdb.settings.map_bytes), "set the map's size");
     demand(mdb_env_set_maxdbs(lmdb.env, TABLES), "set the databases");
     demand(mdb_env_open(lmdb.env, options->directory, flags, 0664), "open the environment");
     preallocate();

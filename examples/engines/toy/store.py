@@ -1,6 +1,6 @@
 """A store of transactions: a log in segments whose blocks are written beforehand, and a manifest that names them.
 
-A transaction is its content and a commit record behind it with a checksum of the content. A segment is written full of zeros
+A transaction is a commit record and its content behind it, with a checksum of both. A segment is written full of zeros
 and synced before the manifest names it, so that a commit is one fdatasync of blocks that are there already. The manifest is
 replaced by rename. Recovery keeps whole transactions up to the first that is not, and copies the last segment anew if there
 is a torn tail, so that nothing is ever appended behind rubbish.
@@ -15,8 +15,9 @@ import zlib
 
 SEGMENT_BYTES = 64 * 1024
 _MANIFEST = "MANIFEST"
-# What a commit record is known by; then client, number, length of the content before it, checksum of that.
+# What a commit record is known by; then client, number, length of the content behind it, checksum of these three and the content.
 _COMMIT = struct.Struct("<8sIQII")
+_CHECKED = struct.Struct("<IQI")
 _MAGIC = b"committd"
 
 
@@ -28,6 +29,11 @@ def content_of(client, number):
     """What the transaction of that number writes: whoever reads it back knows what it has to be."""
     draw = random.Random(f"{client} {number}")
     return draw.randbytes(draw.randrange(200, 6000))
+
+
+def _checksum(client, number, content):
+    """Of the record too: one that was torn off behind its number has a length of 0, and zeros are the checksum of nothing."""
+    return zlib.crc32(content, zlib.crc32(_CHECKED.pack(client, number, len(content))))
 
 
 class Store:
@@ -45,7 +51,7 @@ class Store:
 
     def commit(self, client, number, content):
         """On the disk when it returns."""
-        checksum = 0 if self._fault == "no-checksum" else zlib.crc32(content)
+        checksum = 0 if self._fault == "no-checksum" else _checksum(client, number, content)
         record = _COMMIT.pack(_MAGIC, client, number, len(content), checksum)
         # A commit record lies before its content, as the length is what tells where the next one is.
         if self._at + len(record) + len(content) > SEGMENT_BYTES:
@@ -116,7 +122,7 @@ class Store:
             if magic != _MAGIC or end > len(content):
                 break
             written = content[at + _COMMIT.size : end]
-            if self._fault != "no-checksum" and zlib.crc32(written) != checksum:
+            if self._fault != "no-checksum" and _checksum(client, number, written) != checksum:
                 break
             found.append((client, number, written))
             at = end

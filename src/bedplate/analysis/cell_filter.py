@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.analysis.factors import DEFAULT, level_text, usual_factors
+from bedplate.analysis.factors import DEFAULT, level_text, typed, usual_factors
 from bedplate.errors import PlanError
 from bedplate.model.engine import engine_model
+from bedplate.model.template import first_of
 from bedplate.near_names import did_you_mean, near_names, quoted
 from bedplate.units import parse_size
 
@@ -274,7 +275,7 @@ def _ends(name: str) -> set[str]:
 def _levels(name: str, candidates: Iterable[Candidate]) -> list[Scalar]:
     """The levels of a factor in the order in which they come up; 1 and true are two."""
     found = {
-        (type(candidate.levels[name]), candidate.levels[name]): candidate.levels[name]
+        typed(candidate.levels[name]): candidate.levels[name]
         for candidate in candidates
         if name in candidate.levels
     }
@@ -291,6 +292,4 @@ def _example(candidates: Sequence[Candidate]) -> str:
 
 
 def _shown(words: Iterable[str]) -> str:
-    found = list(dict.fromkeys(words))
-    more = len(found) - _LISTED
-    return ", ".join(found[:_LISTED]) + (f" and {more} more" if more > 0 else "") if found else "none"
+    return first_of(list(dict.fromkeys(words)), _LISTED) or "none"

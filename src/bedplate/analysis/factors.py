@@ -97,6 +97,11 @@ def level_rank(level: Scalar) -> tuple[bool, float, str]:
     return (False, float(level), "") if isinstance(level, int | float) else (True, 0.0, level)
 
 
+def typed(level: Scalar) -> tuple[type, Scalar]:
+    """`True` and 1 are two levels, whatever Python says."""
+    return type(level), level
+
+
 def level_text(name: str, level: Scalar) -> str:
     """A level as a person reads it: `4 KiB`, `yes`, `512MB`."""
     if isinstance(level, bool):

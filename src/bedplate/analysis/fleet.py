@@ -101,10 +101,10 @@ def fleet_marks(study: Study) -> tuple[str, ...]:
     if not nodes:
         return ()
     if len(nodes) == 1:
-        return (f"lived on node {nodes[0]}",)
+        return (f"ran on node {nodes[0]}",)
     names = folded(nodes)
     words = (
-        "each repetition stands on one of them, a node is a block, and no cell is held against one on another"
+        "each repetition runs on one of them, a node is a block, and no cell is held against one on another"
     )
     marks = [f"{len(nodes)} nodes ({names}): {words}"]
     marks += (

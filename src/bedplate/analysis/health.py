@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.default_metric import default_metric
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
-from bedplate.model.template import and_more
+from bedplate.model.template import first_of
 from bedplate.model.visit import Outcome, Validity
 from bedplate.statistics.dips import Dips, dips
 from bedplate.statistics.drift import OUTLIER_LEVEL, Drift, Outlier, Visited, drift, outliers
@@ -93,13 +93,13 @@ class StudyHealth:
             found += [*dipping, _OF_DIPS]
         if self.suspect:
             found.append(
-                f"{self.suspect} of {self.completed} completed runs are suspect: marked wherever they stand, and no "
+                f"{self.suspect} of {self.completed} completed runs are suspect: marked wherever they are shown, and no "
                 "part of a verdict."
             )
         if self.unknown:
             found.append(
                 f"Of {self.unknown} of {self.completed} completed runs it is unknown whether they are valid, as evidence is "
-                "missing: marked wherever they stand, and no part of a verdict."
+                "missing: marked wherever they are shown, and no part of a verdict."
             )
         return tuple(found)
 
@@ -125,7 +125,7 @@ def study_health(found: Overview) -> StudyHealth:
         runs = dict.fromkeys((m.dataset, m.run) for m in found.measurements if m.canary is canary)
         for run in runs:
             measured = [m for m in found.measurements if (m.canary, m.dataset, m.run) == (canary, *run)]
-            metric = default_metric(found, run, _having(measured))
+            metric = default_metric(found, run, frozenset().union(*(m.metrics for m in measured)))
             if metric is not None:
                 series.append((run, canary, metric, list(_visited(found, measured, metric, places))))
     level = _LEVEL / (2 * max(1, len(series)))
@@ -160,10 +160,6 @@ def _series(
         cells={each.group: cell for each, cell in named},
         dips=dipped,
     )
-
-
-def _having(measured: Iterable[Measurement]) -> set[str]:
-    return {name for m in measured for name in (*m.by_metric, *(metric for *_, metric in m.parts))}
 
 
 def _visited(
@@ -216,12 +212,11 @@ def _dip_words(one: StudySeries) -> str | None:
     """The cells of which some runs are far slower than the others, the worst first."""
     if not one.dips:
         return None
-    shown = [
+    dipping = [
         f"{one.cells[each.group]} in {each.dipped} of {each.n} runs ({each.ratio:.2f} times the speed of its others)"
-        for each in sorted(one.dips, key=lambda each: each.ratio)[:_OUTLIERS_SHOWN]
+        for each in sorted(one.dips, key=lambda each: each.ratio)
     ]
-    more = len(one.dips) - len(shown)
-    return f"Dips in {one.name}: {'; '.join(shown)}{f' and {more} more' if more else ''}."
+    return f"Dips in {one.name}: {first_of(dipping, _OUTLIERS_SHOWN, '; ')}."
 
 
 def _outlier_words(one: StudySeries) -> str | None:
@@ -233,11 +228,12 @@ def _outlier_words(one: StudySeries) -> str | None:
         told = tuple(each for each in told if each.p_value <= _LEVEL / groups)
     if not told:
         return None
-    shown = [
+    lying = [
         f"{one.cells[outlier.group]} at visit {outlier.position:.0f} ({outlier.ratio:.2f} times its others)"
-        for outlier in sorted(told, key=lambda each: -abs(math.log(each.ratio)))[:_OUTLIERS_SHOWN]
+        for outlier in sorted(told, key=lambda each: -abs(math.log(each.ratio)))
     ]
+    shown = first_of(lying, _OUTLIERS_SHOWN, "; ")
     return (
-        f"Outliers in {one.name}: {'; '.join(shown)}{and_more(len(told), len(shown))}. Chance alone gives about {chance:.2g} in {groups} cells; none "
+        f"Outliers in {one.name}: {shown}. Chance alone gives about {chance:.2g} in {groups} cells; none "
         "is left out for it."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bedplate import registry
 from bedplate.analysis.counted_share import counted_share
@@ -31,7 +31,7 @@ from bedplate.statistics.summary import Observation, Summary, SummaryKey
 from bedplate.study.stored import place_of, read_study, scheduled_place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.analysis.labels import CellLabel
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from bedplate.model.visit import Durability, VisitRecord
     from bedplate.study.stored import Place, SetAside, StoredVisit, Study
 
+Derived = TypeVar("Derived")
 NOT_COMPARABLE = "not-comparable"
 # What room `plan` calls the run of a canary visit.
 CANARY_RUN = "canary"
@@ -107,6 +108,11 @@ class Measurement:
         if self.outcome is Outcome.NOT_RUN:
             return Trouble.NOT_RUN
         return _OF_VALIDITY.get(self.validity)
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The names of all its figures, those of its parts too."""
+        return frozenset((*self.by_metric, *(name for *_, name in self.parts)))
 
     def figure(self, metric: str, phase: str = WHOLE, item: str = "") -> Figure | None:
         """The figure of the whole run, or of one of its parts; None where there is none."""
@@ -196,6 +202,15 @@ class Overview:
     pruned: tuple[tuple[CellLabel, tuple[str, ...]], ...]
     scores: tuple[ScoreView, ...] = ()
     selection: str | None = None
+    _made: dict[Callable[[Overview], Any], Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def once(self, make: Callable[[Overview], Derived]) -> Derived:
+        """What a function makes of the study, worked out when it is first asked for; a narrowed study has its own."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Derived", self._made[make])
 
     def summary(
         self, cell: str, run: tuple[str, str], metric: str, phase: str = WHOLE, item: str = ""

@@ -10,19 +10,59 @@ from typing import TYPE_CHECKING
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import verdict_of
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import promised, worst, worst_with_512
-from bedplate.model.power_cut import JOURNAL_LOST, RAM_JOURNAL, WORKLOAD, PointOutcome
+from bedplate.model.durability import promised, worst_of
+from bedplate.model.page_ground import page_ground
+from bedplate.model.power_cut import (
+    AT_ONCE,
+    COMPLETIONS,
+    DEVICE_UNIT,
+    JOURNAL_LOST,
+    PRESSED,
+    RAM_JOURNAL,
+    RECUT,
+    SOUGHT_POINTS,
+    STATES,
+    WORKLOAD,
+    PointOutcome,
+)
 from bedplate.model.power_cut_verdict import CacheCuts, CutCounts, PowerCutVerdict, measured
-from bedplate.model.reason import distinct
+from bedplate.model.reason import distinct, pages_unmended, sentences
 from bedplate.statistics.proportions import proportion
+from bedplate.study.power_cut_stories import read_stories
+from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.levels import Scalar
+    from bedplate.model.page_ground import PageGround
+    from bedplate.model.power_cut import RecordingFacts
+    from bedplate.model.power_cut_blame import Story
     from bedplate.model.visit import Durability, VisitKey
     from bedplate.study.stored import StoredVisit
+
+# Levels by which recordings of a cell are told apart: what holds without a word, and what each is called.
+_TELLING: Sequence[tuple[str, Scalar, str]] = (
+    (RAM_JOURNAL, JOURNAL_LOST, "journal"),
+    (COMPLETIONS, AT_ONCE, "completions"),
+    (PRESSED, False, "dirty pages pressed"),
+    ("clients", 0, "clients"),
+    ("duration_s", 0.0, "duration"),
+    ("image_bytes", 0, "disk"),
+    (DEVICE_UNIT, 0, "device unit"),
+    (STATES, 0, "states"),
+    (RECUT, 0, "recut"),
+)
+_TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
+    ("points", 0, "points"),
+    ("sought", SOUGHT_POINTS, "sought"),
+    ("profiles", "", "profiles"),
+    ("cache_bytes", 0, "cache"),
+    ("seed", 0, "seed"),
+)
+_IN_BYTES = ("disk", "device unit", "cache")
 
 
 @dataclass(frozen=True)
@@ -37,6 +77,7 @@ class CutRun:
     dataset: Dataset
     spec: RunSpec
     directory: Path
+    recording: RecordingFacts | None
     verdict: PowerCutVerdict
     declared: Durability | None
     lost_transactions: tuple[int, ...]
@@ -47,13 +88,47 @@ class CutRun:
         """Every point, read when it is asked for."""
         return read_cuts(self.directory)
 
+    @cached_property
+    def stories(self) -> Mapping[int, Story]:
+        """Why cuts were bad, by their numbers: of those of which it was asked."""
+        # visits/CELL/DATASET/VISIT/runs/RUN (study/layout.py)
+        above = self.directory.parents
+        return read_stories(above[5], self.directory) if len(above) > 5 and above[4].name == "visits" else {}
+
     @property
     def measured(self) -> Durability | None:
         """The class that the cuts show; None where they show none of this cell."""
         return measured(self.verdict, self.declared)
 
+    @property
+    def unmended(self) -> str | None:
+        """Which copies of its pages the engine does without, by the code of the reason; None where it keeps all."""
+        return pages_unmended(self.declared.reasons if self.declared else ())
+
     def class_with(self, cache: str) -> str:
-        """The class with a kind of cache: as it stands for the cell, else as its cuts alone show it, `–` where none did."""
+        """The class with a kind of cache: as it stands for the cell, else as its cuts alone show it, `–` where none did.
+
+        Unknown where what would keep pages whole does not hold for all of them.
+        """
+        ground = self.ground(cache)
+        return ground.stands if ground else self._shown(cache)
+
+    def ground(self, cache: str) -> PageGround | None:
+        """Why pages are whole or torn, of an engine that keeps no copies of them; None of others, and where nothing tells."""
+        if cache == PROTECTED or self.unmended is None or self.verdict.refused:
+            return None
+        unit = self.spec.levels.integer(DEVICE_UNIT)
+        tearing = self.verdict.cuts(cache).tearing
+        return page_ground(
+            self._shown(cache), self.verdict.profiles, self.verdict.pages, unit, tearing=tearing
+        )
+
+    def words_with(self, cache: str) -> str:
+        """`durable · untorn by file system`: the class, and its ground where there is one to name."""
+        ground = self.ground(cache)
+        return ground.verdict if ground else self._shown(cache)
+
+    def _shown(self, cache: str) -> str:
         found = self.measured
         return found.class_with(cache) if found else self.verdict.cuts(cache).shown or "–"
 
@@ -89,21 +164,10 @@ def durability_by_cuts(declared: Durability | None, runs: Sequence[CutRun]) -> D
     reasons = [reason for found in verdicts for reason in found.reasons]
     together = verdicts[0]
     for found in verdicts[1:]:
-        together = replace(
-            together,
-            volatile_cache=worst(together.volatile_cache, found.volatile_cache),
-            protected_cache=worst(together.protected_cache, found.protected_cache),
-            volatile_cache_512=worst_with_512(together, found),
-        )
+        together = worst_of(together, found)
     if declared is not None and declared.by_runs:
         # The cuts asked about the transactions of their own recordings, not about those of these runs.
-        together = replace(
-            together,
-            volatile_cache=worst(together.volatile_cache, declared.volatile_cache),
-            protected_cache=worst(together.protected_cache, declared.protected_cache),
-            volatile_cache_512=worst_with_512(together, declared),
-            by_runs=declared.by_runs,
-        )
+        together = replace(worst_of(together, declared), by_runs=declared.by_runs)
         reasons += declared.by_runs
     return replace(
         together,
@@ -138,8 +202,25 @@ def bound_words(tally: CutCounts) -> str:
     if high is None:
         return "–"
     if tally.bad == tally.cuts:
-        return f"{tally.bad} of {tally.cuts}"
-    return f"{tally.bad} of {tally.cuts}, < {percent_from_above(high)} %"
+        return f"{tally.bad:,} of {tally.cuts:,}"
+    return f"{tally.bad:,} of {tally.cuts:,}, < {percent_from_above(high)} %"
+
+
+def cut_cell_words(cuts: CacheCuts) -> str:
+    """`0 of 150, < 2.5 %; 2 of 16 in recovery`: the drawn cuts with their bound, and what was bad of those that have no share."""
+    others = ((cuts.sought, "sought"), (cuts.enumerated, "states"), (cuts.recut, "in recovery"))
+    bad = (f"{tally.bad:,} of {tally.cuts:,} {words}" for tally, words in others if tally.bad)
+    return "; ".join((bound_words(cuts.drawn), *bad))
+
+
+def recovery_words(run: CutRun) -> list[str]:
+    """Cuts in recovery: how many of how many recoveries, how many were bad and may be; why none counts. Empty where none was asked for."""
+    found = run.verdict.recoveries
+    if found is None:
+        return []
+    if found.uncounted:
+        return list(sentences(found.uncounted))
+    return [f"cuts in recovery: {bound_words(run.verdict.recut)}, of {found.recorded} recoveries"]
 
 
 def percent_from_above(share: float) -> str:
@@ -156,20 +237,55 @@ def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
     return CacheCuts(
         drawn=CutCounts.together(found.drawn for found in every),
         sought=CutCounts.together(found.sought for found in every),
+        enumerated=CutCounts.together(found.enumerated for found in every),
+        recut=CutCounts.together(found.recut for found in every),
         idle=sum(found.idle for found in every),
         tearing=sum(found.tearing for found in every),
+        is_late=any(found.is_late for found in every),
     )
 
 
 def told_apart(run: CutRun, runs: Sequence[CutRun]) -> tuple[str, ...]:
-    """What tells a recording from the others of its cell: repetition, its journal in RAM; nothing where there is one."""
-    words = []
+    """What tells a recording from the others of its cell: its repetition, and what was asked of it.
+
+    What a plan may have to vary for another's sake, as the number of points, is named only where nothing else tells two apart.
+    Nothing where there is one recording.
+    """
+    words = [*_apart_by(_TELLING, run, runs)]
     if len({other.key.repetition for other in runs}) > 1:
-        words.append(f"repetition {run.key.repetition}")
-    journals = [other.dataset.levels.get(RAM_JOURNAL, JOURNAL_LOST) for other in runs]
-    if len(set(journals)) > 1:
-        words.append(f"journal {run.dataset.levels.get(RAM_JOURNAL, JOURNAL_LOST)}")
-    return tuple(words)
+        words.insert(0, f"repetition {run.key.repetition}")
+    alike = [other for other in runs if _is_alike(run, other)]
+    return (*words, *_apart_by(_TELLING_LAST, run, alike))
+
+
+def _apart_by(
+    levels: Iterable[tuple[str, Scalar, str]], run: CutRun, runs: Iterable[CutRun]
+) -> Iterable[str]:
+    every = list(runs)
+    for name, usual, words in levels:
+        if len({_asked(other, name, usual) for other in every}) > 1:
+            yield _level_words(_asked(run, name, usual), words)
+
+
+def _is_alike(one: CutRun, other: CutRun) -> bool:
+    """Whether two recordings have one name so far."""
+    levels = [(_asked(one, name, usual), _asked(other, name, usual)) for name, usual, _ in _TELLING]
+    return one.key.repetition == other.key.repetition and all(mine == its for mine, its in levels)
+
+
+def _asked(run: CutRun, name: str, usual: Scalar) -> Scalar:
+    """A level of its dataset or its run."""
+    return run.dataset.levels.get(name, run.spec.levels.get(name, usual))
+
+
+def _level_words(level: Scalar, words: str) -> str:
+    if isinstance(level, bool):
+        return words if level else f"no {words}"
+    if isinstance(level, float):
+        level = f"{level:g}"
+    if words in _IN_BYTES and isinstance(level, int):
+        return f"{words} {format_size(level) if level else 'none'}"
+    return f"{words} {level} s" if words == "duration" else f"{words} {level}"
 
 
 def _run(visit: StoredVisit, directory: Path) -> CutRun | None:
@@ -186,6 +302,7 @@ def _run(visit: StoredVisit, directory: Path) -> CutRun | None:
         dataset=visit.record.dataset,
         spec=record.spec,
         directory=directory,
+        recording=cuts.recording,
         verdict=verdict,
         declared=promised(visit.record),
         lost_transactions=tuple(

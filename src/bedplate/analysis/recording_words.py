@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, IN_FLIGHT, LATE, LATE_US
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -24,4 +25,56 @@ def recording_words(run: CutRun) -> list[str]:
         words.append(
             f"another program called sync(2) {calls} meanwhile, which committed the recorded file system too"
         )
+    if run.dataset.levels.get(COMPLETIONS) == LATE:
+        waiting = run.verdict.waiting
+        met = "" if waiting is None else f", and {waiting.get(IN_FLIGHT, 0)} flushes met some on their way"
+        words.append(f"writes were complete up to {LATE_US / 1000:g} ms late{met}")
+    unit = run.spec.levels.get(DEVICE_UNIT)
+    recording = run.recording
+    if isinstance(unit, int) and recording is not None:
+        words.append(
+            f"cut as a device would leave it that writes {format_size(unit)} whole: no class of the cell on another; it does not "
+            f"cover {recording.uncovered_writes or 0:,} of {recording.long_writes or 0:,} writes above 4 KiB, which were longer, "
+            "no power of two or not aligned to themselves"
+        )
+    words += _sought_words(run)
+    words += _page_words(run)
+    if run.verdict.states is not None:
+        words.append(run.verdict.states.words)
+    return words
+
+
+def _sought_words(run: CutRun) -> list[str]:
+    """How many cuts were to be sought and were not made, and why; nothing where all were."""
+    recording = run.recording
+    if recording is None or not recording.sought_left_out:
+        return []
+    why = (
+        "none of the profiles tears a write"
+        if recording.waiting
+        else "no metadata waited that a cut can tear"
+    )
+    return [f"{recording.sought_left_out:,} cuts that were to be sought were not made: {why}"]
+
+
+def _page_words(run: CutRun) -> list[str]:
+    """How the pages came to the file system, and where they lay; nothing where nobody looked."""
+    pages = run.verdict.pages
+    if pages is None:
+        return []
+    before, after = pages.before, pages.after
+    words = []
+    if pages.counts is not None:
+        counts = pages.counts
+        how = f"{counts.atomic:,} pages untorn" if counts.atomic else f"{counts.plain:,} pages plainly"
+        words.append(
+            f"the server wrote {how} over older ones, {counts.refusals:,} refused, and {counts.extensions:,} behind a file's end"
+        )
+    if pages.direct_files:
+        words.append(
+            f"{after.misplaced:,} of {after.pages:,} pages do not lie at a multiple of their size; the data files were in "
+            f"{before.extents:,} pieces before the clients and in {after.extents:,} after them"
+        )
+    else:
+        words.append("the server had no data file open with direct I/O")
     return words

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bedplate import registry
-from bedplate.analysis.workload_view import MovedBytes, RunHead, view_of
+from bedplate.analysis.workload_view import MovedBytes, RunHead, WorkloadView, view_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.overview import CellFacts, Overview
     from bedplate.model.cell import RunSpec
     from bedplate.model.visit import Durability
 
@@ -18,9 +18,40 @@ if TYPE_CHECKING:
 TRANSACTIONS = RunHead("tps", "tps", "latency_ms_p99", "p99 ms")
 
 
+class TransactionView(WorkloadView):
+    """Of a type whose runs make transactions."""
+
+    makes_transactions: ClassVar[bool] = True
+    heads: ClassVar[Mapping[str, RunHead]] = {"": TRANSACTIONS}
+    headlines: ClassVar[tuple[str, ...]] = ("tps",)
+
+
 def runs_of(found: Overview, workload: str) -> list[tuple[str, str]]:
     """Those of a type of workload, by whatever name they were recorded."""
     return [run for run in found.runs if run_type(found, run) == registry.type_today(workload)]
+
+
+def cells_due(found: Overview, runs: Iterable[tuple[str, str]]) -> list[CellFacts]:
+    """The cells in which any of these runs is due: those of another engine have none of them."""
+    asked = list(runs)
+    return [cell for cell in found.cells.values() if any(found.of(cell.id, run) for run in asked)]
+
+
+def runs_together(found: Overview) -> list[tuple[list[tuple[str, str]], list[CellFacts]]]:
+    """Runs with the cells in which they are due, apart where no cell has runs of both: those of servers, and those of libraries."""
+    due = {cell: frozenset(run for run in found.runs if found.of(cell, run)) for cell in found.cells}
+    groups: list[frozenset[tuple[str, str]]] = []
+    for own in due.values():
+        others = [group for group in groups if own.isdisjoint(group)]
+        groups = [*others, own.union(*(group for group in groups if group not in others))]
+    return [
+        (
+            [run for run in found.runs if run in group],
+            [cell for cell in found.cells.values() if due[cell.id] and due[cell.id] <= group],
+        )
+        for group in sorted(groups, key=lambda group: [run not in group for run in found.runs])
+        if group
+    ]
 
 
 def run_type(found: Overview, run: tuple[str, str]) -> str | None:
@@ -44,6 +75,23 @@ def run_head(found: Overview, run: tuple[str, str]) -> RunHead:
     """The two figures of a run of a study."""
     spec = found.spec(run)
     return TRANSACTIONS if spec is None else view_of(spec.workload).head(spec)
+
+
+def run_told(found: Overview, run: tuple[str, str]) -> str:
+    """What a run is called in its study: of several of one name each with the words of its dataset that another one lacks."""
+    if sum(other[1] == run[1] for other in found.runs) < 2:
+        return run[1]
+    words = {dataset: found.dataset_words(dataset).split() for dataset, _ in found.runs}
+    shared = set.intersection(*map(set, words.values()))
+    own = words[run[0]]
+    # A number alone says nothing: the name before it stays.
+    told = [
+        word
+        for place, word in enumerate(own)
+        if word not in shared
+        or (place + 1 < len(own) and own[place + 1][:1].isdigit() and own[place + 1] not in shared)
+    ]
+    return f"{run[1]} ({' '.join(told or own)})"
 
 
 def writes(found: Overview, run: tuple[str, str]) -> bool:

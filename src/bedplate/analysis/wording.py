@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.reason_ranges import Told
 from bedplate.model.device_cache import VOLATILE_4K, VOLATILE_512
-from bedplate.model.durability import CLASSES, UNKNOWN, worst, worst_with_512
+from bedplate.model.durability import CLASSES, UNKNOWN, worst_of
+from bedplate.model.figure import Scale
+from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
 from bedplate.model.template import filled
 from bedplate.statistics.comparison import EstimateKind, Verdict
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.model.figure import Metric
     from bedplate.model.visit import Durability
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.summary import Summary
@@ -134,6 +137,16 @@ class FigureWords:
         return f"{self.low}{word}{self.high}" if self.low else ""
 
 
+def centre_words(metric: Metric) -> str:
+    """What the figure of a cell is (decision 15), where all its values are above zero."""
+    return "geometric mean" if metric.scale is Scale.RATIO else "mean"
+
+
+def capital(text: str) -> str:
+    """A sentence with its first letter; one that begins with the name of a metric keeps that."""
+    return text if text.partition(" ")[0] in METRICS else f"{text[:1].upper()}{text[1:]}"
+
+
 def figure(summary: Summary) -> FigureWords:
     """How a summary is written wherever a person reads it."""
     is_interval = summary.low is not None
@@ -242,13 +255,7 @@ def promising_least(durability: Durability) -> Durability:
     others = durability.without_waiting
     if others is None:
         return durability
-    return replace(
-        durability,
-        volatile_cache=worst(durability.volatile_cache, others.volatile_cache),
-        protected_cache=worst(durability.protected_cache, others.protected_cache),
-        without_waiting=None,
-        volatile_cache_512=worst_with_512(durability, others),
-    )
+    return replace(worst_of(durability, others), without_waiting=None)
 
 
 def mark(measurements: Sequence[Measurement]) -> str:

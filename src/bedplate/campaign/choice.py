@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from bedplate.host.cache import cache_directory
 from bedplate.model.filesystem import TRAITS
-from bedplate.model.template import and_more
+from bedplate.model.template import first_of
 from bedplate.plan.platforms import LOCAL, QEMU, SLURM, Platform
 from bedplate.plan.rules import kernel_refusals
 from bedplate.units import format_size
@@ -221,8 +221,7 @@ def _variants(levels: Iterable[FilesystemLevels]) -> dict[str, None]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    all_names = list(names)
-    return f"{', '.join(all_names[:_MOST_NAMES])}{and_more(len(all_names), _MOST_NAMES)}"
+    return first_of(list(names), _MOST_NAMES)
 
 
 def runs_here(levels: KernelLevels) -> bool:

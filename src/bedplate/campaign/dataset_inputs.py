@@ -63,9 +63,13 @@ class DatasetInputs(Protocol):
         """
         ...
 
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:
+    def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:  # noqa: ARG002 -- of those that need somebody's files
+        """Why it cannot be made here for this dataset, or handed to the nodes of a fleet; None where it can. Changes nothing."""
+        return None
+
+    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- of those that keep folders of their own
         """What the cache holds of it that nothing uses any more. Changes nothing."""
-        ...
+        return iter(())
 
 
 def inputs_by_workload() -> Mapping[str, DatasetInputs]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bedplate.campaign.dataset_inputs import Unused
     from bedplate.host.build_progress import BuildProgress
     from bedplate.host.command import Commands
+    from bedplate.host.native_driver import Library
     from bedplate.host.requirement import Requirement
     from bedplate.model.cell import BuildLevels
     from bedplate.model.plan import EngineSetup
@@ -66,6 +67,23 @@ class OwnPrograms(Protocol):
 
     def keep(self, setup: EngineSetup) -> Mapping[str, str]:
         """Where visits find them, by the name that they know; copied now where the cache lacks them."""
+        ...
+
+    def unused(self, cache: Path) -> Iterator[Unused]:
+        """Programs in the cache that nothing uses any more. Changes nothing."""
+        ...
+
+
+class OwnLibrary(Protocol):
+    """The role `own_library`: of an engine that is a library, whose source somebody may name in a plan.
+
+    `setting` is the one of cells that says which; cells without it take the distribution's.
+    """
+
+    setting: str
+
+    def ensure(self, level: str, path: str | None) -> Library:
+        """What drivers are linked with, compiled now where the cache lacks it; `path` is where the source lies, if that is known."""
         ...
 
 

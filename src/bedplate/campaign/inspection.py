@@ -30,18 +30,14 @@ from bedplate.model.visit import Durability, FlushCount, ReadBack
 from bedplate.visit.declaration import declare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from bedplate.filesystem.standing import MountedPlace
-    from bedplate.model.data_directory import DataDirectory
-
-    # The role `data_directory` of an engine.
-    Recognise = Callable[[Path], DataDirectory | None]
+    from bedplate.model.data_directory import DataDirectory, KnownFiles
 
 _PATTERNS = ("appending", "logging", "overwriting")
 # What `declare` says of counts, which here are none.
 _OF_COUNTS = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
-_SERVERS = frozenset({"postgres", "postmaster"})
 
 
 @dataclass(frozen=True)
@@ -119,9 +115,10 @@ def servers(proc: Path = Path("/proc")) -> tuple[tuple[Path, ...], tuple[str, ..
     """The data directories of the servers that run here, and sentences about those that cannot be looked at."""
     found: dict[Path, None] = {}
     hidden: list[str] = []
+    called = frozenset[str]().union(*(files.processes for files in _known_files()))
     for folder in sorted(proc.glob("[0-9]*"), key=lambda each: int(each.name)):
         try:
-            if (folder / "comm").read_text(errors="replace").strip() not in _SERVERS:
+            if (folder / "comm").read_text(errors="replace").strip() not in called:
                 continue
             directory = (folder / "cwd").readlink()
             same = (folder / "ns/mnt").readlink() == (proc / "self/ns/mnt").readlink()
@@ -143,8 +140,11 @@ def servers(proc: Path = Path("/proc")) -> tuple[tuple[Path, ...], tuple[str, ..
 
 
 def _recognised(path: Path) -> DataDirectory | None:
-    roles: Iterator[Recognise] = iter(registry.engine_parts("data_directory").values())
-    return next((found for recognise in roles if (found := recognise(path)) is not None), None)
+    return next((found for files in _known_files() if (found := files.recognise(path)) is not None), None)
+
+
+def _known_files() -> Iterator[KnownFiles]:
+    return iter(registry.engine_parts("data_directory").values())
 
 
 def _declared(standing: MountedPlace, directory: DataDirectory | None, *, knows_settings: bool) -> Durability:

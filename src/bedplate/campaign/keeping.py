@@ -13,8 +13,11 @@ from bedplate.host.process import writers_below
 from bedplate.host.state import state_directory
 from bedplate.model import codec
 from bedplate.model.cell import digest
+from bedplate.model.filesystem import fill_of
+from bedplate.model.power_cut_metrics import CUT, RECUT, SOUGHT
 from bedplate.model.reason import because, reasons_of
 from bedplate.model.visit import FORMAT_VERSION, Outcome, Validity, VisitKey, VisitRecord, VisitRequest
+from bedplate.plan.estimate import device_bytes_needed
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -95,6 +98,7 @@ class VisitRequests:
             inputs=shared.inputs.get(load.dataset, {}),
             expected_answers=self._answers.digests,
             answer_sources=self._answers.sources,
+            needed_bytes=None if fill_of(cell.filesystem) is None else device_bytes_needed(cell, load),
             state_directory=str(state_directory()),
             # The same load for every cell of a repetition, another one in the next.
             seed=int(digest([shared.plan.seed, visit.repetition, visit.dataset_id], length=7), 16),
@@ -208,7 +212,19 @@ def _speed(run: RunFigures) -> str | None:
         if seconds is not None:
             words = format_duration(seconds) if seconds >= _WHOLE_SECONDS_FROM else f"{seconds:.1f} s"
             return f"> {words}" if row.value is None else words
-    return None
+    return _cuts(run)
+
+
+def _cuts(run: RunFigures) -> str | None:
+    """How many power cuts were bad, as `3 of 160 cuts bad, 0 of 40 in recovery`; None of a run without any."""
+    told = []
+    for phase, words in ((CUT, "cuts bad"), (SOUGHT, "sought"), (RECUT, "in recovery")):
+        cuts, bad = (
+            sum(row.value or 0 for row in run.figures if (row.phase, row.metric) == (phase, metric))
+            for metric in ("power_cuts", "power_cuts_bad")
+        )
+        told += [f"{bad:,.0f} of {cuts:,.0f} {words}"] if cuts else []
+    return ", ".join(told) or None
 
 
 def _queries(run: RunFigures) -> str:

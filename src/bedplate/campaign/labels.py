@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.engine import database_block_levels
+from bedplate.model.engine import database_block_levels, engine_model
 from bedplate.model.levels import as_in_a_plan
 from bedplate.units import format_size
 
@@ -34,14 +34,16 @@ class Labels:
             engine: _varied([p.cell for p in expansion.cells if p.cell.build.engine == engine])
             for engine in engines
         }
-        self._several_loads = len(engines) > 1 or any(len(planned.loads) > 1 for planned in expansion.cells)
+        self._engines = {engine: engine_model(engine).label for engine in engines} if len(engines) > 1 else {}
+        self._several_loads = len({load.dataset for planned in expansion.cells for load in planned.loads}) > 1
 
     def of(self, cell: Cell, load: Load, visit: ScheduledVisit) -> str:
-        """`ext4 nobarrier · db block 4 kB · repetition 2`."""
+        """`ext4 nobarrier · db block 4 kB · repetition 2`; the engine too where there are several."""
         if visit.canary:
             return f"canary {visit.repetition}"
-        levels = _all_levels(cell)
-        parts = [cell.variant, *(_level(name, levels.get(name)) for name in self._varied[cell.build.engine])]
+        engine, levels = cell.build.engine, _all_levels(cell)
+        named = [self._engines[engine]] if self._engines else []
+        parts = [cell.variant, *named, *(_level(name, levels.get(name)) for name in self._varied[engine])]
         if self._several_loads:
             parts.append(load.dataset.words)
         return " · ".join([*parts, f"repetition {visit.repetition}"])

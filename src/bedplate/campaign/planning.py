@@ -110,11 +110,6 @@ class PlannedStudy(ReadPlan):
         return [planned.cell for planned in self.expansion.planned]
 
     @property
-    def engines(self) -> list[str]:
-        """The engine of each cell, each once."""
-        return list(dict.fromkeys(cell.build.engine for cell in self.cells))
-
-    @property
     def datasets(self) -> list[Dataset]:
         """Every dataset that would be loaded, each once."""
         return list(dict.fromkeys(load.dataset for cell in self.expansion.cells for load in cell.loads))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.native_driver import ensure_driver, library_requirement
 from bedplate.host.requirement import Requirement, look
+from bedplate.model.cell import UNTORN_OFF
+from bedplate.visit.untorn_writes import UNTORN_SHIM
 from bedplate.visit.workload import drivers_of
 
 if TYPE_CHECKING:
@@ -21,12 +24,14 @@ if TYPE_CHECKING:
 
     from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.campaign.display import Display
-    from bedplate.campaign.engine_preparation import OwnPrograms
+    from bedplate.campaign.engine_preparation import OwnLibrary, OwnPrograms
     from bedplate.executors.protocol import Executor
     from bedplate.host.build_progress import BuildProgress
     from bedplate.model.cell import BuildLevels, Cell, Dataset
-    from bedplate.model.plan import EngineSetup
+    from bedplate.model.levels import Levels
+    from bedplate.model.plan import EngineSetup, Plan
     from bedplate.model.visit import EngineBuild
+    from bedplate.visit.workload import Driver
 
 # Without a pseudo terminal between them dpkg's errors stay on standard error, whose end a failure quotes.
 _APT_QUIETLY = ("-qq", "-o", "Dpkg::Use-Pty=0")
@@ -50,11 +55,17 @@ def requirements_of(
 
 def _libraries_of(cells: Iterable[Cell], workloads: Iterable[str]) -> tuple[Requirement, ...]:
     """The libraries that drivers of these types of workloads in these cells are compiled with, found or not."""
+    # Cells of an engine whose library is compiled for them do without the distribution's.
+    engines = (
+        cell.build.engine
+        for cell in cells
+        if own_library_of(cell.build.engine, cell.cluster.settings) is None
+    )
     libraries = {
         library: library_requirement(
             library, reason=f"the driver {driver.name} is compiled with it", commands=Commands()
         )
-        for driver in drivers_of(workloads, (cell.build.engine for cell in cells))
+        for driver in drivers_of(workloads, engines)
         for library in driver.libraries
     }
     return tuple(libraries.values())
@@ -115,20 +126,49 @@ def prepare_inputs(
 
 def prepare_drivers(workloads: Iterable[str], engines: Iterable[str] = ()) -> Mapping[str, str]:
     """Paths of the native drivers of these types of workloads on these engines by name, compiled now where the cache lacks them."""
-    sources = Path(__file__).resolve().parents[3] / "drivers"
-    return {
-        driver.name: str(
-            ensure_driver(
-                driver.name,
-                source=sources / f"{driver.program}.c",
-                variant=driver.variant,
-                cache_directory=cache_directory() / "drivers",
-                commands=Commands(),
-                libraries=driver.libraries,
-            )
-        )
-        for driver in drivers_of(workloads, engines)
-    }
+    return {driver.name: _compiled(driver, driver.name) for driver in drivers_of(workloads, engines)}
+
+
+def drivers_of_plan(plan: Plan, workloads: Iterable[str]) -> Mapping[str, str]:
+    """The same for all of a plan; those of an engine once for each library that its cells name."""
+    workloads = tuple(workloads)
+    found: dict[str, str] = {}
+    # What belongs to no engine is compiled for a plan whose engines all have a library of their own, too.
+    found |= prepare_drivers(workloads)
+    for setup in plan.engines:
+        if any(cluster.untorn_writes != UNTORN_OFF for cluster in setup.clusters):
+            found[UNTORN_SHIM.name] = _compiled(UNTORN_SHIM, UNTORN_SHIM.name)
+        levels = dict.fromkeys(own_library_of(setup.engine, cluster.settings) for cluster in setup.clusters)
+        for level in levels:
+            if level is None:
+                found |= prepare_drivers(workloads, (setup.engine,))
+                continue
+            role: OwnLibrary = registry.engine_part(setup.engine, "own_library")
+            library = role.ensure(level, plan.archives.get(level))
+            for driver in drivers_of(workloads, (setup.engine,)):
+                if driver.variant == setup.engine:
+                    name = driver.name_with(level)
+                    found[name] = _compiled(replace(driver, libraries=(library,)), name)
+    return found
+
+
+def own_library_of(engine: str, settings: Levels) -> str | None:
+    """Which library of somebody's own a cell's settings name; None for the distribution's."""
+    role: OwnLibrary | None = registry.engine_part_or_none(engine, "own_library")
+    return None if role is None else settings.text(role.setting)
+
+
+def _compiled(driver: Driver, name: str) -> str:
+    found = ensure_driver(
+        name,
+        source=Path(__file__).resolve().parents[3] / "drivers" / f"{driver.program}.c",
+        variant=driver.variant,
+        cache_directory=cache_directory() / "drivers",
+        commands=Commands(),
+        libraries=driver.libraries,
+        is_preloaded=driver.is_preloaded,
+    )
+    return str(found)
 
 
 def prepare_programs(setups: Iterable[EngineSetup]) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.errors import PlanError
+from bedplate.model.engine import engine_model
 from bedplate.model.filesystem import TRAITS, feature_levels
 from bedplate.model.power_cut import POINTS_DEFAULT
 from bedplate.plan.platforms import LOCAL, QEMU
@@ -44,6 +45,8 @@ _OF_AN_ENGINE = """\
 engine = {kind}
 # Cuts that are sought where the file system's own metadata can be torn show its faults, and not the engine's.
 sought = 0
+# Cuts while file system and engine recover from one of the others.
+recut = {recut}
 """
 # Options of a mount that change what is measured, and that a plan takes as they are.
 _KEPT_OPTIONS = frozenset(
@@ -200,22 +203,24 @@ def engine_question(
     types: Sequence[str],
     *,
     points: int | None = None,
+    recut: int | None = None,
     duration_s: int = _TRIED_S,
 ) -> Question:
-    """What power cuts leave of an engine of somebody's own, in a folder."""
+    """What power cuts leave of an engine of somebody's own, in a folder; `recut` of them in recovery, else a quarter more."""
     (kind,) = registry.engines_with("own_programs")
     programs: OwnPrograms = registry.engine_part(kind, "own_programs")
     engine = programs.named(folder, settings)
     chosen = _types(types, machine)
     recordings = len(chosen) * prod(len(values) for values in settings.values())
-    number = next((each for most, each in _POINTS if recordings <= most), _POINTS_OF_MANY)
+    number = points or next((each for most, each in _POINTS if recordings <= most), _POINTS_OF_MANY)
+    of_engine = _OF_AN_ENGINE.format(kind=_quoted(kind), recut=number // 4 if recut is None else recut)
     return Question(
         _name("try", (engine.name, *chain(*settings.values()), *types)),
         f"After a power cut: {engine.name} on {', '.join(chosen)}",
         chosen,
         _lacking(chosen, machine),
         f"repetitions = 1\n{_filesystems(chosen)}{engine.table}"
-        f"{cuts(points or number, _OF_AN_ENGINE.format(kind=_quoted(kind)), duration=f'{duration_s} s')}",
+        f"{cuts(number, of_engine, duration=f'{duration_s} s')}",
     )
 
 
@@ -232,15 +237,17 @@ def own_question(
     own = _own_filesystem(standing)
     usual = tuple(kind for kind in USUAL if beside and not _lacking((kind,), machine))
     types = tuple(dict.fromkeys((standing.type, *usual)))
+    engine = next(iter(registry.ENGINES)) if directory is None else directory.engine
     server = "" if directory is None else _server(directory)
     if beside:
         # Its type is asked about as it comes, too, where it is mounted in another way than that.
         others = types[1:] if own == _filesystems(types[:1]) else types
-        body = f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{server}"
+        load = _workload_of(directory) if directory else ""
+        body = f"repetitions = {_REPETITIONS}\n{own}{_filesystems(others) if others else ''}{server}{load}"
         title = "As fast as its neighbours"
     else:
         _refuse_part(found)
-        body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT)}"
+        body = f"repetitions = 1\n{own}{server}{cuts(points or POINTS_DEFAULT, _named_engine(engine))}"
         title = "Safe after a power cut"
     return Question(
         _name("ask-own", (standing.type, Path(found.path).name)),
@@ -256,7 +263,7 @@ def _refuse_part(found: Inspected) -> None:
     own = found.standing
     problems = [f"not all of it can be read: {sentence}" for sentence in found.unknown]
     problems += [
-        f"{what} does not stand where the data does: it is {_place_words(place)}, and the data {_place_words(own)}"
+        f"{what} is not where the data is: it is {_place_words(place)}, and the data {_place_words(own)}"
         for what, place in found.places.items()
         if _identity(place) != _identity(own)
     ]
@@ -265,7 +272,9 @@ def _refuse_part(found: Inspected) -> None:
         raise PlanError(
             *problems,
             "ask about its file systems and settings by name, as in: "
-            f"bedplate ask safe full_page_writes=off --on {','.join(types)}",
+            f"bedplate ask safe full_page_writes=off --on {','.join(types)}"
+            if found.directory is None or found.directory.engine == next(iter(registry.ENGINES))
+            else "write a plan of its file systems and settings: docs/PLANS.md",
         )
 
 
@@ -283,11 +292,27 @@ def _server(directory: DataDirectory) -> str:
     from bedplate.plan.values import VERSIONS  # noqa: PLC0415 -- pydantic
 
     changed = {name: (directory.settings[name],) for name in directory.said_by}
-    settings = _settings({name: values for name, values in changed.items() if values[0].isprintable()})
+    settings = _settings(
+        {name: values for name, values in changed.items() if values[0].isprintable()}, directory.engine
+    )
+    found = directory.version if directory.version.isprintable() else "of the server"
+    if not engine_model(directory.engine).is_built:
+        return f"\n# Version {found or 'of the server'}: that of this machine's distribution stands in for it.\n{settings}"
     if directory.version in VERSIONS:
         return f'\n[postgresql]\nversion = "{directory.version}"\n{settings}'
-    found = directory.version if directory.version.isprintable() else "of the server"
     return f"\n# Version {found} cannot be built here: the newest that can stands in for it.\n{settings}"
+
+
+def _workload_of(directory: DataDirectory) -> str:
+    """The workload that measures its engine; empty where a plan needs none for that."""
+    if not directory.measured_by:
+        return ""
+    return f'\n[[workload]]\ntype = "{directory.measured_by}"\n{_named_engine(directory.engine)}'
+
+
+def _named_engine(engine: str) -> str:
+    """The key of a workload of several engines; empty of the engine that it has where a plan names none."""
+    return "" if engine == next(iter(registry.ENGINES)) else f"engine = {_quoted(engine)}\n"
 
 
 def _own_filesystem(standing: MountedPlace) -> str:
@@ -370,11 +395,16 @@ def _levels(values: Sequence[str]) -> tuple[str, ...]:
     return values if opposite is None else (opposite, values[0].lower())
 
 
-def _settings(levels: Mapping[str, Sequence[str]]) -> str:
-    if not levels:
-        return ""
-    lines = (f"{_key(name)} = {_varied(values)}" for name, values in levels.items())
-    return "\n".join(("\n[postgresql.settings]", *lines, ""))
+def _settings(levels: Mapping[str, Sequence[str]], engine: str = "") -> str:
+    """The settings of an engine, of the first where none is named, in the tables that a plan has for them."""
+    words = engine_model(engine or next(iter(registry.ENGINES))).plan_words
+    tables: dict[str, list[str]] = {}
+    for name, values in levels.items():
+        level = f"cluster.settings.{name}"
+        begin = next(start for start in words if level.startswith(start))
+        table = (words[begin] + level.removeprefix(begin)).removesuffix(f".{name}")
+        tables.setdefault(table, []).append(f"{_key(name)} = {_varied(values)}\n")
+    return "".join(f"\n[{table}]\n{''.join(lines)}" for table, lines in tables.items())
 
 
 def _cells(levels: Mapping[str, Sequence[str]], types: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ def absolute(study: Path) -> Path:
 def refuse_wrong_call(found: PlannedStudy, consent: Consent) -> None:
     """What is wrong with the plan or the call, before anything else is looked at."""
     refuse_nothing_to_run(found)
+    refuse_datasets(found)
     devices = found.plan.devices_erased
     used = f"{' and '.join(devices)} alone" if devices else "an image file and erases no device"
     reasons = [
@@ -46,6 +47,20 @@ def refuse_nothing_to_run(found: PlannedStudy) -> None:
     if not found.expansion.cells:
         causes = dict.fromkeys(str(reason) for pruned in found.expansion.pruned for reason in pruned.reasons)
         raise PlanError("no cell of this plan can run here", *causes)
+
+
+def refuse_datasets(found: PlannedStudy) -> None:
+    """RequirementMissing where what a dataset is made of cannot be had here, or where its visits run."""
+    from bedplate.campaign.dataset_inputs import inputs_by_workload  # noqa: PLC0415
+
+    makers, on_nodes = inputs_by_workload(), found.executor.fleet is not None
+    obstacles = (
+        makers[dataset.workload].obstacle(dataset, on_nodes=on_nodes)
+        for dataset in dict.fromkeys(found.datasets)
+        if dataset.workload in makers
+    )
+    if reasons := tuple(dict.fromkeys(filter(None, obstacles))):
+        raise RequirementMissing(*reasons)
 
 
 def refuse_without_root(found: PlannedStudy) -> None:

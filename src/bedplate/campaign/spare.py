@@ -1,4 +1,4 @@
-"""What the cache holds that nothing uses any more: Python environments, builds of engines, data of workloads.
+"""What the cache holds that nothing uses any more: Python environments, builds and own programs of engines, data of workloads.
 
 An environment is used while a checkout that ever started with it still has the requirements that it was
 made from (the launcher notes them in its file `used-by`), a build while this bedplate would answer with
@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from bedplate import registry
 from bedplate.campaign.dataset_inputs import inputs_by_workload
 from bedplate.campaign.engine_preparation import preparations
 from bedplate.host.file_lock import file_lock_if_free
 from bedplate.host.mount import holders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.campaign.engine_preparation import OwnPrograms
     from bedplate.host.command import Commands
 
 # As requirements/environment.sh names and marks them.
@@ -99,10 +101,12 @@ def _is_wanted(environment: Path, own: list[Path]) -> bool:
 
 
 def _spare_of_others(cache: Path, commands: Commands) -> Iterator[Spare]:
-    """Builds of engines, then data of workloads: each knows its own."""
+    """Builds of engines, programs of own ones, then data of workloads: each knows its own."""
+    own: Mapping[str, OwnPrograms] = registry.engine_parts("own_programs")
     of_engines = (made.unused(cache, commands) for made in preparations().values())
+    of_programs = (programs.unused(cache) for programs in own.values())
     of_workloads = (made.unused(cache) for made in inputs_by_workload().values())
-    for unused in chain(*of_engines, *of_workloads):
+    for unused in chain(*of_engines, *of_programs, *of_workloads):
         yield _spare(unused.path, unused.reason, unused.lock, unused.mark)
 
 

@@ -11,7 +11,7 @@ from bedplate.campaign.dataset_inputs import MadeAnyway
 from bedplate.campaign.keeping import SharedInputs, VisitRequests, keep, summary
 from bedplate.campaign.known_answers import KnownAnswers
 from bedplate.campaign.labels import Labels
-from bedplate.campaign.preparation import prepare_builds, prepare_drivers, prepare_inputs, prepare_programs
+from bedplate.campaign.preparation import drivers_of_plan, prepare_builds, prepare_inputs, prepare_programs
 from bedplate.campaign.study_run import StudyRun
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StudyStart:
             expansion=found.expansion,
             builds=builds,
             native_drivers={
-                **prepare_drivers(found.workloads, found.engines),
+                **drivers_of_plan(found.plan, found.workloads),
                 **prepare_programs(found.plan.engines),
             },
             inputs=prepare_inputs(

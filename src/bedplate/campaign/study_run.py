@@ -18,6 +18,7 @@ from bedplate.campaign.labels import Labels
 from bedplate.errors import BedplateError, MachineUnfit
 from bedplate.executors.lost import lost_record
 from bedplate.executors.protocol import StartOutcome
+from bedplate.host.interruption import held
 from bedplate.model import codec
 from bedplate.model.reason import reasons_of
 from bedplate.model.visit import Outcome, VisitRecord
@@ -75,7 +76,9 @@ class StudyRun:
                 if left_behind:
                     break
         finally:
-            self._runner.close()
+            # A guest, its disks and its folder: half of that given back is left behind.
+            with held():
+                self._runner.close()
         return StartOutcome(completed, failed, time.monotonic() - started, needs_kernel, left_behind)
 
     def _missing_kernel(self, visit: ScheduledVisit) -> str | None:

@@ -23,10 +23,11 @@ from bedplate.filesystem.refusals import (
 from bedplate.filesystem.registry import FILESYSTEMS, filesystem_for
 from bedplate.host.cache import SYSTEM_CACHE, cache_directory
 from bedplate.host.command import Commands
+from bedplate.host.interruption import held
 from bedplate.host.ledger import Ledger
 from bedplate.host.state import state_directory
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.filesystem import BARRIER_BY_MOUNT_OPTION, TRAITS, contradictions
+from bedplate.model.filesystem import BARRIER_BY_MOUNT_OPTION, TRAITS, contradictions, without_age
 from bedplate.model.levels import Levels
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def usual_levels(machine: Machine) -> tuple[FilesystemLevels, ...]:
             replace(plain, features=Levels({name: level}))
             for name, levels in traits.features.items()
             for level in levels
+            if without_age(Levels({name: level}))
         ]
         # Where the device's switch does it, the file system is not asked.
         if traits.barrier_by == BARRIER_BY_MOUNT_OPTION:
@@ -121,8 +123,9 @@ def find_refusals(
             _keep(trial.key, answer)
         tell(len(unknown), len(unknown))
     finally:
-        ledger.release(commands)
-        ledger.close()
+        with held():
+            ledger.release(commands)
+            ledger.close()
     return found
 
 
@@ -139,7 +142,8 @@ def _trials(wanted: Iterable[FilesystemLevels], machine: Machine) -> Iterator[Tr
             versions[kind] = _versions(kind)
         told = versions[kind]
         if told is not None:
-            yield Trial(levels, probe_key(levels, versions=told))
+            tried = replace(levels, features=without_age(levels.features))
+            yield Trial(levels, probe_key(tried, versions=told))
 
 
 def _asks_of_the_device(levels: FilesystemLevels) -> bool:

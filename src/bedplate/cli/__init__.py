@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.display import silence_standard_output
 from bedplate.campaign.terminal_edge import guard_streams
 from bedplate.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_REQUIREMENT_MISSING, BedplateError
+from bedplate.host.interruption import arrive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +79,7 @@ def _take_ends_as_interrupts() -> None:
     """SIGTERM and a closed terminal end a study as Ctrl-C does: the visit gives everything back first."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        arrive(KeyboardInterrupt())
 
     signal.signal(signal.SIGTERM, interrupt)
     # nohup has it ignored, and means it.

@@ -189,17 +189,20 @@ def extend(
     retry_failed: bool,
 ) -> int:
     """Add repetitions or cells to a study, and run them; the study keeps a note of it."""
-    from bedplate.cli.running import consent  # noqa: PLC0415
-    from bedplate.cli.running import extend as enlarge  # noqa: PLC0415
+    from bedplate.campaign import running  # noqa: PLC0415
+    from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
+    from bedplate.cli.running import consent, tell  # noqa: PLC0415
 
-    return enlarge(
+    outcome = running.extend(
         study,
         repetitions=repetitions,
         plan=plan,
         consent=consent(erase, erase_foreign=erase_foreign),
         executor=executor,
         retry_failed=retry_failed,
+        watch=display_for_terminal,
     )
+    return tell(outcome, f"bedplate extend {outcome.study} --repetitions {outcome.plan.repetitions}")
 
 
 @program.command()

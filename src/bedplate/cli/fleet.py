@@ -1,13 +1,10 @@
-"""What `status` and `cancel` do for a study on the nodes of a Slurm cluster."""
+"""What `status` says of a study on the nodes of a Slurm cluster."""
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from bedplate.cli.printing import say
-from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
 from bedplate.units import format_duration
 
 if TYPE_CHECKING:
@@ -50,30 +47,3 @@ def print_nodes(nodes: Sequence[NodeProgress]) -> None:
     times = [node.seconds_left for node in nodes if node.seconds_left is not None]
     if times and max(times) > 0:
         say(f"  left         about {format_duration(max(times))}, on the node that has most to do")
-
-
-def cancel(study: Path) -> int:
-    """End the jobs of a study, and give back what they held of their nodes."""
-    from bedplate.campaign.planning import kept_plan  # noqa: PLC0415
-    from bedplate.executors.slurm.cancel import cancel_jobs  # noqa: PLC0415
-    from bedplate.executors.slurm.controller import Slurm, require_slurm  # noqa: PLC0415
-    from bedplate.executors.slurm.fleet_run import Manner  # noqa: PLC0415
-    from bedplate.executors.slurm.layout import FleetLayout  # noqa: PLC0415
-
-    study = study.absolute()
-    fleet = kept_plan(study).plan.fleet
-    layout = FleetLayout.of_study(study)
-    if fleet is None or not layout.directory.is_dir():
-        raise StudyError(
-            f"{study} has no jobs: it is not lived on a Slurm cluster; end its `bedplate run` instead"
-        )
-    require_slurm()
-    ended = cancel_jobs(layout, Slurm(), fleet, manner=Manner.of_this_checkout(os.environ))
-    for sentence in ended.done or ("no job of this study waits or runs",):
-        print(sentence)
-    for node in ended.nodes:
-        print(f"{node}: a job gives back what was left there when it has the node")
-    for problem in ended.problems:
-        print(f"error: {problem}", file=sys.stderr)
-    print("what has ended is kept; `bedplate run` with the same plan and study goes on")
-    return EXIT_SOME_RUNS_FAILED if ended.problems else EXIT_DONE

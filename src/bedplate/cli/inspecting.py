@@ -71,7 +71,7 @@ def say_inspected(found: Inspected) -> None:
 
     directory = found.directory
     what = (
-        f"{engine_model(directory.engine).label} {directory.version}"
+        f"{engine_model(directory.engine).label} {directory.version}".rstrip()
         if directory
         else "no engine's files that are known"
     )

@@ -1,7 +1,11 @@
-"""The commands that judge a study: comparisons, effects, advice, claims. Each is a few lines, as in `app.py`."""
+"""The commands that judge a study: comparisons, effects, advice, claims.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +19,10 @@ from bedplate.cli.options import (
     OF_WORKLOAD,
     STUDY_DIRECTORIES,
     STUDY_DIRECTORY,
+    claim_files,
 )
 from bedplate.cli.studies import require_studies
+from bedplate.errors import EXIT_DONE
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
@@ -82,25 +88,35 @@ def compare(
 
     CONDITION is slower, faster, worse, better, lower or higher, by a share; without one by the margin. Exit codes
     with it: 0 it does not hold, 1 it holds of a comparison, 125 it cannot be told, as where a study is missing. `git
-    bisect run` takes 125 for a commit that cannot be tested. It takes 2, an option that there is not, for a bad one:
-    try the call by hand first.
+    bisect run` takes 125 for a commit that cannot be tested. It would take 2 (a wrong option) for a bad commit, so try
+    the command once by hand.
     """
-    from bedplate.cli.comparing import compare as hold_against  # noqa: PLC0415
+    from bedplate.cli.comparing import bisectable  # noqa: PLC0415
 
-    return hold_against(
-        studies,
-        baseline=baseline,
-        contender=contender,
-        workload=workload,
-        metrics=metrics,
-        margin=margin,
-        factors=factors,
-        accepted=accepted,
-        fail_if=fail_if,
-        across_durability=across_durability,
-        cells=cells,
-        as_json=as_json,
-    )
+    with nullcontext() if fail_if is None else bisectable():
+        studies = require_studies(studies)
+        from bedplate.analysis.comparison.condition import exit_status, parse_condition, parse_share, truth  # noqa: PLC0415
+
+        # What is not understood is refused before a study is read.
+        share = parse_share(margin)
+        condition = None if fail_if is None else parse_condition(fail_if, margin=share)
+
+        from bedplate.analysis.comparison.compared import ComparisonQuestion, answer  # noqa: PLC0415
+        from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
+        from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
+        from bedplate.terminal.compare_tables import compare_document, compare_tables  # noqa: PLC0415
+
+        question = ComparisonQuestion(
+            baseline, contender, workload, metrics, share, factors, accepted, across_durability
+        )
+        found = answer(selected_overviews(studies, cells), question)
+        if as_json:
+            print_json(compare_document(found, condition))
+        else:
+            print_tables(compare_tables(found, condition))
+        if condition is None:
+            return EXIT_DONE
+        return exit_status(truth(condition, each) for each in found.compared)
 
 
 @click.command()
@@ -125,16 +141,17 @@ def effects(
     and held at its usual level where file systems are compared.
     """
     (study,) = require_studies([study])
-    from bedplate.cli.comparing import effects as tell  # noqa: PLC0415
+    from bedplate.analysis.effects.factor_effects import study_effects  # noqa: PLC0415
+    from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
+    from bedplate.terminal.effects_tables import effects_document, effects_tables  # noqa: PLC0415
 
-    tell(
-        study,
-        workload=workload,
-        metrics=metrics,
-        across_durability=across_durability,
-        cells=cells,
-        as_json=as_json,
-    )
+    (narrowed,) = selected_overviews([study], cells)
+    found = study_effects(narrowed, workload=workload, metrics=metrics, across_durability=across_durability)
+    if as_json:
+        print_json(effects_document(found))
+    else:
+        print_tables(effects_tables(found))
 
 
 @click.command()
@@ -175,9 +192,17 @@ def advise(
     comparisons that hold together, not from point estimates: with two repetitions there is no recommendation.
     """
     (study,) = require_studies([study])
-    from bedplate.cli.advising import advise as recommend  # noqa: PLC0415
+    from bedplate.analysis.advice.advised import advised  # noqa: PLC0415
+    from bedplate.analysis.selected import selected_overviews  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
+    from bedplate.terminal.advice_tables import advice_document, advice_tables  # noqa: PLC0415
 
-    recommend(study, workloads=workloads, durability=durability, cache=cache, cells=cells, as_json=as_json)
+    (narrowed,) = selected_overviews([study], cells)
+    found = advised(narrowed, workloads=workloads, durability=durability, cache=cache)
+    if as_json:
+        print_json(advice_document(found))
+    else:
+        print_tables(advice_tables(found))
 
 
 @click.command()
@@ -190,6 +215,18 @@ def claims(studies: tuple[Path, ...], *, files: tuple[Path, ...], as_json: bool)
     Each claim is judged in every study that measured it; all findings together keep the false discovery rate.
     """
     studies = require_studies(studies)
-    from bedplate.cli.claims import claims as judge  # noqa: PLC0415
+    from bedplate.analysis.claims.file import load_claims  # noqa: PLC0415
 
-    judge(studies, files=files, as_json=as_json)
+    # A file that is wrong is refused before a study is read.
+    loaded = load_claims(claim_files(files))
+
+    from bedplate.analysis.claims.judged import judge_claims  # noqa: PLC0415
+    from bedplate.analysis.overview import overview  # noqa: PLC0415
+    from bedplate.cli.printing import print_json, print_tables  # noqa: PLC0415
+    from bedplate.terminal.claim_tables import claim_tables, claims_document  # noqa: PLC0415
+
+    found = judge_claims([overview(path) for path in studies], loaded)
+    if as_json:
+        print_json(claims_document(found))
+    else:
+        print_tables(claim_tables(found))

@@ -11,7 +11,7 @@ from bedplate.cli.completion import METRIC_NAME, metric_names, plan_names
 from bedplate.registry import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from click.decorators import FC
 
@@ -95,6 +95,11 @@ def on_types(without: str) -> Callable[[FC], FC]:
 
 
 ON_USUAL = on_types("those of ext4, xfs, btrfs that this kernel has")
+
+
+def claim_files(named: Sequence[Path]) -> Sequence[Path]:
+    """Those that are named, else those that come with bedplate."""
+    return named or sorted((Path(__file__).resolve().parents[3] / "claims").glob("*.toml"))
 
 
 def words_of(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate.campaign.planning import PlannedStudy, planned_study
 from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.cli.what_a_plan_needs import PlanNeeds, plan_needs
-from bedplate.model.levels import as_in_a_plan
+from bedplate.model.engine import engine_model
 from bedplate.units import KIB, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -77,10 +77,14 @@ def _print_summary(found: PlannedStudy, needs: PlanNeeds) -> None:
         say(f"  journal device   {_journal_device(plan.journal_device)}")
     _print_devices(needs)
     say(
-        f"  cells            {len(found.expansion.cells)} to run, {len(found.expansion.pruned)} pruned, "
+        f"  cells            {len(found.expansion.cells):,} to run, {len(found.expansion.pruned):,} pruned, "
         f"{_counted(plan.repetitions, 'repetition')}, {_counted(visits, 'visit')}{_of_canaries(found)}"
     )
     say(f"  time             about {format_duration(found.estimate.seconds)}{found.executor.estimate_words}")
+    if found.estimate.data_seconds:
+        say(
+            f"  {'':<16} and about {format_duration(found.estimate.data_seconds)} to make what the cache lacks"
+        )
     say(
         f"  disk space       {format_size(found.estimate.study_bytes)} for the study"
         + (f", {format_size(found.estimate.image_bytes)} for the image" if found.estimate.image_bytes else "")
@@ -107,7 +111,7 @@ def _print_devices(needs: PlanNeeds) -> None:
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _of_canaries(found: PlannedStudy) -> str:
@@ -130,9 +134,12 @@ def _journal_device(journal: ScratchDevice) -> str:
 def _print_cells(found: PlannedStudy) -> None:
     from bedplate.terminal.fitting_table import FittingTable  # noqa: PLC0415
 
+    cells_of = [planned.cell for planned in found.expansion.cells]
+    several = len({cell.build.engine for cell in cells_of}) > 1
     by_variant: dict[str, list[Cell]] = defaultdict(list)
-    for planned in found.expansion.cells:
-        by_variant[planned.cell.variant].append(planned.cell)
+    for cell in cells_of:
+        engine = f" {engine_model(cell.build.engine).label}" if several else ""
+        by_variant[cell.variant + engine].append(cell)
     table = FittingTable()
     for heading in ("file system", "fs blocks", "db blocks"):
         table.add_column(heading)
@@ -149,7 +156,7 @@ def _print_cells(found: PlannedStudy) -> None:
     print_tables([table])
     loads = dict.fromkeys(load for planned in found.expansion.cells for load in planned.loads)
     for load in loads:
-        levels = ", ".join(f"{name} {as_in_a_plan(value)}" for name, value in load.dataset.readable.items())
+        levels = ", ".join(load.dataset.levels_in_words)
         say(
             f"each visit: {load.dataset.workload}{levels and f' ({levels})'}: {', then '.join(run.name for run in load.runs)}"
         )
@@ -192,4 +199,4 @@ def _print_schedule(found: PlannedStudy) -> None:
         node = "" if visit.node is None else f" on {visit.node}"
         say(f"  {visit.index + 1:>4}  {labels.of(cell, load, visit)}{node}")
     if len(visits) > _SHOWN_VISITS:
-        say(f"  … and {len(visits) - _SHOWN_VISITS} more; --json lists all")
+        say(f"  … and {len(visits) - _SHOWN_VISITS:,} more; --json lists all")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bedplate.cli.options import DIRECTORY, ON_USUAL, YES, words_of
+from bedplate.cli.power_cuts.commands import blame_command, bundle_command
 from bedplate.cli.studies import require_studies
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
@@ -21,16 +22,25 @@ from bedplate.host.ownership import first_made, give_to_caller
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.model.power_cut import ChosenState, CutPoint, PointRecord
     from bedplate.workloads.power_cut.run.bench import ReplayJob
     from bedplate.workloads.power_cut.run.image import Built
 
 _PATH = click.Path(path_type=Path)
+# Of bedplate.model.power_cut.Profile, which is imported once a command is called; a test holds them equal.
+PROFILE_NAMES = (
+    *("subset-4k", "subset-512", "whole", "lost", "ordered"),
+    *("subset-8k", "subset-16k", "untorn-8k", "untorn-16k"),
+)
 
 
 @click.group(name="power-cut")
 def power_cut() -> None:
     """An engine of your own under power cuts; cuts of a stored run, and one of them once more (docs/METHOD.md)."""
+
+
+power_cut.add_command(blame_command)
+power_cut.add_command(bundle_command)
 
 
 @power_cut.command(name="try")
@@ -40,6 +50,12 @@ def power_cut() -> None:
 @ON_USUAL
 @click.option(
     "--points", metavar="N", type=click.IntRange(4, 100_000), help="how often the power of each is cut"
+)
+@click.option(
+    "--recut",
+    metavar="N",
+    type=click.IntRange(0, 100_000),
+    help="how often besides while it recovers from one of these (default: a quarter of them)",
 )
 @click.option(
     "--duration", metavar="SECONDS", type=click.IntRange(1, 3600), default=10, help="how long it is recorded"
@@ -64,6 +80,7 @@ def _try_command(
     types: str,
     *,
     points: int | None,
+    recut: int | None,
     duration: int,
     words: tuple[str, ...],
     fail_if: str | None,
@@ -76,7 +93,7 @@ def _try_command(
     """
     if (directory or Path.cwd()).resolve().is_relative_to(folder.resolve()):
         raise PlanError(
-            f"the study would stand in {folder}, and be taken for a part of the engine; name another --directory"
+            f"the study would lie in {folder}, and be taken for a part of the engine; name another --directory"
         )
     from bedplate.campaign.questions import asked_settings, engine_question  # noqa: PLC0415
     from bedplate.cli.questioning import tried  # noqa: PLC0415
@@ -88,6 +105,7 @@ def _try_command(
         folder,
         asked_settings(words, factors=()),
         points=points,
+        recut=recut,
         duration_s=duration,
     )
     return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
@@ -105,11 +123,14 @@ def _try_command(
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:
     """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
     from bedplate.cli.power_cut_points import point_lines, run_lines  # noqa: PLC0415
+    from bedplate.study.power_cut_stories import read_stories  # noqa: PLC0415
 
     (study,) = require_studies([study])
-    lines = (
-        run_lines(study, runs_of(study)) if run is None else point_lines(find_run(study, run), every=every)
-    )
+    if run is None:
+        lines = run_lines(study, runs_of(study))
+    else:
+        folder = find_run(study, run)
+        lines = point_lines(folder, every=every, stories=read_stories(study, folder))
     for line in lines:
         print(line)
     return EXIT_DONE
@@ -119,23 +140,80 @@ def _points_command(study: Path, run: str | None, *, every: bool) -> int:
 @click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
 @click.argument("run", metavar="RUN", help="the run's folder, or any part of its path that no other has")
 @click.argument(
-    "point", metavar="POINT", type=int, help="the number of the cut, as `power-cut points` says it"
+    "point",
+    metavar="[POINT]",
+    type=int,
+    required=False,
+    help="the number of the cut, as `power-cut points` says it; none with --profile",
 )
 @click.option(
     "--keep",
     metavar="DIR",
     type=_PATH,
-    required=True,
-    help="an empty or new directory; the image stays in it",
+    help="an empty or new directory; the image of POINT stays in it",
 )
-def _replay_command(study: Path, run: str, point: int, *, keep: Path) -> int:
-    """Build the image of one cut again from its log and seed, and say what is wrong in it."""
+@click.option(
+    "--profile",
+    "names",
+    metavar="PROFILE",
+    type=click.Choice(PROFILE_NAMES),
+    multiple=True,
+    help=f"instead: cut the log anew as this device would leave it, of {', '.join(PROFILE_NAMES)}; may be given again",
+)
+@click.option(
+    "--points",
+    metavar="N",
+    type=click.IntRange(1, 100_000),
+    default=90,
+    help="with --profile: how many cuts, shared by the profiles",
+)
+@click.option("--seed", metavar="N", type=click.IntRange(0), default=1, help="with --profile: draws the cuts")
+def _replay_command(
+    study: Path,
+    run: str,
+    point: int | None,
+    *,
+    keep: Path | None,
+    names: tuple[str, ...],
+    points: int,
+    seed: int,
+) -> int:
+    """Build the image of one cut again from its log and seed, and say what is wrong in it; or cut the log anew."""
+    if (point is None) == (not names):
+        raise click.UsageError("give the number of a cut, or --profile to cut the log anew")
+    if (keep is None) == (point is not None):
+        raise click.UsageError("--keep DIR goes with the number of a cut, whose image stays there")
     (study,) = require_studies([study])
+    if point is None or keep is None:
+        return cut_log_again(study, run, names, points=points, seed=seed)
     made = first_made(keep)
     try:
         return replay(study, run, point, keep=keep)
     finally:
         give_to_caller(made)
+
+
+def cut_log_again(study: Path, run: str, names: Sequence[str], *, points: int, seed: int) -> int:
+    """Cut the kept log of a run with these profiles, and print what came of each; nothing is added to the study.
+
+    StudyError where the run is not there or its log was not kept, RequirementMissing without root.
+    """
+    from bedplate.cli.power_cut_again import cut_again, require_log  # noqa: PLC0415
+    from bedplate.model.power_cut import Profile  # noqa: PLC0415
+
+    folder, profiles = find_run(study, run), tuple(dict.fromkeys(map(Profile, names)))
+    require_log(folder)
+    require_root()
+    found = cut_again(folder, profiles, points=points, seed=seed)
+    for line in (*found.lines(profiles), *found.told):
+        print(line)
+    if found.sees_losses:
+        return EXIT_DONE
+    print(
+        "error: too few controls were bad, in which the device lies about its flushes: what finds no loss there proves nothing",
+        file=sys.stderr,
+    )
+    return EXIT_SOME_RUNS_FAILED
 
 
 def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
@@ -145,17 +223,16 @@ def replay(study: Path, run: str, number: int, *, keep: Path) -> int:
     not there or its log was not kept, RequirementMissing without root.
     """
     from bedplate.cli.power_cut_by_hand import by_hand  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
     from bedplate.host.account import server_account  # noqa: PLC0415
-    from bedplate.model import codec  # noqa: PLC0415
-    from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob  # noqa: PLC0415
 
     folder = find_run(study, run)
-    job = codec.read(ReplayJob, folder / JOB_FILE)
-    point = _point(job, number, folder)
-    if os.geteuid() != 0:
-        raise RequirementMissing("a cut is replayed by mounting its image, which needs root; use sudo")
-    _make_empty(keep)
-    record, built = _replay(job, point, folder, keep)
+    job = job_of(folder)
+    point = point_of(job, number, folder)
+    recovery = recovery_log(point, folder)
+    require_root()
+    make_empty(keep)
+    record, built = _replay(job, point, folder, keep, recovery=recovery)
     for line in (*described(record, built.images), *by_hand(job, built, server_account())):
         print(line)
     stored = _stored(record, folder)
@@ -194,10 +271,13 @@ def described(record: PointRecord, images: Sequence[Path]) -> list[str]:
     """What was cut, what came of it, and where the image is, a line each."""
     point = record.point
     kind = "a control, every flush ignored" if point.control else point.placement.value
+    drawn = f"seed {point.seed}" if point.state is None else _state_words(point.state)
+    where = "" if point.recovery_of is None else f" of the recovery from point {point.recovery_of}"
     lines = [
-        f"point {point.number}: cut at entry {point.position}, {point.profile.value}, {kind}, seed {point.seed}",
+        f"point {point.number}: cut at entry {point.position}{where}, {point.profile.value}, {kind}, {drawn}",
         f"volatile: {record.volatile_writes} writes, {record.volatile_bytes} bytes; {record.kept_writes} writes kept",
         f"outcome: {record.outcome.value}",
+        *_remounted(record),
         *(f"  {problem}" for problem in record.problems),
     ]
     times: Mapping[str, float | None] = {
@@ -210,46 +290,79 @@ def described(record: PointRecord, images: Sequence[Path]) -> list[str]:
     return [*lines, *(f"image: {path}" for path in images)]
 
 
-def _point(job: ReplayJob, number: int, folder: Path) -> CutPoint:
-    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
+def _remounted(record: PointRecord) -> list[str]:
+    said = record.failed_once
+    return (
+        []
+        if said is None
+        else [f"the image was built and looked at twice; what ended the first look: {said}"]
+    )
 
-    found = next((point for point in job.points if point.number == number), None)
+
+def _state_words(state: ChosenState) -> str:
+    parts = ", ".join(map(str, state.parts))
+    if not state.kept:
+        return f"keeps all parts but {parts}"
+    return f"keeps parts {parts}" if parts else "keeps nothing"
+
+
+def require_root() -> None:
+    """RequirementMissing for anybody else."""
+    if os.geteuid() != 0:
+        raise RequirementMissing("a cut is replayed by mounting its image, which needs root; use sudo")
+
+
+def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
+    """The cut of that number; StudyError where there is none, or the run's log was not kept."""
+    from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
+    from bedplate.figures.power_cut_points import read_cuts  # noqa: PLC0415
+
+    points = (*job.points, *(record.point for record in read_cuts(folder).recuts))
+    found = next((point for point in points if point.number == number), None)
     if found is None:
-        raise StudyError(f"{folder.name} has points 0 to {len(job.points) - 1}, and no {number}")
-    if not (folder / LOG_FILE).exists():
-        raise StudyError(
-            f"the log of {folder.name} was not kept: no cut of it was bad but the controls, and its plan keeps no such log, or "
-            'none so large; `keep_logs = "all"` in a plan keeps every log'
-        )
+        again = ", and recoveries behind them" if len(points) > len(job.points) else ""
+        raise StudyError(f"{folder.name} has points 0 to {len(job.points) - 1}{again}, and no {number}")
+    require_log(folder)
     return found
 
 
-def _make_empty(keep: Path) -> None:
+def recovery_log(point: CutPoint, folder: Path) -> Path | None:
+    """That of the recovery which the point cuts; None of a cut of the recording itself. StudyError where it was not kept."""
+    from bedplate.model.power_cut import RECOVERY_LOG_FILE  # noqa: PLC0415
+
+    if point.recovery_of is None:
+        return None
+    path = folder / RECOVERY_LOG_FILE.format(first=point.recovery_of)
+    if not path.exists():
+        raise StudyError(
+            f"the recovery from point {point.recovery_of} of {folder.name} was not kept, as no cut of it was bad; recorded again, it would "
+            "be another one"
+        )
+    return path
+
+
+def make_empty(keep: Path) -> None:
+    """Make the directory; StudyError where something is in it."""
     keep.mkdir(parents=True, exist_ok=True)
     if any(keep.iterdir()):
         raise StudyError(f"{keep} is not empty; name a new directory for the image")
 
 
-def _replay(job: ReplayJob, point: CutPoint, folder: Path, keep: Path) -> tuple[PointRecord, Built]:
-    from bedplate.host.command import Commands  # noqa: PLC0415
-    from bedplate.host.devices.journal_device import MEMORY_DIRECTORY  # noqa: PLC0415
-    from bedplate.host.ledger import Holding, Ledger  # noqa: PLC0415
-    from bedplate.host.state import state_directory  # noqa: PLC0415
-    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
+def _replay(
+    job: ReplayJob, point: CutPoint, folder: Path, keep: Path, *, recovery: Path | None
+) -> tuple[PointRecord, Built]:
+    from bedplate.cli.power_cut_again import unpacked  # noqa: PLC0415
     from bedplate.workloads.power_cut.run.kept_log import unpack_log  # noqa: PLC0415
     from bedplate.workloads.power_cut.run.power_bench import replay_one  # noqa: PLC0415
 
-    memory = MEMORY_DIRECTORY / f"bedplate-{os.getpid()}-{os.urandom(4).hex()}"
-    state = state_directory()
-    with Ledger.open(state, f"{os.getpid()}-replay") as ledger:
-        ledger.note(Holding("log_directory", str(memory)))
-        memory.mkdir(mode=0o755)
-        try:
-            log = memory / "log"
-            unpack_log(folder / LOG_FILE, log)
-            return replay_one(log, job, point, memory=memory, keep=keep, ledger=ledger)
-        finally:
-            ledger.release(Commands())
+    with unpacked(folder) as kept:
+        again = None
+        if recovery is not None:
+            again = kept.memory / "recovery"
+            unpack_log(recovery, again)
+        return replay_one(
+            kept.log, job, point, memory=kept.memory, keep=keep, ledger=kept.ledger, recovery=again
+        )
 
 
 def _stored(record: PointRecord, folder: Path) -> PointRecord | None:

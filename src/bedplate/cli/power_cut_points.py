@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.figures.power_cut_points import finding_of, read_cuts
-from bedplate.model.power_cut import LOG_FILE
+from bedplate.figures.power_cut_verdict import recoveries_not_whole
+from bedplate.model.power_cut import LOG_FILE, Placement
 from bedplate.model.power_cut_verdict import GOOD
 from bedplate.study.layout import StudyLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bedplate.figures.power_cut_points import Cuts
     from bedplate.model.power_cut import PointRecord
+    from bedplate.model.power_cut_blame import Story
 
 _INDENT = "  "
 
@@ -29,25 +32,49 @@ def run_lines(study: Path, folders: Sequence[Path]) -> Iterator[str]:
         points = [record for record in cuts.points if not record.point.control]
         bad = sum(record.outcome.is_bad for record in points)
         log = "log kept" if (folder / LOG_FILE).exists() else "no log"
-        yield f"{bad:>4} of {len(points):<4} bad  {log:8}  {folder.relative_to(StudyLayout(study).visits)}"
+        again = [record for record in cuts.recuts if record.point.placement is not Placement.WHOLE]
+        words = f"{sum(map(_is_bad, again))} of {len(again)} in recovery  " if again else ""
+        if refused := recoveries_not_whole(cuts):
+            words = f"recoveries refused ({len(refused)} not whole)  "
+        remounted = sum(record.failed_once is not None for record in (*cuts.points, *cuts.recuts))
+        words += f"{remounted} good at the second look only  " if remounted else ""
+        yield f"{bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
 
 
-def point_lines(folder: Path, *, every: bool) -> Iterator[str]:
-    """Two lines for each bad cut of a run in the order of their numbers, with `every` for all and the controls."""
+def point_lines(
+    folder: Path, *, every: bool, stories: Mapping[int, Story] = MappingProxyType({})
+) -> Iterator[str]:
+    """Two lines for each bad cut of a run in the order of their numbers, with `every` for all and the controls.
+
+    One with a story has that in place of what was wrong first.
+    """
     cuts = read_cuts(folder)
     yield from (f"{_INDENT}{problem}" for problem in cuts.problems)
-    chosen = [record for record in cuts.points if every or _is_bad(record)]
+    yield from (f"{_INDENT}cuts in recovery do not count: {reason}" for reason in recoveries_not_whole(cuts))
+    found = (*cuts.points, *cuts.recuts)
+    chosen = [record for record in found if every or _is_bad(record) or record.failed_once is not None]
     if not chosen:
-        yield f"none of {len(cuts.points)} cuts was bad, but for the controls; --all lists them"
+        judged = sum(not _is_control(record) for record in found)
+        yield f"none of {judged} cuts was bad; --all lists them, and the {len(found) - judged} controls"
     for record in sorted(chosen, key=lambda record: record.point.number):
         point = record.point
         kind = "control" if point.control else point.placement.value
-        yield f"{point.number:>5}  {point.profile.value:10}  {kind:8}  {_finding(record, cuts)}"
-        yield from (f"{_INDENT * 4}{problem}" for problem in record.problems[:1])
+        again = "" if point.recovery_of is None else f"recovery from {point.recovery_of}: "
+        yield f"{point.number:>5}  {point.profile.value:10}  {kind:8}  {again}{_finding(record, cuts)}"
+        story = stories.get(point.number)
+        more = record.problems[:1] if story is None else (*record.problems[:1], *story.lines[1:])
+        yield from (f"{_INDENT * 4}{line}" for line in more)
+        if record.failed_once is not None:
+            yield f"{_INDENT * 4}good at the second look, at a fresh copy; the first ended on: {record.failed_once}"
 
 
 def _is_bad(record: PointRecord) -> bool:
     return record.outcome.is_bad and not record.point.control
+
+
+def _is_control(record: PointRecord) -> bool:
+    """Also what stands behind a recovery that nothing cut."""
+    return record.point.control or record.point.placement is Placement.WHOLE
 
 
 def _finding(record: PointRecord, cuts: Cuts) -> str:

@@ -31,7 +31,7 @@ def setup(
     `kernels` are fetched whatever the plan asks for. `zfs` builds ZFS's modules for them, else for the
     kernels of the plan's guests.
     """
-    from bedplate.campaign.preparation import prepare_builds, prepare_drivers, prepare_inputs  # noqa: PLC0415
+    from bedplate.campaign.preparation import drivers_of_plan, prepare_builds, prepare_inputs  # noqa: PLC0415
 
     if plan is None and (kernels or zfs):
         with display_for_terminal() as display:
@@ -49,7 +49,7 @@ def setup(
         # Once more: with the kernels there it is known what they take.
         found = work_out(found)
         found.executor.prepare_cells(found.cells, display)
-        prepare_drivers(found.workloads, found.engines)
+        drivers_of_plan(found.plan, found.workloads)
         builds = prepare_builds(found.cells, display, tarball=tarball)
         inputs = prepare_inputs(found.datasets, display, MadeAnyway(builds, found.cells, found.plan.archives))
     for build in builds.values():

@@ -1,4 +1,4 @@
-"""`bedplate run` and `bedplate extend`: what is allowed, and what is said when a start has ended."""
+"""`bedplate run`: what is allowed, and what is said when a start has ended, one of `bedplate extend` too."""
 
 from __future__ import annotations
 
@@ -37,32 +37,10 @@ def run(
         plan, study, consent=consent, executor=executor, retry_failed=retry_failed, watch=display_for_terminal
     )
     chosen = f" --executor {executor}" if executor else ""
-    return _tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)
+    return tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)
 
 
-def extend(
-    study: Path,
-    *,
-    repetitions: int | None,
-    plan: Path | None,
-    consent: Consent,
-    executor: str | None = None,
-    retry_failed: bool = False,
-) -> int:
-    """Add repetitions or cells, and run what is due."""
-    outcome = running.extend(
-        study,
-        repetitions=repetitions,
-        plan=plan,
-        consent=consent,
-        executor=executor,
-        retry_failed=retry_failed,
-        watch=display_for_terminal,
-    )
-    return _tell(outcome, f"bedplate extend {outcome.study} --repetitions {outcome.plan.repetitions}")
-
-
-def _tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
+def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
     """What a person wants to know at the end of a start, what the study answers last; its exit code."""
     start = outcome.start
     if start is None:

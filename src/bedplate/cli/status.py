@@ -44,7 +44,7 @@ def status(study: Path, *, as_json: bool, verify: bool = False) -> int:
 
 def _print_verified(verified: Verified) -> None:
     say(
-        f"  verified     {verified.files} files of {verified.sealed} visits, {format_size(verified.size_bytes)}: "
+        f"  verified     {verified.files:,} files of {verified.sealed:,} visits, {format_size(verified.size_bytes)}: "
         + (
             f"{len(verified.problems)} are not what they were"
             if verified.problems
@@ -53,7 +53,7 @@ def _print_verified(verified: Verified) -> None:
     )
     if verified.unsealed:
         say(
-            f"  no checksums {verified.unsealed} visits, made by an earlier version: whether their files are what they "
+            f"  no checksums {verified.unsealed:,} visits, made by an earlier version: whether their files are what they "
             "were is not known"
         )
     for problem in verified.problems:
@@ -65,8 +65,8 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
     damaged = f"{found.damaged} damaged, " if found.damaged else ""
     state = f"being written by process {found.writer}" if found.writer else "nobody writes it now"
     say(
-        f"  visits       {found.completed} completed, {found.failed} failed, {damaged}{found.left} left of "
-        f"{found.visits}; {state}"
+        f"  visits       {found.completed:,} completed, {found.failed:,} failed, {damaged}{found.left:,} left of "
+        f"{found.visits:,}; {state}"
     )
     if found.unfinished:
         say(f"  under way    {found.unfinished}")
@@ -84,7 +84,7 @@ def _print(study: Path, found: Progress, nodes: Sequence[NodeProgress]) -> None:
         slowest = ", ".join(f"{step.step} {format_duration(step.seconds)}" for step in found.steps[:6])
         say(f"  where it goes  {slowest} (mean per visit)")
     if found.suspect:
-        say(f"  in doubt     {found.suspect} runs, no part of a verdict; `bedplate show {study}` says why")
+        say(f"  in doubt     {found.suspect:,} runs, no part of a verdict; `bedplate show {study}` says why")
     for failure in found.failures:
         say(f"  failed       {failure.visit} at {failure.step}:")
         for reason in failure.reasons:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
-from bedplate.cli.options import CELLS, CLAIMS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY
+from bedplate.cli.options import CELLS, CLAIMS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY, claim_files
 from bedplate.cli.studies import require_studies
 from bedplate.host.ownership import first_made, give_to_caller
 
@@ -27,11 +27,10 @@ def report(
 ) -> None:
     """Write one self-contained HTML page."""
     studies = require_studies(studies)
-    from bedplate.cli.claims import own_claims  # noqa: PLC0415
     from bedplate.page.build import build_report  # noqa: PLC0415
 
     made = first_made(output)
-    build_report(studies, output, cells=cells, claims=files or sorted(own_claims().glob("*.toml")))
+    build_report(studies, output, cells=cells, claims=claim_files(files))
     give_to_caller(made)
     print(output)
 

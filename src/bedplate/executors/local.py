@@ -6,7 +6,6 @@ runs in a guest, and so that its CPU time is the honest cost of watching.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -15,11 +14,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bedplate
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING, BedplateError, MachineUnfit
 from bedplate.executors.needs import filesystem_needs, workload_needs
 from bedplate.executors.other_machine import other_hardware
-from bedplate.host.command import Commands, environment
+from bedplate.executors.protocol import Executor
+from bedplate.host.command import Commands, started_apart
+from bedplate.host.interruption import held
 from bedplate.host.ledger import release_orphans
 from bedplate.host.requirement import Need
 from bedplate.host.room import full_places
@@ -27,11 +27,9 @@ from bedplate.model import codec
 from bedplate.plan.platforms import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import IO
+    from collections.abc import Callable, Iterable, Mapping
 
-    from bedplate.executors.protocol import Listener, Start, StartOutcome
-    from bedplate.model.cell import Cell
+    from bedplate.executors.protocol import Start, StartOutcome
     from bedplate.model.levels import Scalar
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Plan
@@ -45,34 +43,17 @@ _ALWAYS = (
     Need("losetup", "mount", "puts an image file behind a block device"),
     Need("blkid", "util-linux", "recognises what is on a scratch device"),
 )
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """This machine under its running kernel."""
 
     name = LOCAL
     runs_here = True
-    estimate_words = ""
-    fleet = None
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
         """What every visit needs, and what these types do."""
         return (*_ALWAYS, *filesystem_needs(filesystems), *workload_needs(workloads))
-
-    def kernels(self, plan: Plan) -> tuple[str | None, ...]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def prepare(self, plan: Plan, listener: Listener) -> None:
-        """Nothing: the kernel is the one that runs."""
-
-    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
-        """Nothing."""
-
-    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002 -- root may do all
-        """None."""
-        return ()
 
     def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
         """Another kernel is one more machine, unless the plan varies the kernel."""
@@ -125,14 +106,20 @@ class LocalRunner:
         ]
         visit: subprocess.Popen[bytes] | None = None
         try:
-            with _interrupted_afterwards(), errors.open("wb") as stderr:
-                visit = _started(words, stderr)
+            with errors.open("wb") as stderr, held():
+                visit = started_apart(words, stderr)
             _follow(visit, on_event)
             status = visit.wait()
         except BaseException:
-            on_event({"event": "step", "step": "leave"})
-            if visit is not None:
-                _end(visit, state)
+            # A second Ctrl-C must not leave the visit alone with what it holds.
+            with held():
+                if visit is not None and visit.poll() is None:
+                    visit.terminate()
+                try:
+                    on_event({"event": "step", "step": "leave"})
+                finally:
+                    if visit is not None:
+                        _end(visit, state)
             raise
         said = errors.read_text(encoding="utf-8", errors="replace").strip()
         if status != EXIT_DONE or not (directory / "visit.json").exists():
@@ -153,33 +140,6 @@ class LocalRunner:
         """Nothing outlives a visit here."""
 
 
-def _started(words: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        cwd="/",
-        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
-        # Ctrl-C must reach the visit once, from here, and not also from the terminal.
-        start_new_session=True,
-    )
-
-
-@contextlib.contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
-    """An interrupt that comes inside is raised at the end: what is begun there is held, and what is given back is gone."""
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda this, _: came.append(this)) for number in _INTERRUPTS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    for interrupt in came:
-        signal.raise_signal(interrupt)
-
-
 def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Scalar]], None]) -> None:
     assert visit.stdout is not None  # noqa: S101 -- Popen was given a pipe
     for line in visit.stdout:
@@ -194,25 +154,18 @@ def _follow(visit: subprocess.Popen[bytes], on_event: Callable[[Mapping[str, Sca
 def _free(state: Path) -> None:
     """Give back what a visit left that ended without doing so itself; MachineUnfit if that cannot be done."""
     # Half of it would be left behind, though the start says that it was ended.
-    with _interrupted_afterwards():
+    with held():
         report = release_orphans(state, Commands())
     if report.problems:
         raise MachineUnfit(*report.problems, "see `bedplate release`")
 
 
 def _end(visit: subprocess.Popen[bytes], state: Path) -> None:
-    """Ask the visit to end, and wait: nothing may be left mounted behind our back."""
-    if visit.poll() is not None:
-        return
-    # A second Ctrl-C must not leave the visit alone with what it holds.
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _INTERRUPTS}
+    """Wait for a visit that was asked to end: nothing may be left mounted behind our back."""
     try:
-        visit.send_signal(signal.SIGTERM)
         visit.communicate(timeout=_LEAVING_LIMIT_S)
     except subprocess.TimeoutExpired:
         os.killpg(visit.pid, signal.SIGKILL)
         visit.wait()
-        release_orphans(state, Commands())
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    # Also of one that ended in order: the signal may have met it in its own giving back.
+    release_orphans(state, Commands())

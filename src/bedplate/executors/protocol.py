@@ -165,32 +165,32 @@ class Executor(Protocol):
 
     name: str
     runs_here: bool
-    estimate_words: str
+    estimate_words: str = ""
 
     @property
     def fleet(self) -> FleetNodes | None:
         """The nodes that visits run on, in place of this machine."""
-        ...
+        return None
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:
         """The programs that these types need of this machine; RequirementMissing if the executor cannot be had."""
         ...
 
-    def kernels(self, plan: Plan) -> tuple[str | None, ...]:
+    def kernels(self, plan: Plan) -> tuple[str | None, ...]:  # noqa: ARG002 -- of those with kernels of their own
         """The kernels that are fetched for a plan, None for the executor's own; empty where the one that runs is used."""
-        ...
+        return ()
 
-    def prepare(self, plan: Plan, listener: Listener) -> None:
+    def prepare(self, plan: Plan, listener: Listener) -> None:  # noqa: ARG002 -- most have nothing to fetch
         """Fetch what decides which cells can run, where the cache lacks it."""
-        ...
+        return
 
-    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
+    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:  # noqa: ARG002 -- as above
         """Fetch what the visits of these cells need beside packages, builds and data, where the cache lacks it."""
-        ...
+        return
 
-    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:
+    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002 -- root may do all
         """Why visits could not use these devices, beside what every executor asks of one."""
-        ...
+        return ()
 
     def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:
         """Why a study that was begun so cannot go on under this machine; None where it can."""

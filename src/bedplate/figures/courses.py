@@ -29,6 +29,8 @@ _SIGNIFICANT_BITS = 7
 _LATENCIES = ("mean", "p50", "p95", "p99", "max")
 _CPU_STATES = ("user", "system", "irq", "idle", "iowait", "steal")
 _BUSY_STATES = ("user", "system", "irq")
+# A counter of a tool that says how many transactions have ended, and logs none of them.
+TRANSACTIONS_ENDED = "tool.transactions"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def make_course(
     rows = pl.concat(parts)
     seconds = rows["second"].to_numpy().astype(np.float64)
     counters = _counters(samples, clock, seconds + measure.origin, block_bytes)
+    if TRANSACTIONS_ENDED in samples.values:
+        counters.append(_rates_of(samples, clock, seconds + measure.origin, TRANSACTIONS_ENDED).alias("tps"))
     # A NaN is a number to Parquet's readers; what is not known is null.
     return rows.with_columns(counters).with_columns(pl.col(pl.Float64).fill_nan(None)).select(COURSE_COLUMNS)
 
@@ -141,6 +145,13 @@ def _transactions(stretch: Stretch, origin: int, first: int, last: int) -> pl.Da
         for name in _LATENCIES
     ]
     return base.with_columns(pl.Series("tps", tps), *latencies)
+
+
+def _rates_of(samples: Samples, clock: Phase, seconds: npt.NDArray[np.float64], name: str) -> pl.Series:
+    """The growth of one counter in each of these seconds."""
+    moments = samples.monotonic_s - clock.start_monotonic_s + clock.start_wall_s
+    edges = np.unique(np.concatenate([seconds, seconds + 1]))
+    return pl.Series(name, rates(moments, samples.values[name], edges)[np.searchsorted(edges, seconds)])
 
 
 def _counters(

@@ -24,8 +24,3 @@ def cpu_s_per_gib(cpu_s: float, size_bytes: float) -> float | None:
     if size_bytes == 0:
         return None
     return cpu_s / (size_bytes / GIB)
-
-
-def cpu_s_per_gib_of_share(cpu_share: float, bytes_per_s: float) -> float | None:
-    """The same from a share of one CPU (1.0 is one CPU busy all the time) and a rate in bytes/s."""
-    return cpu_s_per_gib(cpu_share, bytes_per_s)

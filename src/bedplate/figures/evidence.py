@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.figures.facts import others_cpu_share_of, steal_share_of
+from bedplate.figures.facts import cache_drops_of, others_cpu_share_of, steal_share_of
 from bedplate.figures.samples import clock_step_s
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ class RunEvidence:
 
     Times are seconds since the start of what was measured. `windows` are its checkpoints, None where the
     server's log could not be read. `course_problem` says why the samples end early, `course_missing` that they are gone. `problems` are inputs
-    that could not be read at all. `others_cpu_share` is the least that other programs used of all processors.
+    that could not be read at all. `others_cpu_share` is the least that other programs used of all processors,
+    `cache_drops` how often one of them dropped the caches.
     """
 
     duration_s: float
@@ -35,6 +36,7 @@ class RunEvidence:
     problems: tuple[str, ...]
     others_cpu_share: float | None = None
     course_missing: bool = False
+    cache_drops: int | None = None
 
 
 def shared_evidence(
@@ -57,6 +59,7 @@ def shared_evidence(
             clock_step_s=clock_step_s(inputs.samples),
             steal_share=steal_share_of(inputs.record),
             others_cpu_share=others_cpu_share_of(inputs.record),
+            cache_drops=cache_drops_of(inputs.record),
             course_problem=inputs.course_problem,
             course_missing=inputs.course_missing,
             problems=inputs.problems,

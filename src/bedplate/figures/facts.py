@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import Absent, Deltas, idle_cpu_share, others_cpu_share, steal_share
 from bedplate.model.engine import engine_model
+from bedplate.model.free_space import FREE_SPACE
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.units import MIB
+from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from bedplate.model.figure import Figure
+    from bedplate.model.free_space import FreeSpace
     from bedplate.model.reason import Reason
     from bedplate.model.visit import RunRecord, VisitRecord
 
+_NO_PIECES = because("no-pieces", "nothing tells the pieces of its free space")
 # "" is the step that makes a data directory, which engines call by different names.
 _STEPS = {"mkfs_s": ("mkfs",), "cluster_s": ("", "server start"), "load_s": ("load",)}
 _SIZES = {"database_mib": "database_bytes", "wal_mib": "wal_bytes_on_disk"}
@@ -65,6 +68,21 @@ def others_cpu_share_of(record: RunRecord) -> float | None:
         return None
 
 
+def cache_drops_of(record: RunRecord) -> int | None:
+    """How often another program dropped the machine's caches during the run.
+
+    bedplate itself does so before each phase of a run that is made cold: there only the phases are looked at.
+    """
+    spans = [Deltas.between(phase.before, phase.after) for phase in record.phase_counters]
+    if not record.facts.get("made_cold"):
+        whole = deltas_of(record)
+        spans = [] if whole is None else [whole]
+    try:
+        return round(sum(span.growth("memory.cache_drops") for span in spans)) if spans else None
+    except Absent:
+        return None
+
+
 def idle_cpu_share_of(record: RunRecord) -> float | None:
     """Which share of the processors' time nobody used over the run."""
     deltas = deltas_of(record)
@@ -84,6 +102,23 @@ def step_figure(visit: VisitRecord, metric: str, *, phase: str = "measure") -> F
     found = [seconds[step] for step in steps if step in seconds]
     reason = because("step-not-timed", f"the visit did not time {' and '.join(steps)}")
     return figure(metric, sum(found) if len(found) == len(steps) else None, phase=phase, reason=reason)
+
+
+def free_space_figures(seen: Iterable[FreeSpace]) -> Iterator[Figure]:
+    """Of each moment at which the free space was looked at; none where the plan does not ask for it."""
+    for space in seen:
+        for metric, value in (
+            ("fill_share", space.fill),
+            ("free_extents", space.extents),
+            ("free_extent_kib_mean", _kib(space.mean_bytes)),
+            ("free_extent_kib_half", _kib(space.half_bytes)),
+            ("free_extent_kib_max", _kib(space.largest_bytes)),
+        ):
+            yield figure(metric, value, phase=FREE_SPACE, item=space.moment, reason=_NO_PIECES)
+
+
+def _kib(size_bytes: float | None) -> float | None:
+    return None if size_bytes is None else size_bytes / KIB
 
 
 def size_figures(record: RunRecord) -> Iterator[Figure]:

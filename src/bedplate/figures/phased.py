@@ -11,14 +11,19 @@ from bedplate.figures.counters import (
     machine_figures_without_server,
     part_figures_without_server,
 )
-from bedplate.figures.courses import Stretch, make_course
-from bedplate.figures.protocol import run_figures
+from bedplate.figures.courses import TRANSACTIONS_ENDED, Stretch, make_course
+from bedplate.figures.inputs import COURSE, read_inputs
+from bedplate.figures.protocol import Made, run_figures
 from bedplate.figures.samples import joined, values_between
+from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.figures.window import MeasuredWindow
+from bedplate.model.course import COURSE_FILE
 from bedplate.model.reason import because
+from bedplate.model.visit import Outcome, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     import polars as pl
 
@@ -55,12 +60,20 @@ class PhasedRun:
             windows=windows,
         )
 
-    def course(self, block_size_bytes: int | None) -> pl.DataFrame:
-        """One row for each second of its phases; `block_size_bytes` is the engine's, where it has one."""
+    def course(
+        self, block_size_bytes: int | None, transactions: Iterable[tuple[float, int]] = ()
+    ) -> pl.DataFrame:
+        """One row for each second of its phases; `block_size_bytes` is the engine's, where it has one.
+
+        `transactions` are moments of the monotonic clock and how many had ended then, of a run that has no log of them.
+        """
         record = self.inputs.record
         # Readings at the ends of phases tell seconds apart in which short ones began and ended.
         ends = [end for counters in record.phase_counters for end in (counters.before, counters.after)]
-        samples = joined(self.inputs.samples, ends)
+        told = [
+            Sample(at_s, self._wall_s(at_s), "", {TRANSACTIONS_ENDED: count}) for at_s, count in transactions
+        ]
+        samples = joined(self.inputs.samples, [*ends, *told])
         stretches = tuple(Stretch(phase.name, self.window_of(phase), None) for phase in record.phases)
         return make_course(stretches, self.window, self.first, samples, block_size_bytes)
 
@@ -96,6 +109,30 @@ class PhasedRun:
 
     def _wall_s(self, monotonic_s: float) -> float:
         return self.first.start_wall_s + (monotonic_s - self.first.start_monotonic_s)
+
+
+class PhasedFigures:
+    """Makes the figures of runs of phases; a workload's own says how, once something was measured."""
+
+    bulky: tuple[str, ...] = (COURSE,)
+
+    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
+        """Read the raw record of a run and make everything of it."""
+        inputs = read_inputs(visit_directory, run_directory, record)
+        if not inputs.record.phases:
+            return Made(unmeasured(inputs), {})
+        return self.of_phases(inputs, run_directory)
+
+    def of_phases(self, inputs: RunInputs, run_directory: Path) -> Made:
+        """Of a run that has a phase: `run.json`, and its course. One that failed has no figures."""
+        run = PhasedRun(inputs)
+        if inputs.record.outcome is Outcome.COMPLETED:
+            return self.of_completed(inputs, run_directory)
+        return Made(run.run_figures((), not_completed(inputs)), {COURSE_FILE: run.course(None)})
+
+    def of_completed(self, inputs: RunInputs, run_directory: Path) -> Made:
+        """Of a run that came to its end."""
+        raise NotImplementedError
 
 
 def phase_seconds(record: RunRecord) -> Mapping[str, float]:

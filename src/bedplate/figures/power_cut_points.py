@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cuts:
-    """What was recorded, None where that cannot be read, and what came of each cut; `problems` are what is damaged."""
+    """What was recorded, None where that cannot be read, and what came of each cut; `problems` are what is damaged.
+
+    `points` are cuts of the recording, `recuts` those of the recovery from one of them; of each recovery one stands behind
+    everything, and cuts nothing.
+    """
 
     recording: RecordingFacts | None
     points: tuple[PointRecord, ...]
     problems: tuple[str, ...] = ()
+    recuts: tuple[PointRecord, ...] = ()
 
 
 def read_cuts(run_directory: Path) -> Cuts:
@@ -44,14 +49,20 @@ def read_cuts(run_directory: Path) -> Cuts:
         problems += error.reasons
     for number, line in enumerate(lines, start=1):
         try:
-            found = codec.from_json(PointRecord, json.loads(line), path=f"{path}, line {number}")
+            record = codec.from_json(PointRecord, json.loads(line), path=f"{path}, line {number}")
         except json.JSONDecodeError:
             problems.append(f"{path}, line {number} is not JSON: a point is missing")
         except StudyError as error:
             problems += error.reasons
         else:
-            points[found.point.control, found.point.number] = found
-    return Cuts(recording, tuple(points.values()), tuple(problems))
+            points[record.point.control, record.point.number] = record
+    found = points.values()
+    return Cuts(
+        recording,
+        tuple(each for each in found if each.point.recovery_of is None),
+        tuple(problems),
+        tuple(each for each in found if each.point.recovery_of is not None),
+    )
 
 
 def finding_of(record: PointRecord, recording: RecordingFacts) -> str:

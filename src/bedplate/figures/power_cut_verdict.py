@@ -16,21 +16,43 @@ from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.power_cut_points import Cuts, finding_of
 from bedplate.figures.rule import Rule, Spoken, judge, spoken
 from bedplate.figures.unfinished import NOT_COMPLETED
+from bedplate.figures.untorn_pages import why_not_untorn
 from bedplate.figures.validity import INPUT_UNREADABLE
 from bedplate.model import power_cut as recorded
-from bedplate.model.cell import JOURNAL_IN_RAM
+from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF
 from bedplate.model.device_cache import CACHE_OF_PROFILE, CACHES
 from bedplate.model.durability import BOUNDED_LOSS, DURABLE
 from bedplate.model.engine import engine_model
-from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile, RecordingFacts
-from bedplate.model.power_cut_verdict import WHOLE, CacheCuts, CutCounts, Loss, PowerCutVerdict, classes_of
-from bedplate.model.reason import Reason, because
+from bedplate.model.filesystem import flushed_by_nothing
+from bedplate.model.power_cut import (
+    COMPLETIONS,
+    LATE,
+    SMALL_WINDOW_WRITES,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
+from bedplate.model.power_cut_verdict import (
+    WHOLE,
+    CacheCuts,
+    CutCounts,
+    Loss,
+    PowerCutVerdict,
+    Recoveries,
+    TriedStates,
+    classes_of,
+)
+from bedplate.model.reason import Reason, because, pages_unmended
 from bedplate.model.visit import Outcome, Validity
 from bedplate.model.workload import model_of
+from bedplate.units import KIB, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from bedplate.model.page_writes import PageFacts
     from bedplate.model.visit import FlushCount, RunRecord, VisitRecord
 
 # One control in some 80 is whole by chance, with barriers off as well (all that matters had just been written back).
@@ -46,15 +68,24 @@ FLUSHES_SHARE_MAX = 4.0
 _ANOTHER_RUN_FAILED = because(
     "another-run-failed", "another run of its visit failed, and only completed visits have a class"
 )
-_GRAIN_BYTES = {Profile.SUBSET_512: 512, Profile.SUBSET_4K: 4096}
+# What a profile tears of a write that it does not keep whole.
+_GRAIN_BYTES = {
+    Profile.SUBSET_512: 512,
+    Profile.SUBSET_4K: 4 * KIB,
+    Profile.UNTORN_8K: 4 * KIB,
+    Profile.UNTORN_16K: 4 * KIB,
+    Profile.SUBSET_8K: 8 * KIB,
+    Profile.SUBSET_16K: 16 * KIB,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutEvidence(RunEvidence):
     """What the rules look at. Nothing is timed, and the kernel complains of what was cut: that is left out.
 
-    `asked` counts the cuts that the plan wants, `cuts` those that were judged, neither with those that were sought; of
-    these `sought` were chosen and `found` judged. `promised` is the declared class with a
+    `asked` counts the cuts that the plan wants, `cuts` those that were judged, neither with those that were sought or
+    enumerated; of these `sought` were chosen and `found` judged. Of the recoveries to be cut again `unrecovered` have no record.
+    `promised` is the declared class with a
     protected cache, and `protected` leaves out the cuts whose journal the repair could not replay: what is missing after
     those is neither the recording's fault nor the declaration's; `in_order` counts them too. `visit_flushes` are flushes per sync as the visit counted them on its own device, by pattern, of
     data and journal device together; `waits` says whether the engine waits for the device at a commit.
@@ -64,6 +95,7 @@ class CutEvidence(RunEvidence):
     cuts: int
     sought: int
     found: int
+    unrecovered: int
     acknowledged: int
     clients: int
     controls: CutCounts
@@ -73,6 +105,8 @@ class CutEvidence(RunEvidence):
     visit_flushes: Mapping[str, float]
     flushes: int
     waits: bool
+    untorn: str = UNTORN_OFF
+    pages: PageFacts | None = None
 
 
 def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdict | None:
@@ -86,21 +120,35 @@ def verdict_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> PowerCutVerdic
     elif visit.outcome is not Outcome.COMPLETED:
         refused = (*(visit.doubts or (_ANOTHER_RUN_FAILED,)), *refused)
     return PowerCutVerdict(
-        caches=_caches(cuts.points, cuts.recording, visit, is_refused=bool(refused)),
+        caches=_caches(cuts, cuts.recording, visit, is_refused=bool(refused)),
         profiles=_tallies(cuts.points, cuts.recording),
         controls=_controls(cuts.points, cuts.recording),
-        loss=_loss(cuts.points, cuts.recording),
+        loss=_loss((*cuts.points, *_counted_recuts(cuts)), cuts.recording),
         window_bytes=cuts.recording.window_bytes,
         refused=refused,
-        of_the_cell=visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal,
+        of_the_cell=run.spec.levels.get(recorded.DEVICE_UNIT) is None
+        and (visit.cell.filesystem.journal_device != JOURNAL_IN_RAM or cuts.recording.loses_journal),
         image_bytes=cuts.recording.image_bytes,
         lacks_metadata_room=visit.cell.filesystem.type in recorded.SHORT_OF_METADATA
         and cuts.recording.image_bytes < recorded.IMAGE_BYTES,
         foreign_syncs=cuts.recording.foreign_syncs,
         journal_lost=cuts.recording.loses_journal,
-        unreplayed=sum(each.replay_failed for each in cuts.points if not each.point.control),
+        unreplayed=sum(
+            each.replay_failed for each in (*cuts.points, *_counted_recuts(cuts)) if not each.point.control
+        ),
         waits=_waits(visit),
-        waiting=None if cuts.recording.sought is None else cuts.recording.waiting,
+        # Nobody looked where nothing was to be sought.
+        waiting=None
+        if cuts.recording.sought is None or run.spec.levels.get("sought") == 0
+        else cuts.recording.waiting,
+        states=_tried(cuts.points, cuts.recording),
+        recoveries=recoveries_of(visit, run, cuts),
+        pages=cuts.recording.pages,
+        remade=sum(
+            each.failed_once is not None
+            for each in (*cuts.points, *_counted_recuts(cuts))
+            if not each.point.control
+        ),
     )
 
 
@@ -123,8 +171,9 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         problems=cuts.problems,
         asked=run.spec.levels.integer("points") or 0,
         cuts=sum(tally.cuts for tally in by_profile.values()),
-        sought=(recording.sought or 0) if recording else 0,
+        sought=((recording.sought or 0) + (recording.states or 0)) if recording else 0,
         found=sum(not _is_drawn(record) for record in cuts.points if not record.point.control),
+        unrecovered=len(_due(cuts) - {record.point.recovery_of for record in _wholes(cuts)}),
         acknowledged=recording.acknowledged if recording else 0,
         clients=recording.clients if recording else 1,
         controls=_controls(cuts.points, recording) if recording else CutCounts(),
@@ -134,7 +183,16 @@ def _evidence(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> CutEvidence:
         visit_flushes=_per_sync(visit.flush_counts),
         flushes=(recording.flushes + (recording.journal_flushes or 0)) if recording else 0,
         waits=_waits(visit),
+        untorn=_untorn_wanted(visit),
+        pages=recording.pages if recording else None,
     )
+
+
+def _untorn_wanted(visit: VisitRecord) -> str:
+    """How pages have to come to the file system; however they like where the engine keeps images that mend them."""
+    if visit.durability is not None and pages_unmended(visit.durability.reasons) is None:
+        return UNTORN_OFF
+    return visit.cell.cluster.untorn_writes
 
 
 def _promised_in_order(visit: VisitRecord, recording: RecordingFacts | None) -> str | None:
@@ -147,26 +205,83 @@ def _promised_in_order(visit: VisitRecord, recording: RecordingFacts | None) -> 
     return visit.durability.protected_cache
 
 
+def recoveries_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Recoveries | None:
+    """What became of the recoveries that were to be cut again; None where none was."""
+    if cuts.recording is None:
+        return None
+    if cuts.recording.recoveries:
+        return Recoveries(len(cuts.recording.recoveries), len(_wholes(cuts)), recoveries_not_whole(cuts))
+    asked = -(-(run.spec.levels.integer(recorded.RECUT) or 0) // recorded.RECUTS_EACH)
+    return Recoveries(asked, 0, not_made=_not_made(visit)) if asked else None
+
+
+def _not_made(visit: VisitRecord) -> Reason:
+    """Why a recording has no recovery to be cut again."""
+    if flushed_by_nothing(visit.cell.filesystem):
+        words = "a switch of the device keeps its flushes away, and a recovery would be recorded with the flushes that it lacks"
+        return because("recovery-without-switch", words)
+    return because("no-recovery-chosen", "the recording has no cut to recover from")
+
+
+def recoveries_not_whole(cuts: Cuts) -> tuple[Reason, ...]:
+    """Of each recovery that nothing cut what it left damaged; no cut in a recovery counts then."""
+    return tuple(
+        because(
+            "recovery-not-whole",
+            f"nothing cut the recovery from cut {record.point.recovery_of}, and what it left is found {record.outcome.value}: "
+            f"{'; '.join(record.problems)}",
+        )
+        for record in _wholes(cuts)
+        if record.outcome.is_bad
+    )
+
+
+def _wholes(cuts: Cuts) -> list[PointRecord]:
+    """Of each recovery that was recorded, what was found behind all of it."""
+    return [record for record in cuts.recuts if record.point.placement is Placement.WHOLE]
+
+
+def _counted_recuts(cuts: Cuts) -> list[PointRecord]:
+    """The cuts in recovery; none where a recovery that nothing cut was not whole."""
+    if recoveries_not_whole(cuts):
+        return []
+    return [record for record in cuts.recuts if record.point.placement is not Placement.WHOLE]
+
+
+def _due(cuts: Cuts) -> set[int]:
+    """The cuts whose recovery is to be cut again: those that were not bad themselves."""
+    bad = {record.point.number for record in cuts.points if record.outcome.is_bad}
+    return set(cuts.recording.recoveries if cuts.recording else ()) - bad
+
+
 def _caches(
-    points: Iterable[PointRecord], recording: RecordingFacts, visit: VisitRecord, *, is_refused: bool
+    cuts: Cuts, recording: RecordingFacts, visit: VisitRecord, *, is_refused: bool
 ) -> dict[str, CacheCuts]:
     """The cuts by the kind of cache that their profile stands for."""
-    mine: dict[str, list[PointRecord]] = {cache: [] for cache in CACHES}
-    for record in points:
-        if not record.point.control:
-            mine[CACHE_OF_PROFILE[record.point.profile]].append(record)
+    mine = _by_cache(record for record in cuts.points if not record.point.control)
+    again = _by_cache(_counted_recuts(cuts))
     page_bytes = visit.cell.database_block_bytes or 0
     found = {
         cache: CacheCuts(
             drawn=_tally((each for each in records if _is_drawn(each)), recording),
-            sought=_tally((each for each in records if not _is_drawn(each)), recording),
+            sought=_tally((each for each in records if _is(Placement.SOUGHT, each)), recording),
+            enumerated=_tally((each for each in records if _is(Placement.ENUMERATED, each)), recording),
+            recut=_tally(again[cache], recording),
             idle=sum(map(_is_idle, records)),
             tearing=sum(_tears_pages(each, page_bytes) for each in records),
+            is_late=visit.dataset.levels.get(COMPLETIONS) == LATE,
         )
         for cache, records in mine.items()
     }
-    shown = {} if is_refused else classes_of({cache: cuts.all for cache, cuts in found.items()})
-    return {cache: replace(cuts, shown=shown.get(cache)) for cache, cuts in found.items()}
+    shown = {} if is_refused else classes_of({cache: each.all for cache, each in found.items()})
+    return {cache: replace(each, shown=shown.get(cache)) for cache, each in found.items()}
+
+
+def _by_cache(points: Iterable[PointRecord]) -> dict[str, list[PointRecord]]:
+    found: dict[str, list[PointRecord]] = {cache: [] for cache in CACHES}
+    for record in points:
+        found[CACHE_OF_PROFILE[record.point.profile]].append(record)
+    return found
 
 
 def _tallies(points: Iterable[PointRecord], recording: RecordingFacts) -> dict[str, CutCounts]:
@@ -182,8 +297,22 @@ def _tally(records: Iterable[PointRecord], recording: RecordingFacts) -> CutCoun
     return CutCounts.together([CutCounts(Counter(finding_of(record, recording) for record in records))])
 
 
+def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedStates | None:
+    """The states that were enumerated, by how many writes their window has."""
+    tried = [record for record in points if _is(Placement.ENUMERATED, record)]
+    if not tried:
+        return None
+    small = [record for record in tried if record.volatile_writes <= SMALL_WINDOW_WRITES]
+    large = [record for record in tried if record.volatile_writes > SMALL_WINDOW_WRITES]
+    return TriedStates(_tally(small, recording), _tally(large, recording), recording.small_states or 0)
+
+
+def _is(placement: Placement, record: PointRecord) -> bool:
+    return record.point.placement is placement
+
+
 def _is_drawn(record: PointRecord) -> bool:
-    return record.point.placement is not Placement.SOUGHT
+    return _is(Placement.UNIFORM, record) or _is(Placement.WEIGHTED, record)
 
 
 def _tears_pages(record: PointRecord, page_bytes: int) -> bool:
@@ -246,11 +375,14 @@ def _waits(visit: VisitRecord) -> bool:
 
 
 def _missing_cuts(evidence: CutEvidence) -> Spoken | None:
+    if evidence.unrecovered and evidence.cuts >= evidence.asked and evidence.found >= evidence.sought:
+        words = f"{evidence.unrecovered} recoveries were not cut again: those that are missing may be the bad ones"
+        return spoken(words, cuts=evidence.cuts, asked=evidence.asked)
     if evidence.cuts >= evidence.asked and evidence.found >= evidence.sought:
         return None
     judged = f"{evidence.cuts} of {evidence.asked} cuts"
     if evidence.sought:
-        judged += f" and {evidence.found} of {evidence.sought} where metadata waits"
+        judged += f" and {evidence.found} of {evidence.sought} that were sought or enumerated"
     words = f"{judged} were judged: those that are missing may be the bad ones"
     return spoken(words, cuts=evidence.cuts, asked=evidence.asked)
 
@@ -319,7 +451,7 @@ def _flushes_differ(evidence: CutEvidence) -> str | None:
 
 CUTS_MISSING: Rule[CutEvidence] = Rule(
     "cuts missing",
-    "fewer cuts were judged than the plan asks for",
+    "fewer cuts were judged than the plan asks for, or fewer recoveries cut again",
     "what did not end well may be what is missing",
     _missing_cuts,
 )
@@ -331,7 +463,7 @@ NOTHING_ACKNOWLEDGED: Rule[CutEvidence] = Rule(
 )
 CONTROLS_PASS: Rule[CutEvidence] = Rule(
     "controls pass",
-    f"no more than {CONTROLS_BAD_MIN:.0%} of the controls are bad, of those with an acknowledged transaction",
+    f"no more than {percent(CONTROLS_BAD_MIN)} of the controls are bad, of those with an acknowledged transaction",
     "a negative control must fail (issue 7); the limit is a convention of bedplate",
     _controls_pass,
 )
@@ -345,11 +477,17 @@ ORDER_FAILS: Rule[CutEvidence] = Rule(
 )
 FLUSHES_DIFFER: Rule[CutEvidence] = Rule(
     "flushes differ",
-    f"more than {STRAY_FLUSHES_MAX} flushes, and than {STRAY_FLUSHES_SHARE_MAX:.0%} of the commits, where the visit counted "
+    f"more than {STRAY_FLUSHES_MAX} flushes, and than {percent(STRAY_FLUSHES_SHARE_MAX)} of the commits, where the visit counted "
     f"none; fewer than {FLUSHES_SHARE_MIN:g} per commit and session where it counted one per sync. Where it counted less than one "
     f"per sync, fewer than that share of it, or more than {FLUSHES_SHARE_MAX:g} times as many per commit, stray ones (as above) aside",
     "a queue's write-cache switch outlives its loop device; the limits are conventions of bedplate",
     _flushes_differ,
+)
+PAGES_WRITTEN_OTHERWISE: Rule[CutEvidence] = Rule(
+    "pages written otherwise",
+    "`untorn_writes` is on, the engine keeps no images of its pages, and the kernel refused a page, none was written so, or a write was no whole page",
+    "what is refused is written plainly all the same, and may be torn",
+    lambda evidence: why_not_untorn(evidence.untorn, evidence.pages),
 )
 POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     INPUT_UNREADABLE,
@@ -358,4 +496,5 @@ POWER_CUT_RULES: tuple[Rule[CutEvidence], ...] = (
     CONTROLS_PASS,
     ORDER_FAILS,
     FLUSHES_DIFFER,
+    PAGES_WRITTEN_OTHERWISE,
 )

@@ -27,7 +27,7 @@ class FuzzyLog:
 
 
 class ServerCounters(Protocol):
-    """The role itself. An engine without it has PostgreSQL's counters, or none."""
+    """The role itself. An engine with a server and without it has PostgreSQL's counters."""
 
     def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:
         """Each metric of the server and how it is made; Absent where a counter is missing."""
@@ -38,7 +38,19 @@ class ServerCounters(Protocol):
         ...
 
 
+class _NoServer:
+    """Nothing is counted, and nobody makes checkpoints."""
+
+    def formulas(self, deltas: Deltas, divisors: Divisors) -> Mapping[str, Callable[[], float]]:  # noqa: ARG002 -- none
+        return {}
+
+    def fuzzy(self, deltas: Deltas | None, measured: Sequence[Mapping[str, float]]) -> FuzzyLog:  # noqa: ARG002 -- none
+        return FuzzyLog(None)
+
+
 def server_counters_of(engine: str) -> ServerCounters | None:
-    """That of an engine, None where it has none of its own."""
+    """That of an engine; None where its server has none of its own."""
+    if engine not in registry.engines_with("server"):
+        return _NoServer()
     found: ServerCounters | None = registry.engine_part_or_none(engine, "counter_figures")
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.rule import Rule
-from bedplate.units import format_size
+from bedplate.units import format_size, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +49,7 @@ def _not_from_the_device(evidence: ToolEvidence) -> str | None:
 
 CACHE_ANSWERED: Rule[ToolEvidence] = Rule(
     "cache answered",
-    f"the device gave less than {READ_SHARE_MIN:.0%} of the bytes that a job, or a stage that rewrites, reads or seeks, "
+    f"the device gave less than {percent(READ_SHARE_MIN)} of the bytes that a job, or a stage that rewrites, reads or seeks, "
     "read (canaries on a file that fits the memory apart)",
     "what comes from memory tells nothing of the file system; the limit is a convention of bedplate",
     _not_from_the_device,

@@ -18,6 +18,7 @@ from bedplate.figures.courses import Stretch, make_course, make_latencies
 from bedplate.figures.evidence import shared_evidence
 from bedplate.figures.facts import (
     deltas_of,
+    free_space_figures,
     idle_cpu_share_of,
     integer,
     number,
@@ -29,6 +30,7 @@ from bedplate.figures.latency_log import LatencyLog, read_latency_log
 from bedplate.figures.protocol import Made, run_figures
 from bedplate.figures.samples import values_between
 from bedplate.figures.server_counters import server_counters_of
+from bedplate.figures.server_log import server_log_of
 from bedplate.figures.steadiness import trend_share, two_speeds
 from bedplate.figures.transactions import (
     outcome_count,
@@ -91,26 +93,32 @@ class TransactionInputs(RunInputs):
     summary: ClientSummary | None
 
 
-def read_transaction_inputs(
-    visit_directory: Path,
-    run_directory: Path,
-    record: RunRecord,
-    parse: Callable[[Path], ClientSummary],
-) -> TransactionInputs:
-    """As `read_inputs`; `parse` reads the summary in a folder of the client's outputs."""
-    inputs = read_inputs(visit_directory, run_directory, record)
-    attempts = Attempts(inputs.problems)
-    phases = {phase.name for phase in record.phases}
+class TransactionFigures:
+    """Makes the figures of runs as the `measured` of their workload; `parse` reads the summary in a folder of the client's outputs."""
 
-    def log(phase: str, name: str) -> LatencyLog | None:
-        return attempts.read(lambda: read_latency_log(run_directory / name)) if phase in phases else None
+    bulky: tuple[str, ...] = BULKY
 
-    own = {
-        "warmup_log": log("warmup", WARMUP_LOG),
-        "measure_log": log("measure", MEASURE_LOG),
-        "summary": attempts.read(lambda: parse(run_directory / "logs")) if "measure" in phases else None,
-    }
-    return TransactionInputs(**{**vars(inputs), **own, "problems": tuple(attempts.problems)})
+    def __init__(self, measured: type[TransactionRun], parse: Callable[[Path], ClientSummary]) -> None:
+        self._measured, self._parse = measured, parse
+
+    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
+        """Read the raw record of a run and make everything of it."""
+        inputs = read_inputs(visit_directory, run_directory, record)
+        attempts = Attempts(inputs.problems)
+        phases = {phase.name for phase in record.phases}
+
+        def log(phase: str, name: str) -> LatencyLog | None:
+            return attempts.read(lambda: read_latency_log(run_directory / name)) if phase in phases else None
+
+        own = {
+            "warmup_log": log("warmup", WARMUP_LOG),
+            "measure_log": log("measure", MEASURE_LOG),
+            "summary": attempts.read(lambda: self._parse(run_directory / "logs"))
+            if "measure" in phases
+            else None,
+        }
+        all_of_it = TransactionInputs(**{**vars(inputs), **own, "problems": tuple(attempts.problems)})
+        return self._measured.figures_of(all_of_it)
 
 
 def measured_window(phase: Phase, summary: ClientSummary | None) -> MeasuredWindow:
@@ -167,7 +175,8 @@ class TransactionRun:
     def _of(cls, inputs: TransactionInputs, phase: Phase) -> Self:
         warmup = phase_named(inputs.record.phases, "warmup")
         window = measured_window(phase, inputs.summary)
-        windows = None
+        # Without a server there are no checkpoints; one whose log cannot be read may have had some.
+        windows: tuple[Window, ...] | None = None if server_log_of(inputs.visit.cell.build.engine) else ()
         if inputs.server_log is not None:
             from_s = 0.0 if warmup is None else warmup.start_wall_s - window.start_wall_s
             windows = checkpoint_windows(inputs.server_log, window.start_wall_s, from_s, window.duration_s)
@@ -218,6 +227,7 @@ class TransactionRun:
             yield step_figure(self.inputs.visit, metric, phase=phase)
         yield figure("duration_s", self.window.duration_s)
         yield from size_figures(self.inputs.record)
+        yield from free_space_figures(self.inputs.visit.free_space)
 
     def shared_evidence(self, course: pl.DataFrame) -> dict[str, Any]:
         """The fields of TransactionEvidence by name."""

@@ -15,6 +15,7 @@ from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.rule import Rule, Spoken, spoken
 from bedplate.figures.steadiness import SPEEDS_SHARE_MIN, STRETCH_S_MIN, trend_share
 from bedplate.figures.validity import (
+    CACHES_DROPPED,
     CHECKPOINTS_UNKNOWN,
     CLOCK_STEPPED,
     COURSE_INCOMPLETE,
@@ -26,6 +27,7 @@ from bedplate.figures.validity import (
     THROTTLED_MACHINE,
 )
 from bedplate.model.visit import Validity
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from bedplate.figures.server_counters import FuzzyLog
@@ -113,7 +115,7 @@ def _log_not_turned_over(evidence: TransactionEvidence) -> Spoken | None:
     turned, growth = found.turned_over, age_growth_share(found)
     if (turned is not None and turned >= 1) or (growth is not None and abs(growth) <= AGE_GROWTH_SHARE_MAX):
         return None
-    grown = "by an unknown share" if growth is None else f"by {growth:.0%} of its limit"
+    grown = "by an unknown share" if growth is None else f"by {percent(growth)} of its limit"
     written = "an unknown part" if turned is None else f"{turned:.2f} times the size"
     words = (
         f"the checkpoint age grew {grown} over the window, in which {written} of the log was written: pages that it changed "
@@ -143,8 +145,8 @@ def _client_saturated(evidence: TransactionEvidence) -> Spoken | None:
     if share <= CLIENT_CPU_SHARE_MAX:
         return None
     return spoken(
-        f"the client used {share:.0%} of its {threads} thread{'s' * (threads > 1)} (limit "
-        f"{CLIENT_CPU_SHARE_MAX:.0%}): the client was measured, not the database; more jobs may help",
+        f"the client used {percent(share)} of its {threads} thread{'s' * (threads > 1)} (limit "
+        f"{percent(CLIENT_CPU_SHARE_MAX)}): the client was measured, not the database; more jobs may help",
         share=share,
         limit=CLIENT_CPU_SHARE_MAX,
     )
@@ -157,8 +159,8 @@ def _still_climbing(evidence: TransactionEvidence) -> Spoken | None:
     if tps <= CLIMB_SHARE_MAX or reads >= -READS_FALL_SHARE_MIN:
         return None
     return spoken(
-        f"tps still climbed over the window, by {tps:.0%} of its mean, while device reads per transaction fell, by "
-        f"{-reads:.0%} of theirs: the cache was filling; a longer warm-up is needed",
+        f"tps still climbed over the window, by {percent(tps)} of its mean, while device reads per transaction fell, by "
+        f"{percent(-reads)} of theirs: the cache was filling; a longer warm-up is needed",
         tps_trend=tps,
         reads_trend=reads,
     )
@@ -187,7 +189,7 @@ def _processors_idle(evidence: TransactionEvidence) -> Spoken | None:
     if clients <= evidence.client_threads or clients < evidence.cpu_count:
         return None
     return spoken(
-        f"{idle:.0%} of the processors' time was idle (limit {IDLE_SHARE_MAX:.0%}) though {clients} clients waited for nothing "
+        f"{percent(idle)} of the processors' time was idle (limit {percent(IDLE_SHARE_MAX)}) though {clients} clients waited for nothing "
         f"but processors: the scheduler kept {evidence.client_threads} threads and their sessions together; a thread for "
         "each client (jobs) spreads them",
         share=idle,
@@ -275,27 +277,27 @@ _CHECKPOINT_IN_READ_ONLY: Rule[TransactionEvidence] = Rule(
 )
 _CLIENT_SATURATED: Rule[TransactionEvidence] = Rule(
     "client saturated",
-    f"CPU of the client above {CLIENT_CPU_SHARE_MAX:.0%} of its threads (at most one per processor)",
+    f"CPU of the client above {percent(CLIENT_CPU_SHARE_MAX)} of its threads (at most one per processor)",
     "a client without a processor to spare measures itself; “Good Practices” of the PostgreSQL manual",
     _client_saturated,
 )
 _STILL_FILLING: Rule[TransactionEvidence] = Rule(
     "cache still filling",
-    f"tps grows by more than {CLIMB_SHARE_MAX:.0%} over the window (Theil–Sen) while device reads per "
-    f"transaction fall by more than {READS_FALL_SHARE_MIN:.0%}, above {DEVICE_READS_PER_S_MIN:g} read a second",
+    f"tps grows by more than {percent(CLIMB_SHARE_MAX)} over the window (Theil–Sen) while device reads per "
+    f"transaction fall by more than {percent(READS_FALL_SHARE_MIN)}, above {DEVICE_READS_PER_S_MIN:g} read a second",
     "measured: on a disk of 150 IOPS, 90 s of warm-up made 32 kB blocks look twice as fast as 1 kB",
     _still_climbing,
 )
 _TWO_SPEEDS: Rule[TransactionEvidence] = Rule(
     "two speeds",
     f"the seconds of a run that only reads, and not from the device, fall into two stretches of {STRETCH_S_MIN} s or "
-    f"more whose median tps differ by more than {SPEEDS_SHARE_MIN:.0%} and by more than four of their deviations",
+    f"more whose median tps differ by more than {percent(SPEEDS_SHARE_MIN)} and by more than four of their deviations",
     "measured: threads that serve two sessions each run at 70,000 or at 110,000 tps, as the scheduler places them",
     _two_speeds,
 )
 _PROCESSORS_IDLE: Rule[TransactionEvidence] = Rule(
     "processors idle",
-    f"processors idle for more than {IDLE_SHARE_MAX:.0%} in a run that only reads, and not from the device, without a rate "
+    f"processors idle for more than {percent(IDLE_SHARE_MAX)} in a run that only reads, and not from the device, without a rate "
     "limit, with more clients than threads and no fewer than processors",
     "measured: 4 clients of 2 threads on 2 processors leave one of them idle for up to half of the time, or not at all",
     _processors_idle,
@@ -321,7 +323,7 @@ _COUNTS_DIFFER: Rule[TransactionEvidence] = Rule(
 _TIMES_DIFFER: Rule[TransactionEvidence] = Rule(
     "times differ",
     "connecting time + transactions / tps, as the client says them, exceed the phase on the monotonic "
-    f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {TIME_DIFFERENCE_SHARE_MAX:.0%}",
+    f"clock, or fall short of it by more than {TIME_DIFFERENCE_MAX_S:g} s + {percent(TIME_DIFFERENCE_SHARE_MAX)}",
     "with equal counts this means equal tps; the rest is the client's start and end",
     _times_differ,
 )
@@ -333,7 +335,7 @@ _OUTSIDE: Rule[TransactionEvidence] = Rule(
 )
 _TOO_SHORT: Rule[TransactionEvidence] = Rule(
     "window too short",
-    f"connecting and measuring together more than {SHORT_SHARE_MAX:.0%} shorter than asked",
+    f"connecting and measuring together more than {percent(SHORT_SHARE_MAX)} shorter than asked",
     "the plan's duration",
     _too_short,
 )
@@ -346,7 +348,7 @@ _NO_LOG: Rule[TransactionEvidence] = Rule(
 )
 LOG_NOT_TURNED_OVER: Rule[TransactionEvidence] = Rule(
     "log not turned over",
-    f"a run that writes, of a server with fuzzy checkpoints, whose checkpoint age grows by more than {AGE_GROWTH_SHARE_MAX:.0%} of "
+    f"a run that writes, of a server with fuzzy checkpoints, whose checkpoint age grows by more than {percent(AGE_GROWTH_SHARE_MAX)} of "
     "its limit over the window (Theil–Sen), and in which less than the size of the log was written (canaries apart)",
     "InnoDB puts off writing pages until its log has no room: what a window leaves is not in its figures",
     _log_not_turned_over,
@@ -364,6 +366,7 @@ OF_RECORD = (
     _OUTSIDE,
     THROTTLED_MACHINE,
     OTHERS_AT_WORK,
+    CACHES_DROPPED,
     _TOO_SHORT,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bedplate.figures.rule import Rule, Spoken, spoken
 from bedplate.figures.samples import UNSEEN_SHARE_MAX
 from bedplate.model.visit import Validity
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from bedplate.figures.evidence import RunEvidence
@@ -69,7 +70,7 @@ def _throttled(evidence: RunEvidence) -> Spoken | None:
     share = evidence.steal_share
     if share is None or share <= STEAL_SHARE_MAX:
         return None
-    words = f"a hypervisor took {share:.1%} of the processors' time (limit {STEAL_SHARE_MAX:.0%})"
+    words = f"a hypervisor took {percent(share, digits=1)} of the processors' time (limit {percent(STEAL_SHARE_MAX)})"
     return spoken(words, share=share, limit=STEAL_SHARE_MAX)
 
 
@@ -78,10 +79,21 @@ def _others_at_work(evidence: RunEvidence) -> Spoken | None:
     if share is None or share <= OTHERS_SHARE_MAX:
         return None
     return spoken(
-        f"other programs used {share:.0%} of the processors' time or more (limit {OTHERS_SHARE_MAX:.0%}): "
+        f"other programs used {percent(share)} of the processors' time or more (limit {percent(OTHERS_SHARE_MAX)}): "
         "the run did not have the machine to itself",
         share=share,
         limit=OTHERS_SHARE_MAX,
+    )
+
+
+def _caches_dropped(evidence: RunEvidence) -> Spoken | None:
+    drops = evidence.cache_drops
+    if not drops:
+        return None
+    return spoken(
+        f"another program dropped the machine's caches {drops} times during the run: what was cached is not what "
+        "the run had read",
+        drops=drops,
     )
 
 
@@ -130,15 +142,21 @@ CLOCK_STEPPED: Rule[RunEvidence] = Rule(
 )
 THROTTLED_MACHINE: Rule[RunEvidence] = Rule(
     "throttled machine",
-    f"steal above {STEAL_SHARE_MAX:.0%} of the time of all processors",
+    f"steal above {percent(STEAL_SHARE_MAX)} of the time of all processors",
     "proc(5), /proc/stat; the limit is a convention of bedplate",
     _throttled,
 )
 OTHERS_AT_WORK: Rule[RunEvidence] = Rule(
     "others at work",
-    f"user time of programs beside the run above {OTHERS_SHARE_MAX:.0%} of the time of all processors",
+    f"user time of programs beside the run above {percent(OTHERS_SHARE_MAX)} of the time of all processors",
     "proc(5), /proc/stat, less the run's own processes; the limit is a convention of bedplate",
     _others_at_work,
+)
+CACHES_DROPPED: Rule[RunEvidence] = Rule(
+    "caches dropped",
+    "another program wrote to /proc/sys/vm/drop_caches during the run",
+    "Linux, Documentation/admin-guide/sysctl/vm.rst, “drop_caches”; counted as `drop_pagecache` in /proc/vmstat",
+    _caches_dropped,
 )
 INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
     "input unreadable",
@@ -149,7 +167,7 @@ INPUT_UNREADABLE: Rule[RunEvidence] = Rule(
 )
 COURSE_INCOMPLETE: Rule[RunEvidence] = Rule(
     "course incomplete",
-    f"a probe failed during the run, or no sample was taken in more than {UNSEEN_SHARE_MAX:.0%} of it",
+    f"a probe failed during the run, or no sample was taken in more than {percent(UNSEEN_SHARE_MAX)} of it",
     "absent is not zero (DESIGN.md section 5)",
     _course_ends_early,
     Validity.UNKNOWN,
@@ -174,6 +192,7 @@ OF_EVERY_TIMED_RUN: tuple[Rule[RunEvidence], ...] = (
     CLOCK_STEPPED,
     THROTTLED_MACHINE,
     OTHERS_AT_WORK,
+    CACHES_DROPPED,
     INPUT_UNREADABLE,
     COURSE_INCOMPLETE,
     COURSE_MISSING,

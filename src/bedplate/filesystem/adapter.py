@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.arguments import Argument, joined, parse_arguments, refuse, warnings_in
+from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import without_device
 from bedplate.filesystem.options import OptionRules, factor_words, plan_words
@@ -204,6 +205,10 @@ class Filesystem(ABC):
     def check(self, site: Site) -> CheckResult:
         """Fsck without writing, on the unmounted devices."""
         return checked_by(self._run_fsck(site))
+
+    def layout(self, _site: Site, /) -> Layout:
+        """Which blocks of the unmounted device are the file system's own, as far as a tool tells."""
+        return Layout()
 
     def _mkfs_arguments(self, _site: Site, /) -> Iterable[Argument]:
         """What the levels and the journal ask of mkfs beside the block size."""

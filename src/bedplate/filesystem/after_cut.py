@@ -6,9 +6,11 @@ its recovery does.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
-from contextlib import nullcontext
+import struct
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -18,8 +20,7 @@ from bedplate.host.file_lock import file_lock
 from bedplate.host.mount import MountRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Mapping
 
     from bedplate.filesystem.adapter import Filesystem
     from bedplate.filesystem.site import Site
@@ -32,12 +33,19 @@ _BTRFS_TWINS_SINCE = (6, 7)
 # unmounted, at the same moment the second finds its name taken, or a twin of another generation in its place (EEXIST), or it is
 # mounted on the twin's device, which then gives EIO. None of that says anything of the image. Without a lock 161 of 630 mounts
 # failed on 6.18 where three processes had images of three generations, with it 1 of 740. This file is the list's own.
+# A mount that fails as it opens its device leaves that device's number in the list. The next image of that number is taken for
+# the one before as soon as a twin is mounted, by anybody, and refused: so a number is forgotten before each mount.
 _BTRFS_CONTROL = Path("/dev/btrfs-control")
+# linux/btrfs.h: _IOW(0x94, 5, struct btrfs_ioctl_vol_args), which is an unused descriptor and a path.
+_BTRFS_FORGET_DEVICE = 0x50009405
+_BTRFS_VOLUME = struct.Struct("=q4088s")
 _TWIN_MET = re.compile(
     r"cannot create duplicate filename '/fs/btrfs/|already registered with a higher generation"
+    r"|doesn't match (?:fsid|metadata uuid) of fs_devices"
 )
 _TWIN_PAUSES_S = (0.1, 0.5, 2.0)
 _REPAIR_LIMIT_S = 600.0
+_WITHOUT_RIGHTS = ("nosuid", "nodev", "noexec")
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ _REPAIRS: Mapping[str, tuple[_Repair, ...]] = {
         _Repair(("btrfs", "check", "--repair", "--force"), frozenset({0})),
     ),
     # The kernel does not replay JFS's log, so after a cut all hangs on this tool. Debian's builds of jfsutils from 1.1.15-5
-    # on (2020) replay none: they look for its records in another buffer than they were read into (docs/POWER_CUTS.md).
+    # on (2020) replay none: they look for its records in another buffer than they were read into (docs/DURABILITY.md).
     "jfs": (
         _Repair(
             ("fsck.jfs", "-f", "-p"),
@@ -150,38 +158,62 @@ def mount_beside_twins(filesystem: Filesystem, site: Site) -> None:
     """Mount an image while others of the same identity are mounted; MountRefused says what is wrong with this one."""
     for pause_s in _TWIN_PAUSES_S:
         try:
-            with _alone(site):
-                filesystem.mount(site)
+            _mount_alone(filesystem, site)
         except MountRefused as refused:
             if _TWIN_MET.search(refused.said) is None:
                 raise
         else:
             return
         Event().wait(pause_s)
-    with _alone(site):
-        filesystem.mount(site)
+    _mount_alone(filesystem, site)
 
 
 def unmount_beside_twins(filesystem: Filesystem, site: Site) -> None:
     """Unmount such an image; DeviceInUse names who holds it."""
-    with _alone(site):
+    with _alone_with_twins(site):
         filesystem.unmount(site)
 
 
-def _alone(site: Site) -> AbstractContextManager[None]:
-    """Within it nobody else of this machine's bedplates mounts or unmounts a twin, where that is not for several at once."""
-    if site.levels.type == "btrfs" and _BTRFS_CONTROL.exists():
-        return file_lock(_BTRFS_CONTROL)
-    return nullcontext()
+def _mount_alone(filesystem: Filesystem, site: Site) -> None:
+    with _alone_with_twins(site) as is_listed:
+        if is_listed:
+            _forget(site.device.path)
+        filesystem.mount(site)
+
+
+@contextmanager
+def _alone_with_twins(site: Site) -> Iterator[bool]:
+    """Within it nobody else of this machine's bedplates mounts or unmounts a twin; whether the kernel lists such images at all."""
+    is_listed = site.levels.type == "btrfs" and _BTRFS_CONTROL.exists()
+    with file_lock(_BTRFS_CONTROL) if is_listed else nullcontext():
+        yield is_listed
+
+
+def _forget(device_path: str) -> None:
+    """Take what was once scanned on a device out of the kernel's list; what is mounted stays, as does a list that is empty."""
+    control = os.open(_BTRFS_CONTROL, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        # A kernel before 5.4 cannot, and most numbers are not in the list.
+        with suppress(OSError):
+            fcntl.ioctl(
+                control,
+                _BTRFS_FORGET_DEVICE,
+                bytearray(_BTRFS_VOLUME.pack(-1, os.fsencode(device_path))),
+            )
+    finally:
+        os.close(control)
 
 
 def image_levels(levels: FilesystemLevels, journal_path: str | None) -> FilesystemLevels:
-    """The levels with which an image is mounted: ext finds its journal by a number that another boot, or loop, gives."""
-    extra: tuple[str, ...] = ()
+    """The levels with which an image is mounted: ext finds its journal by a number that another boot, or loop, gives.
+
+    An image may be a stranger's: none of its programs is started, and none of its devices opened. A pool of ZFS takes no such words.
+    """
+    extra = () if levels.type == "zfs" else _WITHOUT_RIGHTS
     if levels.type == "xfs":
-        extra = ("nouuid",)
+        extra = ("nouuid", *extra)
     elif levels.type in _EXT and journal_path is not None:
-        extra = (f"journal_path={journal_path}",)
+        extra = (f"journal_path={journal_path}", *extra)
     return replace(levels, mount_options=(*levels.mount_options, *extra))
 
 

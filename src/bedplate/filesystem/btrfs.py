@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.blocks.layouts import btrfs_layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number, number_facts, size_or_text
@@ -23,11 +24,13 @@ from bedplate.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bedplate.filesystem.blocks.owners import Layout
     from bedplate.filesystem.site import Site
     from bedplate.model.visit import ReadBack
 
 SYSFS = Path("/sys/fs/btrfs")
 
+_LOOK_LIMIT_S = 120.0
 _LONG = {
     "--nodesize": "-n",
     "--leafsize": "-n",
@@ -114,6 +117,11 @@ class Btrfs(Filesystem):
     rules = option_rules(os.cpu_count() or 1)
     reader = "dump-super"
     block_size_key = "sectorsize"
+
+    def layout(self, site: Site) -> Layout:
+        """By the chunk tree: a file's map has logical addresses."""
+        words = ["btrfs", "inspect-internal", "dump-tree", "-t", "chunk", site.device.path]
+        return btrfs_layout(site.commands.run(words, timeout_s=_LOOK_LIMIT_S, check=False).stdout)
 
     def _superblock(self, site: Site) -> Mapping[str, str]:
         argv = ["btrfs", "inspect-internal", "dump-super", site.device.path]

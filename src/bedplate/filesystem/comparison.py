@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOUNT_OPTION = "filesystem.mount_options."
 MKFS_OPTION = "filesystem.mkfs_options."
+FILL_FACT = "filesystem.fill"
 NOT_VERIFIABLE = "not verifiable"
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from bedplate.errors import OutputNotUnderstood
 from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument, joined
+from bedplate.filesystem.blocks.layouts import ext_layout
+from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import decoded_number, journal_comparisons
 from bedplate.filesystem.options import OptionRules
@@ -32,6 +34,7 @@ PROC = Path("/proc/fs/ext4")
 JBD2 = Path("/proc/fs/jbd2")
 # What mke2fs takes by itself from 512 MiB on (mke2fs.conf(5)); a journal must have the same.
 _USUAL_BLOCK_BYTES = 4096
+_LOOK_LIMIT_S = 120.0
 
 _OWN = (Argument("-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"), Argument("-L", LABEL))
 
@@ -105,6 +108,16 @@ class Ext(Filesystem):
         # It is mounted by the type's own name, whichever driver answers to it; the superblock names the journal.
         self.traits = TRAITS[type]
         self.mkfs_words = ("mke2fs", "-q", "-F", "-t", type)
+
+    def layout(self, site: Site) -> Layout:
+        """By dumpe2fs and debugfs."""
+        run, path = site.commands.run, site.device.path
+        groups = run(["dumpe2fs", path], timeout_s=_LOOK_LIMIT_S, check=False).stdout
+        size = number(parse_superblock(groups).get("Block size"))
+        if size is None:
+            return Layout()
+        journal = run(["debugfs", "-R", "stat <8>", path], timeout_s=_LOOK_LIMIT_S, check=False).stdout
+        return ext_layout(groups, journal, size)
 
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         if site.levels.journal == "none":

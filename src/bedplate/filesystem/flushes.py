@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.host.whole_folder import sync_directory
-from bedplate.model.filesystem import BARRIER_BY_WRITE_CACHE, TRAITS
+from bedplate.model.filesystem import flushed_by_nothing
 from bedplate.model.visit import FlushCount
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def judge(counts: Iterable[FlushCount], barrier: bool | None) -> tuple[str, ...]
 
 def write_back_wanted(levels: FilesystemLevels) -> bool:
     """False if `barrier = false` must be had by the device's switch: set `write through` before mkfs."""
-    return not (levels.barrier is False and TRAITS[levels.type].barrier_by == BARRIER_BY_WRITE_CACHE)
+    return not flushed_by_nothing(levels)
 
 
 def parse_flushes(stat: str) -> int | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +21,15 @@ from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.devices.device import AttachedDevice
+from bedplate.host.devices.loop import detach
 from bedplate.host.ledger import Holding
 from bedplate.model.cell import digest
-from bedplate.model.filesystem import contradictions
+from bedplate.model.filesystem import contradictions, without_age
 from bedplate.model.reason import because
 from bedplate.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from bedplate.filesystem.adapter import Filesystem
     from bedplate.host.command import Commands
@@ -67,7 +69,15 @@ def probe_refusals(
     if not write_back_wanted(levels):
         # The device's switch does it, whatever the file system is.
         levels = replace(levels, barrier=None)
-    with _small_site(filesystem, levels, commands=commands, directory=directory, ledger=ledger) as site:
+    levels = replace(levels, features=without_age(levels.features))
+    with site_on_sparse_image(
+        filesystem,
+        levels,
+        filesystem.probe_bytes,
+        commands=commands,
+        directory=directory or Path(tempfile.gettempdir()),
+        ledger=ledger,
+    ) as site:
         warnings: tuple[str, ...] = ()
         step = MKFS_REFUSED
         try:
@@ -105,28 +115,29 @@ def probe_key(levels: FilesystemLevels, *, versions: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _small_site(
+def site_on_sparse_image(
     filesystem: Filesystem,
     levels: FilesystemLevels,
+    size_bytes: int,
     *,
     commands: Commands,
-    directory: Path | None,
+    directory: Path,
     ledger: Ledger | None,
 ) -> Iterator[Site]:
-    """A device, a mount point, and a device for the journal if the levels ask for one."""
-    with tempfile.TemporaryDirectory(prefix="bedplate-probe-", dir=directory) as folder, ExitStack() as undo:
-        target = Path(folder, "mount")
+    """A device of that size, a mount point, and a device for the journal if the levels ask for one; nothing to measure on."""
+    with ExitStack() as undo:
+        folder = directory / f"bedplate-probe-{os.getpid()}-{os.urandom(4).hex()}"
+        target = folder / "mount"
         # In this order a release gives them back in the other one.
-        for holding in (Holding("directory", folder), Holding("directory", str(target))):
-            _hold(holding, ledger, undo)
-        target.mkdir()
-        device = _small_device(Path(folder, "image"), filesystem.probe_bytes, commands, ledger, undo)
+        for place in (folder, target):
+            _hold(Holding("directory", str(place)), ledger, undo, partial(_removed, place))
+            place.mkdir(mode=0o700)
+        device = _small_device(folder / "image", size_bytes, commands, ledger, undo)
         journal = None
         if levels.journal == "external":
-            journal = _small_device(Path(folder, "journal"), _JOURNAL_BYTES, commands, ledger, undo)
-        _hold(Holding("mount", str(target), device.path), ledger, undo)
+            journal = _small_device(folder / "journal", _JOURNAL_BYTES, commands, ledger, undo)
         site = Site(levels, device, target, commands, journal)
-        undo.callback(filesystem.unmount, site)
+        _hold(Holding("mount", str(target), device.path), ledger, undo, partial(_unmounted, filesystem, site))
         yield site
 
 
@@ -134,17 +145,39 @@ def _small_device(
     image: Path, size_bytes: int, commands: Commands, ledger: Ledger | None, undo: ExitStack
 ) -> AttachedDevice:
     """A sparse image on a loop device: neither direct I/O nor full allocation, as nothing is measured."""
-    for kind in ("image", "loop"):
-        _hold(Holding(kind, str(image)), ledger, undo)
+    _hold(Holding("image", str(image)), ledger, undo, partial(_removed, image))
+    _hold(Holding("loop", str(image)), ledger, undo, partial(_detached, image, commands))
     with image.open("xb") as file:
         file.truncate(size_bytes)
     path = commands.run(["losetup", "--find", "--show", str(image)]).stdout.strip()
-    undo.callback(commands.run, ["losetup", "--detach", path])
     name = path.rpartition("/")[2]
     return AttachedDevice(path, name, name, size_bytes, image)
 
 
-def _hold(holding: Holding, ledger: Ledger | None, undo: ExitStack) -> None:
+def _removed(path: Path) -> bool:
+    """A folder that something is still mounted below stays, and says nothing: the unmount has."""
+    with suppress(OSError):
+        path.rmdir() if path.is_dir() else path.unlink()
+    return not path.exists()
+
+
+def _detached(image: Path, commands: Commands) -> bool:
+    detach(image, commands)
+    return True
+
+
+def _unmounted(filesystem: Filesystem, site: Site) -> bool:
+    filesystem.unmount(site)
+    return True
+
+
+def _hold(holding: Holding, ledger: Ledger | None, undo: ExitStack, give_back: Callable[[], bool]) -> None:
+    """Before it is taken. What `give_back` does not say is gone, or is interrupted in, is left to the ledger's release."""
+
+    def end() -> None:
+        if give_back() and ledger is not None:
+            ledger.settled(holding)
+
+    undo.callback(end)
     if ledger is not None:
         ledger.note(holding)
-        undo.callback(ledger.settled, holding)

@@ -6,29 +6,39 @@ Read back from the mount table and from xfs_info, which asks the mounted file sy
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, OutputNotUnderstood
 from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
+from bedplate.filesystem.blocks.layouts import xfs_layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
 from bedplate.filesystem.superblock import number
-from bedplate.model.filesystem import LABEL, TRAITS
+from bedplate.model.filesystem import COW_HINT, COW_HINTS, LABEL, TRAITS
 from bedplate.units import MIB, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from bedplate.filesystem.blocks.owners import Layout
     from bedplate.filesystem.site import Site
     from bedplate.model.cell import FilesystemLevels
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import ReadBack
 
+# include/uapi/linux/fs.h: FS_IOC_FSGETXATTR and struct fsxattr.
+_FSGETXATTR = 0x801C581F
+_FSXATTR = struct.Struct("=IIIII8x")
+_BLOCK_BYTES = 4096
+_LAYOUT_FIELDS = "logstart logblocks agblocks agblklog blocksize agcount"
+_LOOK_LIMIT_S = 120.0
 _LOG_BYTES_MAX = 2**31 - 10 * MIB
 _LOG_BLOCKS_MAX = 2**20
 
@@ -122,11 +132,20 @@ class Xfs(Filesystem):
                 reason, argv=failed.argv, status=failed.status, output=failed.output
             ) from None
 
+    def layout(self, site: Site) -> Layout:
+        """By xfs_db."""
+        words = ["xfs_db", "-r", "-c", "sb 0", "-c", f"p {_LAYOUT_FIELDS}", site.device.path]
+        return xfs_layout(site.commands.run(words, timeout_s=_LOOK_LIMIT_S, check=False).stdout)
+
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:
         """512-byte blocks need the old format, without checksums, for as long as tools and kernels have it."""
         asked = self.mkfs_arguments(site.levels)
         if site.journal is not None:
             yield Argument("-l", _log_words(site.levels, asked, site.journal.path))
+        hint_bytes = COW_HINTS.get(site.levels.features.text(COW_HINT) or "")
+        if hint_bytes is not None:
+            # Of the root directory; what is made below inherits it.
+            yield Argument("-d", f"cowextsize={hint_bytes // (site.levels.block_size_bytes or _BLOCK_BYTES)}")
         if site.levels.block_size_bytes == 512 and not any(item.flag == "-m" for item in asked):
             yield Argument("-m", "crc=0")
 
@@ -138,6 +157,10 @@ class Xfs(Filesystem):
         logdev = next((word.partition("=")[2] for word in found.shown if word.startswith("logdev=")), None)
         source = "xfs_info and mountinfo"
         yield from journal_comparisons(site.levels, kind, logdev, site.journal, source)
+        asked = site.levels.features.text(COW_HINT)
+        if asked is not None:
+            shown = _cow_hint_bytes(site.target)
+            yield compared("filesystem.cowextsize", COW_HINTS.get(asked), shown, "FS_IOC_FSGETXATTR")
 
     def _compare_argument(self, argument: Argument, geometry: Mapping[str, str]) -> Iterator[ReadBack]:
         if argument.value is None:
@@ -160,6 +183,16 @@ class Xfs(Filesystem):
             if "." in key:
                 counted = number(value)
                 yield fact(f"filesystem.superblock.{key}", value if counted is None else counted, "xfs_info")
+
+
+def _cow_hint_bytes(directory: Path) -> int:
+    """The hint that new files in a directory get, 0 where it has none."""
+    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        found = fcntl.ioctl(place, _FSGETXATTR, bytes(_FSXATTR.size))
+    finally:
+        os.close(place)
+    return int(_FSXATTR.unpack(found)[4])
 
 
 def _log_words(levels: FilesystemLevels, asked: Collection[Argument], path: str) -> str:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import CommandFailed, CommandNotStarted
+import bedplate
+from bedplate.errors import CommandFailed, CommandNotStarted, PrintedTooMuch
 from bedplate.host.interruption import held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from typing import IO
+
+    from bedplate.host.shut_in.confinement import Confinement
 
 # A fixed locale: messages are parsed, and a figure must not depend on the user's language.
 _FIXED_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "LANGUAGE": "C", "TZ": "UTC"}
@@ -75,6 +80,12 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
+def bare_environment() -> dict[str, str]:
+    """What programs of others see of it: where programs are, and what is the same everywhere. A CI job has its secrets there."""
+    inherited = environment()
+    return {name: inherited[name] for name in ("PATH", "LC_ALL", "TZ")}
+
+
 @dataclass
 class Commands:
     """Runs commands and remembers them in order; `record` is what the report prints."""
@@ -91,11 +102,15 @@ class Commands:
         extra_environment: Mapping[str, str] | None = None,
         stdin: str | None = None,
         directory: Path | None = None,
+        most_bytes: int | None = None,
+        confinement: Confinement | None = None,
     ) -> Completed:
         """Run `argv` to its end.
 
         `check=True` raises `CommandFailed` on a status other than 0, with the last lines of the
-        output. A time limit kills the whole process group. `account` drops all privileges.
+        output. A time limit kills the whole process group. `account` drops all privileges. `most_bytes` is for a program of
+        others, which might print until memory is full: one that prints more is killed, and PrintedTooMuch raised. With a
+        `confinement`, whose `argv` this is, it sees two folders and drops its rights by itself.
         """
         if not argv or any("\0" in word for word in argv):
             raise ValueError(f"not an argument list: {argv!r}")
@@ -105,8 +120,18 @@ class Commands:
         try:
             # An interruption waits until the process is known, so that it can be ended.
             with held():
-                process = _start(argv, account, extra_environment, directory, has_stdin=stdin is not None)
-            stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+                process = _start(
+                    argv,
+                    account,
+                    extra_environment,
+                    directory,
+                    has_stdin=stdin is not None,
+                    confinement=confinement,
+                )
+            if most_bytes is None:
+                stdout, stderr = process.communicate(stdin, timeout=timeout_s)
+            else:
+                stdout, stderr = _bounded(process, argv, started + timeout_s, most_bytes)
         except subprocess.TimeoutExpired:
             stdout, stderr = _end(process)
             raise CommandFailed(
@@ -124,6 +149,22 @@ class Commands:
         return done
 
 
+def started_apart(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    """A program of bedplate's own, in a session of its own: a signal of the terminal's reaches it by its starter alone.
+
+    Its standard output is a pipe. To be called in a `held` block, within whatever ends the process.
+    """
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd="/",
+        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
+        start_new_session=True,
+    )
+
+
 def _start(
     argv: Sequence[str],
     account: Account | None,
@@ -131,22 +172,25 @@ def _start(
     directory: Path | None,
     *,
     has_stdin: bool,
+    confinement: Confinement | None,
 ) -> subprocess.Popen[str]:
     try:
-        return subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            cwd=directory or "/",
-            env=environment(extra_environment),
-            start_new_session=True,
-            user=account.uid if account else None,
-            group=account.gid if account else None,
-            extra_groups=[] if account else None,
-        )
+        with contextlib.nullcontext() if confinement is None else confinement.apart():
+            return subprocess.Popen(
+                list(argv),
+                stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                cwd=directory or "/",
+                env=environment(extra_environment),
+                start_new_session=True,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+                preexec_fn=None if confinement is None else confinement.become,  # noqa: PLW1509 -- it takes no lock
+            )
     except (FileNotFoundError, PermissionError) as error:
         raise CommandNotStarted(
             f"{argv[0]} cannot be started: {error.strerror}; is its package installed? "
@@ -155,6 +199,33 @@ def _start(
             status=None,
             output="",
         ) from error
+
+
+def _bounded(
+    process: subprocess.Popen[str], argv: Sequence[str], deadline_s: float, most_bytes: int
+) -> tuple[str, str]:
+    """As `communicate` without input, until the deadline of the monotonic clock: what both streams brought, if that is not too much."""
+    assert process.stdout is not None  # noqa: S101 -- Popen was given pipes
+    assert process.stderr is not None  # noqa: S101
+    brought = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    with selectors.DefaultSelector() as open_:
+        for stream in brought:
+            open_.register(stream, selectors.EVENT_READ)
+        while open_.get_map():
+            left_s = deadline_s - time.monotonic()
+            ready = open_.select(max(0.0, left_s))
+            if not ready and left_s <= 0:
+                raise subprocess.TimeoutExpired(argv, left_s)
+            for key, _ in ready:
+                piece = os.read(key.fd, 65536)
+                brought[key.fd] += piece
+                if not piece:
+                    open_.unregister(key.fd)
+            if sum(map(len, brought.values())) > most_bytes:
+                raise PrintedTooMuch(argv[0], most_bytes, argv=argv)
+    process.wait(max(0.0, deadline_s - time.monotonic()))
+    stdout, stderr = (bytes(text).decode(errors="replace") for text in brought.values())
+    return stdout, stderr
 
 
 def _end(process: subprocess.Popen[str] | None) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import BedplateError
 from bedplate.host.cgroups.hierarchy import read_hierarchy
 from bedplate.host.command import Commands
+from bedplate.host.files import text_of
 from bedplate.host.process import boot_id
 from bedplate.host.requirement import find_tool, read_os_release
 from bedplate.model.machine import Machine
@@ -82,16 +83,18 @@ _HYPERVISORS = {
 
 def read_machine(root: Path = Path("/")) -> Machine:
     """The machine as it is now; `tools` is empty, `tool_versions` fills it. `root` is for tests."""
-    release = platform.release() if root == Path("/") else _text(root / "proc/sys/kernel/osrelease")
+    release = platform.release() if root == Path("/") else text_of(root / "proc/sys/kernel/osrelease")
     proc = root / "proc"
     return Machine(
-        hostname=_text(proc / "sys/kernel/hostname"),
-        distribution=distribution(read_os_release() if root == Path("/") else _text(root / "etc/os-release")),
+        hostname=text_of(proc / "sys/kernel/hostname"),
+        distribution=distribution(
+            read_os_release() if root == Path("/") else text_of(root / "etc/os-release")
+        ),
         kernel_release=release,
         architecture=platform.machine(),
-        cpu_model=_cpu_model(_text(proc / "cpuinfo")),
+        cpu_model=_cpu_model(text_of(proc / "cpuinfo")),
         cpu_count=len(os.sched_getaffinity(0)),
-        memory_bytes=_memory_bytes(_text(proc / "meminfo")),
+        memory_bytes=_memory_bytes(text_of(proc / "meminfo")),
         page_size_bytes=os.sysconf("SC_PAGE_SIZE"),
         filesystems=_filesystems(root, release),
         cgroup_version=read_hierarchy(proc / "self/mountinfo").version_of("memory"),
@@ -131,7 +134,7 @@ def _version_line(name: str, option: str) -> str:
 
 def _filesystems(root: Path, release: str) -> tuple[str, ...]:
     """Types that the kernel has, and those that a module of the running kernel would bring."""
-    lines = _text(root / "proc/filesystems").splitlines()
+    lines = text_of(root / "proc/filesystems").splitlines()
     found = {line.split()[-1] for line in lines if line.strip()}
     # kernel/fs/xfs/xfs.ko.zst: the type is the module's name, not the folder's.
     # ZFS comes apart, and stands where its packager puts it; what it stands on has other names.
@@ -147,21 +150,23 @@ def _modules(root: Path, release: str, folder: str) -> set[str]:
     )
     if place is None:
         return set()
-    lines = [line for name in ("modules.builtin", "modules.dep") for line in _text(place / name).splitlines()]
+    lines = [
+        line for name in ("modules.builtin", "modules.dep") for line in text_of(place / name).splitlines()
+    ]
     return {Path(line.partition(":")[0]).name.split(".ko")[0] for line in lines if line.startswith(folder)}
 
 
 def _virtualisation(root: Path) -> str | None:
     """The hypervisor's name, `unknown hypervisor` if only the processor tells, None on bare metal."""
     dmi = root / "sys/class/dmi/id"
-    words = " ".join(_text(dmi / name) for name in ("sys_vendor", "product_name", "bios_vendor")).lower()
+    words = " ".join(text_of(dmi / name) for name in ("sys_vendor", "product_name", "bios_vendor")).lower()
     for word, name in _HYPERVISORS.items():
         if word in words and (name != "Hyper-V" or "virtual" in words):
             return name
-    kind = _text(root / "sys/hypervisor/type")
+    kind = text_of(root / "sys/hypervisor/type")
     if kind:
         return _HYPERVISORS.get(kind, kind)
-    flags = re.search(r"^flags\s*:.*\bhypervisor\b", _text(root / "proc/cpuinfo"), re.MULTILINE)
+    flags = re.search(r"^flags\s*:.*\bhypervisor\b", text_of(root / "proc/cpuinfo"), re.MULTILINE)
     return "unknown hypervisor" if flags else None
 
 
@@ -187,9 +192,11 @@ def _memory_bytes(meminfo: str) -> int:
 
 
 def _tunables(root: Path, release: str) -> Mapping[str, str]:
-    values = {name: _text(root / path.lstrip("/")) for name, path in _TUNABLES.items()}
+    values = {name: text_of(root / path.lstrip("/")) for name, path in _TUNABLES.items()}
     found = {name: _selected(value) for name, value in values.items() if value}
-    words = [word for word in _text(root / "proc/cmdline").split() if word.partition("=")[0] in _COMMAND_LINE]
+    words = [
+        word for word in text_of(root / "proc/cmdline").split() if word.partition("=")[0] in _COMMAND_LINE
+    ]
     if words:
         found["kernel.command_line"] = " ".join(words)
     schedulers = _schedulers(root, release)
@@ -201,7 +208,7 @@ def _tunables(root: Path, release: str) -> Mapping[str, str]:
 def _schedulers(root: Path, release: str) -> set[str]:
     """Every scheduler that some queue offers or a module would bring; empty where no queue says any."""
     queues = (root / "sys/class/block").glob("*/queue/scheduler")
-    offered = {word.strip("[]") for queue in queues for word in _text(queue).split()}
+    offered = {word.strip("[]") for queue in queues for word in text_of(queue).split()}
     if not offered:
         return set()
     modules = _modules(root, release, "kernel/block/")
@@ -213,7 +220,7 @@ def _build_options(root: Path, release: str) -> Mapping[str, str]:
     text = ""
     with contextlib.suppress(OSError, EOFError, zlib.error):
         text = gzip.decompress((root / "proc/config.gz").read_bytes()).decode(errors="replace")
-    return build_options(text or _text(root / f"boot/config-{release}"))
+    return build_options(text or text_of(root / f"boot/config-{release}"))
 
 
 def build_options(config: str) -> Mapping[str, str]:
@@ -236,10 +243,3 @@ def _readable(path: Path) -> bool:
     with contextlib.suppress(OSError):
         return bool(path.read_text())
     return False
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

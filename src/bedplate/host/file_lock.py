@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Whoever may read a file may lock it: a program of others, as an account without rights, would hold up everybody.
+_MODE = 0o600
+
+
 @contextmanager
 def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold `path` exclusively; waits for another holder after calling `on_wait` once.
@@ -20,8 +24,10 @@ def file_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Itera
     same name. A holder that is killed holds nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            os.fchmod(descriptor, _MODE)
         if not take_lock(descriptor):
             if on_wait is not None:
                 on_wait()

@@ -22,7 +22,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from bedplate.errors import DeviceInUse, MachineUnfit, RequirementMissing
 from bedplate.host import process, undo
@@ -85,6 +85,26 @@ class _Owner:
     @property
     def alive(self) -> bool:
         return self.same_boot and process.is_running(self.pid, self.start_time)
+
+
+class Holdings(Protocol):
+    """What a taker needs of a ledger."""
+
+    def note(self, holding: Holding) -> None:
+        """Write down what will be taken."""
+        ...
+
+    def settled(self, holding: Holding) -> None:
+        """Write down that it was given back."""
+        ...
+
+
+class KnownHoldings(Holdings, Protocol):
+    """The same, and what is held can be asked."""
+
+    def held(self) -> tuple[Holding, ...]:
+        """What is held, in the order of taking."""
+        ...
 
 
 class Ledger:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, DeviceInUse, VerifyFailed
+from bedplate.host.files import text_of
 from bedplate.host.kernel_log import KernelLog
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
     """One sentence for each process, mount and loop device that holds something under `target`."""
     top = os.path.realpath(target)
     found = [
-        f"process {folder.name} ({_text(folder / 'comm').strip() or '?'}) holds {held}"
+        f"process {folder.name} ({text_of(folder / 'comm') or '?'}) holds {held}"
         for folder in sorted(proc.glob("[0-9]*"), key=lambda path: int(path.name))
         if (held := _held_by(folder, top)) is not None
     ]
@@ -184,7 +185,7 @@ def holders(target: Path | str, *, proc: Path = Path("/proc")) -> tuple[str, ...
         if _is_under(entry.target, top) and entry.target != top
     ]
     for backing in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
-        image = _text(backing).strip()
+        image = text_of(backing)
         if _is_under(image, top):
             found.append(f"/dev/{backing.parts[-3]} stands on {image}")
     return tuple(found)
@@ -235,7 +236,7 @@ def _held_by(folder: Path, top: str) -> str | None:
             held = str(link.readlink())
             if _is_under(held, top):
                 return held
-    for line in _text(folder / "maps").splitlines():
+    for line in text_of(folder / "maps").splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and _is_under(fields[5], top):
             return fields[5]
@@ -254,14 +255,6 @@ def _same_device(first: str, second: str) -> bool:
 
 def _is_under(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
-
-
-def _text(path: Path) -> str:
-    """What stands in a file of /proc or /sys; empty if it, or its process, is gone."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _about(messages: Sequence[str], *, name: str, type: str) -> tuple[str, ...]:  # noqa: A002

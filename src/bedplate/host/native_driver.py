@@ -11,22 +11,30 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
+import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import CommandFailed, RequirementMissing
+from bedplate.host.file_lock import file_lock
 from bedplate.host.requirement import Requirement
 from bedplate.host.room import places_without_room
+from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from bedplate.host.command import Commands
 
 COMPILER = "cc"
 # -pthread is a matter of the C library's age; newer ones have threads built in and ignore it.
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-pthread")
+_SHARED_FLAGS = ("-shared", "-fPIC")
 _COMPILE_LIMIT_S = 120.0
+# A quarter of a million lines in one file, on a busy machine.
+_COMPILE_LIBRARY_LIMIT_S = 1800.0
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,11 @@ def ensure_driver(
     cache_directory: Path,
     commands: Commands,
     libraries: tuple[Library, ...] = (),
+    is_preloaded: bool = False,
 ) -> Path:
     """The path of the driver `name`, compiled from `source` unless the cache has it already.
+
+    One that `is_preloaded` is no program but a shared object, which another program is started with (LD_PRELOAD).
 
     A folder beside `source` with its name (`bench.c`, `bench/`) belongs to it: all C files in it are
     compiled too, and those of the folder `variant` in it. Headers beside `source` are every driver's. Two processes may ask at once: one compiles, the other waits for it. Raises
@@ -84,7 +95,10 @@ def ensure_driver(
             f"the source of the driver {name} cannot be read: {error.filename}: {error.strerror}; "
             f"bedplate has to run from its own folder"
         ) from error
-    words = tuple(word for library in libraries for word in library.linker_words)
+    words = (
+        *(_SHARED_FLAGS if is_preloaded else ()),
+        *(word for library in libraries for word in library.linker_words),
+    )
     parts += [_compiler_version(commands, name).encode(), " ".join((*FLAGS, *words)).encode()]
     parts += [_demand_version(library, name, commands).encode() for library in libraries]
     key = hashlib.sha256()
@@ -99,6 +113,32 @@ def ensure_driver(
         if not driver.exists():
             _compile(driver, name=name, files=files, linker_words=words, commands=commands)
     return driver
+
+
+def compiled_library(
+    library: Library,
+    *,
+    name: str,
+    files: Callable[[], Mapping[str, bytes]],
+    linker_words: tuple[str, ...],
+    cache_directory: Path,
+    commands: Commands,
+) -> Library:
+    """`library` from its own C files in place of the distribution's, compiled at -O2 unless the cache has it already.
+
+    `name` says which source it is, and `files` reads it, headers too, where it is needed. Drivers are linked with the objects, so that what
+    was compiled is what runs. Raises `RequirementMissing` as `ensure_driver` does.
+    """
+    key = hashlib.sha256(f"{_compiler_version(commands, name)} {FLAGS}".encode()).hexdigest()[:8]
+    folder = cache_directory / f"{name}-{key}"
+    if not folder.is_dir():
+        cache_directory.mkdir(parents=True, exist_ok=True)
+        with file_lock(lock_of(folder)):
+            if not folder.is_dir():
+                _compile_library(folder, name=name, files=files(), commands=commands)
+    objects = sorted(str(path) for path in folder.glob("*.o"))
+    place = f"-I{folder}"
+    return replace(library, linker_words=(place, *objects, *linker_words), header_words=(place,))
 
 
 def library_version(library: Library, *, commands: Commands) -> str | None:
@@ -149,6 +189,24 @@ def _compiler_version(commands: Commands, name: str) -> str:
         return commands.run([COMPILER, "--version"]).stdout
     except CommandFailed as error:
         raise _no_compiler(f"to build the driver {name}", error) from error
+
+
+def _compile_library(folder: Path, *, name: str, files: Mapping[str, bytes], commands: Commands) -> None:
+    fresh = work_folder(folder)
+    sweep_work_folders(folder.parent, but=fresh)
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o755)
+    try:
+        for file, content in files.items():
+            (fresh / file).write_bytes(content)
+        for source in sorted(fresh.glob("*.c")):
+            argv = [COMPILER, *FLAGS, "-w", "-c", "-o", str(source.with_suffix(".o")), str(source)]
+            commands.run(argv, timeout_s=_COMPILE_LIBRARY_LIMIT_S)
+    except CommandFailed as error:
+        full = places_without_room(error.output, folder.parent, Path(tempfile.gettempdir()))
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise RequirementMissing(*full, f"{name} cannot be compiled: {error.reasons[0]}") from error
+    put_in_place(fresh, folder)
 
 
 def _compile(

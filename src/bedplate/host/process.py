@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.host.patience import wait_until
+from bedplate.host.plain_file import plain_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC = Path("/proc")
 _EXECVE_S = 0.02
+_FIRST_LINE_BYTES = 100
 
 
 def boot_id(proc: Path = PROC) -> str:
@@ -120,7 +122,7 @@ def servers_of(data_directory: Path, prefix: Path, proc: Path = PROC) -> tuple[i
     # From within a namespace of its own the file has no name here, but its processes stand beside it.
     places = (data_directory, *(proc / str(pid) / "cwd" for pid in found))
     postmaster = next((pid for place in places if (pid := _postmaster(place)) is not None), None)
-    if postmaster is not None and _runs_from(postmaster, prefix, proc):
+    if postmaster in found:
         found = [postmaster, *(pid for pid in found if pid != postmaster)]
     return tuple(pid for pid in found if start_time(pid, proc) is not None)
 
@@ -218,7 +220,8 @@ def _environment(pid: int, proc: Path) -> list[bytes] | None:
 
 def _postmaster(data_directory: Path) -> int | None:
     try:
-        return int((data_directory / "postmaster.pid").read_text().split("\n", 1)[0])
+        # A server that runs what others wrote may put anything there.
+        return int(plain_bytes(data_directory / "postmaster.pid", _FIRST_LINE_BYTES).split(b"\n", 1)[0])
     except (OSError, ValueError):
         return None
 

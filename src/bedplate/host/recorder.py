@@ -25,6 +25,7 @@ from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.tunables import queue_settings
+from bedplate.model.fault_order import ByteRange
 from bedplate.units import KIB, format_size
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from bedplate.host.command import Commands
     from bedplate.host.devices.device import AttachedDevice
-    from bedplate.host.ledger import Ledger
+    from bedplate.host.ledger import KnownHoldings
 
 DRIVER = "power_cut_recorder"
 FUSE = Path("/dev/fuse")
@@ -79,6 +80,7 @@ class RecordedDevice:
 class RecorderStatus:
     """What was logged so far. `failure` says why nothing more was; `is_sealed` that nothing more will be.
 
+    `fault_hits` are requests that an order to fail hit, `first_hit` where the first of them was; None of none and of a flush.
     `memory_locked` and `io_flusher` are the kernel's answers to mlockall(2) and PR_SET_IO_FLUSHER.
     """
 
@@ -86,6 +88,8 @@ class RecorderStatus:
     log_bytes: int
     marks: int
     is_sealed: bool
+    fault_hits: int
+    first_hit: ByteRange | None
     memory_locked: bool
     io_flusher: bool
     library: str
@@ -112,6 +116,8 @@ def parse_status(text: str) -> RecorderStatus:
             log_bytes=int(found["log_bytes"]),
             marks=int(found["marks"]),
             is_sealed=found["sealed"] is True,
+            fault_hits=int(found["fault_hits"]),
+            first_hit=_first_hit(int(found["fault_at"]), int(found["fault_bytes"])),
             memory_locked=found["memory_locked"] is True,
             io_flusher=found["io_flusher"] is True,
             library=str(found["library"]),
@@ -136,7 +142,7 @@ class Recorder:
         running: subprocess.Popen[bytes],
         *,
         has_journal: bool,
-        ledger: Ledger,
+        ledger: KnownHoldings,
         commands: Commands,
     ) -> None:
         self._target = _target(folder)
@@ -152,10 +158,19 @@ class Recorder:
 
     @classmethod
     def start(
-        cls, driver: Path, folder: Path, sizes: RecorderSizes, *, ledger: Ledger, commands: Commands
+        cls,
+        driver: Path,
+        folder: Path,
+        sizes: RecorderSizes,
+        *,
+        ledger: KnownHoldings,
+        commands: Commands,
+        late_us: int = 0,
     ) -> Recorder:
         """Start it in `folder`, which is empty and on a tmpfs, and wait until its files are there.
 
+        Each write is answered up to `late_us` microseconds after it came, in any order; 0: at once, in the order in which
+        they come.
         RequirementMissing with every reason where it cannot run or has no room for its log; RecorderFailed
         with its own words where it did not start.
         """
@@ -164,25 +179,34 @@ class Recorder:
             raise RequirementMissing(*reasons)
         target = _target(folder)
         target.mkdir(mode=0o755)
-        argv = _command_line(driver, folder, sizes)
+        argv = _command_line(driver, folder, sizes, late_us)
         ledger.note(Holding("mount", str(target), _SOURCE))
         commands.record.append(argv)
+        recorder: Recorder | None = None
         try:
             with held():
                 running = _popen(argv, folder)
+                has_journal = sizes.journal_bytes is not None
+                recorder = cls(folder, running, has_journal=has_journal, ledger=ledger, commands=commands)
                 ledger.note(Holding("process", str(running.pid), process.start_time(running.pid) or ""))
-        except RecorderFailed:
-            ledger.settled(Holding("mount", str(target)))
-            raise
-        recorder = cls(
-            folder, running, has_journal=sizes.journal_bytes is not None, ledger=ledger, commands=commands
-        )
-        try:
             recorder._wait_until_ready()
+            return recorder  # noqa: TRY300 -- behind the `try` nobody would end it
         except BaseException:
-            recorder.abandon()
+            if recorder is None:
+                ledger.settled(Holding("mount", str(target)))
+            else:
+                recorder.abandon()
             raise
-        return recorder
+
+    @property
+    def disks(self) -> tuple[Path, ...]:
+        """`disk`, and `journal` where there is one."""
+        return (self.disk,) if self.journal is None else (self.disk, self.journal)
+
+    @property
+    def stores(self) -> tuple[Path, ...]:
+        """What these hold: blank files, which may be given contents before anything is attached. The log has none of that."""
+        return tuple(self._folder / "store" / disk.name for disk in self.disks)
 
     @property
     def pid(self) -> int:
@@ -205,6 +229,14 @@ class Recorder:
             os.write(mark, text.encode())
         finally:
             os.close(mark)
+
+    def order_fault(self, line: str) -> None:
+        """From now on its disk fails as ordered (`model/fault_order.py`), or no more."""
+        fault = os.open(self._target / "fault", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fault, line.encode())
+        finally:
+            os.close(fault)
 
     def attach(self, image: Path, *, write_back: bool = True) -> AttachedDevice:
         """A loop device over `disk` or `journal`, its write cache set and read back.
@@ -325,7 +357,8 @@ def _target(folder: Path) -> Path:
     return folder / "recorder"
 
 
-def _command_line(driver: Path, folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
+def _command_line(driver: Path, folder: Path, sizes: RecorderSizes, late_us: int) -> tuple[str, ...]:
+    late = ("--late-us", str(late_us)) if late_us else ()
     journal = () if sizes.journal_bytes is None else ("--journal-bytes", str(sizes.journal_bytes))
     return (
         str(driver),
@@ -334,6 +367,7 @@ def _command_line(driver: Path, folder: Path, sizes: RecorderSizes) -> tuple[str
         *("--disk-bytes", str(sizes.disk_bytes)),
         *journal,
         *("--log-limit-bytes", str(sizes.log_limit_bytes)),
+        *late,
         *("--parent", str(os.getpid())),
     )
 
@@ -359,7 +393,7 @@ def room_reasons(folder: Path, sizes: RecorderSizes) -> tuple[str, ...]:
     """Why a folder has no place for a recording; empty where it has."""
     kind = type_below(folder)
     if kind not in {"tmpfs", "ramfs"}:
-        where = f"the power-cut recorder's log would stand in {folder}, which is on {kind or 'an unknown file system'}"
+        where = f"the power-cut recorder's log would lie in {folder}, which is on {kind or 'an unknown file system'}"
         return (f"{where}; name a directory on a tmpfs, such as /dev/shm",)
     room = os.statvfs(folder)
     # What the disks hold takes room too, but never more than what was logged of them.
@@ -389,6 +423,10 @@ def _whole(status: RecorderStatus) -> RecorderStatus:
     if status.failure is not None:
         raise RecorderFailed(status.failure)
     return status
+
+
+def _first_hit(at: int, length: int) -> ByteRange | None:
+    return ByteRange(at, length) if length else None
 
 
 def _device(found: Mapping[str, object]) -> RecordedDevice:

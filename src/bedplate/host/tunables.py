@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from bedplate.host.devices.device import AttachedDevice
-    from bedplate.host.ledger import Ledger
+    from bedplate.host.ledger import KnownHoldings, Ledger
 
 WRITE_BACK = "write back"
 WRITE_THROUGH = "write through"
@@ -47,7 +47,7 @@ def read_tunable(path: Path) -> str:
     return undo.selected(path.read_text().strip())
 
 
-def set_tunable(path: Path, value: str, *, ledger: Ledger) -> Tuned:
+def set_tunable(path: Path, value: str, *, ledger: KnownHoldings) -> Tuned:
     """Set one value, with its original in the ledger first; VerifyFailed if it does not read back.
 
     RequirementMissing if this kernel has no such setting.
@@ -107,7 +107,7 @@ def queue_settings(
     read_ahead_kb: int | None,
     scheduler: str | None,
     write_back: bool,
-    ledger: Ledger,
+    ledger: KnownHoldings,
     tree: BlockTree | None = None,
     prefix: str = "device",
 ) -> tuple[ReadBack, ...]:
@@ -154,8 +154,19 @@ def queue_settings(
     return tuple(comparisons)
 
 
+def have_write_back(device: AttachedDevice) -> None:
+    """Have a loop device flushed, which another user of it may have switched off; VerifyFailed if that stays."""
+    _write(BlockTree().sys / "class/block" / device.queue_name / "queue/write_cache", WRITE_BACK)
+
+
 def _queue_setting(
-    path: Path, level: str, value: str | None, found: str | None, *, device: AttachedDevice, ledger: Ledger
+    path: Path,
+    level: str,
+    value: str | None,
+    found: str | None,
+    *,
+    device: AttachedDevice,
+    ledger: KnownHoldings,
 ) -> ReadBack:
     if value is None:
         return ReadBack(level, None, _number(found), str(path), None)
@@ -180,7 +191,7 @@ def _real_write_back(path: Path, level: str) -> ReadBack:
         return ReadBack(level, None, effective, f"{path}: the device has no volatile cache", None)
 
 
-def _note_first(holding: Holding, ledger: Ledger) -> None:
+def _note_first(holding: Holding, ledger: KnownHoldings) -> None:
     """The first original counts, whatever was set since."""
     if holding.key not in {item.key for item in ledger.held()}:
         ledger.note(holding)

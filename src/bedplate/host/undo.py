@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # A new boot has forgotten everything but files.
 SURVIVE_A_REBOOT = frozenset({"image", "directory", "log_directory", "journal_device"})
 
-WRITE_BACK = "write back"
 SYS_BLOCK = Path("/sys/block")
 # The kernel has no event for "no longer busy": these are polled, within this time.
 _PATIENCE_S = 10.0

@@ -27,6 +27,10 @@ IDENTITY_VERSION = 1
 # Where an external journal stands: in memory, or on the plan's second scratch device.
 JOURNAL_IN_RAM = "ram"
 JOURNAL_ON_DEVICE = "device"
+# How a server's pages are written: by itself, with the kernel asked to tear none, or as by itself and counted.
+UNTORN_LEVELS = UNTORN_OFF, UNTORN_ON, UNTORN_COUNT = "off", "on", "count"
+# Levels of a dataset that no label has.
+_NOT_READ = ("_text", "_sha256", "_fixed")
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,8 @@ class ClusterLevels:
     """text of an own postgresql.conf, read before `settings`, which win over it"""
     scaled_page_costs: bool = False
     """whether the planner's page costs follow the block size, so that a byte costs it the same at every one"""
+    untorn_writes: str = UNTORN_OFF
+    """`on`: each page is written whole or not at all (RWF_ATOMIC); `count`: as without it, and counted"""
 
 
 @dataclass(frozen=True)
@@ -245,14 +251,19 @@ class Dataset:
 
     @property
     def readable(self) -> Mapping[str, Scalar]:
-        """Its levels without those that people do not read: texts and checksums."""
-        return {name: value for name, value in self.levels.items() if not name.endswith(("_text", "_sha256"))}
+        """Its levels without those that people do not read: texts, checksums, and what is fixed in files of somebody's."""
+        return {name: value for name, value in self.levels.items() if not name.endswith(_NOT_READ)}
 
     @property
     def words(self) -> str:
         """What a person would call it: `power_cut clients 4 image 1 GiB`; two may have the same words."""
+        return " ".join([self.workload, *self.levels_in_words])
+
+    @property
+    def levels_in_words(self) -> tuple[str, ...]:
+        """What it is called by besides its workload: `scale 20`, `file 2 GiB`."""
         told = (_in_words(name, value) for name, value in self.readable.items())
-        return " ".join([self.workload, *(words for words in told if words)])
+        return tuple(words for words in told if words)
 
 
 @dataclass(frozen=True)

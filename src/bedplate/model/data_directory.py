@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class DataDirectory:
     `settings` are those that decide what a commit survives, as its files say or its defaults are; `said_by` has the file of each
     that is not a default. `places` are the directories whose file systems a commit depends on, by what stands there.
     `unread` are sentences: what could not be read, and why. `knows_settings`: whether all of them could. `untold` is what no
-    file says of any such engine.
+    file says of any such engine. `measured_by` is the type of workload that measures it; empty: the one that runs where a plan names none.
     """
 
     engine: str
@@ -24,3 +25,16 @@ class DataDirectory:
     unread: tuple[str, ...] = ()
     knows_settings: bool = True
     untold: tuple[str, ...] = ()
+    measured_by: str = ""
+
+
+@dataclass(frozen=True)
+class KnownFiles:
+    """The role `data_directory` of an engine.
+
+    `recognise` finds its files in a directory, or those of a file; None where there are none. `processes` are the names of its server's
+    processes (`comm`), each of which works in its data directory.
+    """
+
+    recognise: Callable[[Path], DataDirectory | None]
+    processes: frozenset[str] = frozenset()

@@ -29,6 +29,10 @@ CACHE_OF_PROFILE: Mapping[Profile, str] = {
     Profile.SUBSET_4K: VOLATILE_4K,
     Profile.WHOLE: VOLATILE_4K,
     Profile.LOST: VOLATILE_4K,
+    Profile.SUBSET_8K: VOLATILE_4K,
+    Profile.SUBSET_16K: VOLATILE_4K,
+    Profile.UNTORN_8K: VOLATILE_4K,
+    Profile.UNTORN_16K: VOLATILE_4K,
     Profile.SUBSET_512: VOLATILE_512,
     Profile.ORDERED: PROTECTED,
 }

@@ -62,45 +62,74 @@ _SYNCED_BY_CALLS = ("fdatasync", "fsync", "fsync_writethrough")
 _LOGGING = "logging"
 _COUNTED_LATE_SHARE_MAX = 0.05
 _OTHERS_COMMITS = 10
+# A commit of nothing else writes no WAL record that it waits for (RecordTransactionCommit, src/backend/access/transam/xact.c).
+_ONLY_TEMPORARY = "; a script makes temporary tables, and a commit that writes to nothing else waits for nothing and leaves nothing"
 FSCK_FOUND_ERRORS = because(
     "fsck-found-errors", "fsck found errors after a clean unmount, without any power cut"
 )
+# Codes of reasons that speak of the file system, its journal or its options; all others speak of the engine's settings.
+OF_FILE_SYSTEM = frozenset(
+    {
+        _JOURNAL_IN_MEMORY.code,
+        _LOG_IN_MEMORY.code,
+        _DELAYED.code,
+        _WITHOUT_JOURNAL.code,
+        FSCK_FOUND_ERRORS.code,
+        "flushes-missing",
+        "data-flushes-missing",
+        "no-flushes-counted",
+    }
+)
+# Of these, those that a device's cache has to be volatile for: what is kept in order needs no flush.
+OF_FLUSHES = frozenset({"flushes-missing", "data-flushes-missing", "no-flushes-counted"})
+# Codes of reasons that take the last transactions, and leave what stays whole.
+OF_THE_LAST = frozenset({_ASYNCHRONOUS.code, _LOG_IN_MEMORY.code, _DELAYED.code})
+NO_JOURNAL = _WITHOUT_JOURNAL.code
 # From best to worst; `unknown` stands last because nothing may be built on it.
 CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE, UNKNOWN)
 
 
-def declared(
-    flush_counts: Iterable[FlushCount],
-    settings: Mapping[str, str],
-    *,
-    checked_by_fsck: bool = False,
-    journal_holds_data: bool = False,
-    journal_in_memory: bool = False,
-    rolls_back_whole: bool = False,
-    flushes_when_delayed: bool | None = None,
-) -> Durability:
-    """The class that the counted flushes and the engine's effective settings declare.
+@dataclass(frozen=True)
+class FilesystemPromise:
+    """What a file system is known for under an engine: the flushes that syncs were counted to cause, and how it is made.
 
-    `settings` are read back from the server, by name. `checked_by_fsck` marks file systems without
-    a journal, whose repair after each cut is not modelled here. `journal_holds_data` and
-    `journal_in_memory` speak of an external journal. `rolls_back_whole` marks a file system that
-    returns to one of its last moments; `flushes_when_delayed` is None while fsync waits, else whether
-    such a moment is flushed.
+    `checked_by_fsck` marks file systems without a journal, whose repair after each cut is not modelled here.
+    `journal_holds_data` and `journal_in_memory` speak of an external journal. `rolls_back_whole` marks a file system that
+    returns to one of its last moments; `flushes_when_delayed` is None while fsync waits, else whether such a moment is
+    flushed. `keeps_write_order` is true of a file system whose writes reach the medium in the order in which they
+    were made even without a sync: one that rolls back whole does, and ext3 and ext4 with `data=journal`, where "all data are
+    committed into the journal prior to being written into the main file system"
+    (Documentation/admin-guide/ext4.rst), one transaction of the journal after the other.
     """
-    counts = tuple(flush_counts)
+
+    flush_counts: tuple[FlushCount, ...]
+    checked_by_fsck: bool = False
+    journal_holds_data: bool = False
+    journal_in_memory: bool = False
+    rolls_back_whole: bool = False
+    flushes_when_delayed: bool | None = None
+    keeps_write_order: bool = False
+
+
+def declared(filesystem: FilesystemPromise, settings: Mapping[str, str] | None = None) -> Durability:
+    """The class that the file system and the engine's effective settings declare.
+
+    `settings` are read back from the server, by name; without them it is the file system's own.
+    """
+    settings = settings or {}
     reasons: list[Reason] = []
     if settings.get("fsync") == "off":
         reasons.append(_FSYNC_OFF)
-    if journal_in_memory and not rolls_back_whole:
+    if filesystem.journal_in_memory and not filesystem.rolls_back_whole:
         reasons.append(_JOURNAL_IN_MEMORY)
     # Nothing that follows makes it better, or less certain; it is told all the same.
     certainly_unsafe = bool(reasons)
-    if flushes_when_delayed is None:
-        volatile, protected = _by_flushes(counts, reasons, journal_holds_data=journal_holds_data)
+    if filesystem.flushes_when_delayed is None:
+        volatile, protected = _by_flushes(filesystem, reasons)
     else:
         reasons.append(_DELAYED)
-        volatile, protected = BOUNDED_LOSS if flushes_when_delayed else UNSAFE, BOUNDED_LOSS
-    if journal_in_memory and rolls_back_whole:
+        volatile, protected = BOUNDED_LOSS if filesystem.flushes_when_delayed else UNSAFE, BOUNDED_LOSS
+    if filesystem.journal_in_memory and filesystem.rolls_back_whole:
         reasons.append(_LOG_IN_MEMORY)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
     if settings.get("full_page_writes") == "off":
@@ -110,11 +139,26 @@ def declared(
     if settings.get("synchronous_commit") == "off":
         reasons.append(_ASYNCHRONOUS)
         volatile, protected = worst(volatile, BOUNDED_LOSS), worst(protected, BOUNDED_LOSS)
-    if checked_by_fsck:
+    if filesystem.checked_by_fsck:
         reasons.append(_WITHOUT_JOURNAL)
     if certainly_unsafe:
         volatile = protected = UNSAFE
     return Durability(volatile, protected, "declared", tuple(reasons))
+
+
+def lowered_to(found: Durability, volatile: str, protected: str, reason: Reason) -> Durability:
+    """The class that an engine's settings leave of a file system's: no better than both of these, and why."""
+    return replace(
+        found,
+        volatile_cache=_no_better(found.volatile_cache, volatile),
+        protected_cache=_no_better(found.protected_cache, protected),
+        reasons=(*found.reasons, reason),
+    )
+
+
+def _no_better(of_filesystem: str, of_settings: str) -> str:
+    # Damage that a setting allows needs no count of flushes, so an unknown file system makes it no less sure.
+    return UNSAFE if of_settings == UNSAFE else worst(of_filesystem, of_settings)
 
 
 @dataclass(frozen=True)
@@ -123,7 +167,7 @@ class Commits:
 
     `transactions` wrote and committed, at `clients` sessions. `flushes` are of data and journal device, `wal_syncs`
     calls of fsync and fdatasync on the WAL. `settings` are those of a session as the run had them. `unlogged` are the unlogged tables that were
-    written; `sets_asynchronous` says that the script's text sets synchronous_commit off.
+    written; `sets_asynchronous` says that a script's text sets synchronous_commit off, `has_temporary` that one makes temporary tables.
     """
 
     run: str
@@ -135,6 +179,7 @@ class Commits:
     roles: str = ""
     unlogged: str = ""
     sets_asynchronous: bool = False
+    has_temporary: bool = False
 
 
 def lowered_by(
@@ -156,14 +201,11 @@ def lowered_by(
     if numbers is not None and found:
         found[0] = (*found[0][:2], _longer(found[0][2], f"; {numbers}"))
     elif numbers is not None and "off" not in map(server_settings.get, ("fsync", "synchronous_commit")):
-        found.append((UNKNOWN, UNKNOWN, numbers))
+        words = _ONLY_TEMPORARY if commits.has_temporary else ""
+        found.append((UNKNOWN, UNKNOWN, _longer(numbers, words)))
     reasons = tuple(reason.about(f"run {commits.run}") for _, _, reason in found)
     for volatile, protected, _ in found:
-        declared = replace(
-            declared,
-            volatile_cache=worst(declared.volatile_cache, volatile),
-            protected_cache=worst(declared.protected_cache, protected),
-        )
+        declared = worst_of(declared, Durability(volatile, protected, declared.basis))
     return replace(declared, reasons=(*declared.reasons, *reasons), by_runs=(*declared.by_runs, *reasons))
 
 
@@ -190,14 +232,12 @@ def _told_otherwise(
 def worse(first: Durability, second: Durability) -> Durability:
     """Where visits disagree, the cell promises only what all of them do."""
     others = [found.without_waiting for found in (first, second) if found.without_waiting is not None]
-    return Durability(
-        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
-        protected_cache=worst(first.protected_cache, second.protected_cache),
+    return replace(
+        worst_of(first, second),
         basis=first.basis if first.basis == second.basis else "declared",
         reasons=distinct((*first.reasons, *second.reasons)),
         without_waiting=worse(others[0], others[-1]) if others else None,
         by_runs=distinct((*first.by_runs, *second.by_runs)),
-        volatile_cache_512=worst_with_512(first, second),
     )
 
 
@@ -248,16 +288,21 @@ def worst(first: str, second: str) -> str:
     return max(first, second, key=CLASSES.index)
 
 
-def worst_with_512(first: Durability, second: Durability) -> str | None:
-    """The same with sectors of 512 bytes; None where neither tells it from those of 4 KiB."""
-    if first.volatile_cache_512 is None and second.volatile_cache_512 is None:
-        return None
-    return worst(first.class_with(VOLATILE_512), second.class_with(VOLATILE_512))
+def worst_of(first: Durability, second: Durability) -> Durability:
+    """The first with no better class than the second has, for any cache."""
+    tells_512 = (first.volatile_cache_512, second.volatile_cache_512) != (None, None)
+    return replace(
+        first,
+        volatile_cache=worst(first.volatile_cache, second.volatile_cache),
+        protected_cache=worst(first.protected_cache, second.protected_cache),
+        volatile_cache_512=worst(first.class_with(VOLATILE_512), second.class_with(VOLATILE_512))
+        if tells_512
+        else None,
+    )
 
 
-def _by_flushes(
-    counts: tuple[FlushCount, ...], reasons: list[Reason], *, journal_holds_data: bool
-) -> tuple[str, str]:
+def _by_flushes(filesystem: FilesystemPromise, reasons: list[Reason]) -> tuple[str, str]:
+    counts = filesystem.flush_counts
     if not counts:
         reasons.append(because("no-flushes-counted", "no flushes were counted"))
         return UNKNOWN, UNKNOWN
@@ -270,7 +315,7 @@ def _by_flushes(
             reasons.append(because("flushes-missing", words, pattern=pattern, calls=calls, flushes=flushes))
             continue
         data = sum(count.flushes for count in here if count.device == "data")
-        if data < calls and not (journal_holds_data and flushes - data >= calls):
+        if data < calls and not (filesystem.journal_holds_data and flushes - data >= calls):
             reasons.append(
                 because(
                     "data-flushes-missing",

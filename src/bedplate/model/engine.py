@@ -27,7 +27,8 @@ class EngineModel:
     replayed, on two idle cores. `configuration_words` is what a text beside its settings is called. A cell's name has its settings but the
     `unnamed_settings`.
     `commit_setting` is what says how a commit waits, of an engine of which each test of a microbenchmark may have another
-    (`BY_TEST`); `commit_modes` are its values in tests that are called synchronous, and in the others.
+    (`BY_TEST`); `commit_modes` are its values in tests that are called synchronous, and in the others. `more_tests` are those of a
+    microbenchmark that not every engine has. `library_level` is the level of a cell that says which library it is, where a plan may name one.
     """
 
     label: str
@@ -42,6 +43,8 @@ class EngineModel:
     unnamed_settings: frozenset[str] = frozenset()
     commit_setting: str = ""
     commit_modes: tuple[str, str] = ("", "")
+    more_tests: tuple[str, ...] = ()
+    library_level: str | None = None
 
     def block_bytes(self, cell: Cell) -> int | None:
         """The database block size of a cell; None where there is none to choose, or none was asked for."""
@@ -51,6 +54,10 @@ class EngineModel:
     def waits(self, settings: Levels, in_force: Mapping[str, str]) -> bool:  # noqa: ARG002 -- of engines that may not
         """Whether a commit waits for a sync, by what was read back (`in_force`, by name), else by what the cell asks for."""
         return True
+
+    def lets_one_in(self, settings: Levels) -> str | None:  # noqa: ARG002 -- of engines that may
+        """The setting, as a plan says it, by which one connection keeps all others out; None where several may come."""
+        return None
 
     def commit_mode(self, settings: Levels, *, synchronous: bool = True) -> str:
         """How a commit waits, by the setting's value: of a test that is called synchronous, or of another."""
@@ -66,6 +73,12 @@ class EngineModel:
 def database_block_levels() -> frozenset[str]:
     """What the engines call the database block size, each a level by its dotted name."""
     named = (engine_model(engine).block_level for engine in registry.ENGINES)
+    return frozenset(name for name in named if name is not None)
+
+
+def library_levels() -> frozenset[str]:
+    """What says in cells which library an engine is, each a level by its dotted name."""
+    named = (engine_model(engine).library_level for engine in registry.ENGINES)
     return frozenset(name for name in named if name is not None)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.levels import as_in_a_plan
-from bedplate.units import format_size
+from bedplate.model.levels import Levels, as_in_a_plan
+from bedplate.units import KIB, MIB, format_size
 
 # What mkfs writes on each of bedplate's own file systems, and how they are known again; XFS takes twelve characters.
 LABEL = "bedplate"
@@ -30,7 +30,9 @@ class FilesystemTraits:
     `barrier = false` is brought about; None where the type never flushes at all. No
     `barrier_on_option` where barriers are on without a word. `journal_holds_data` marks a journal
     that holds what fsync promises whatever the data mode; one that `rolls_back_whole` is after a power
-    cut what it was at one moment, in every file. `label_flags` are mkfs's own for the label,
+    cut what it was at one moment, in every file. One that `keeps_whole_extents`
+    frees an extent when its last block is overwritten, and not before. Where it `has_own_addresses`, its maps of files (FIEMAP)
+    hold those and no places of the device. `label_flags` are mkfs's own for the label,
     `unasked_flags` those by which it neither asks nor talks.
     """
 
@@ -47,6 +49,8 @@ class FilesystemTraits:
     block_is_a_cluster: bool = False
     journal_holds_data: bool = False
     rolls_back_whole: bool = False
+    keeps_whole_extents: bool = False
+    has_own_addresses: bool = False
     label_flags: tuple[str, ...] = ("-L", "--label")
     unasked_flags: tuple[str, ...] = ("-q", "-f")
 
@@ -65,11 +69,41 @@ class FilesystemTraits:
 
 _SMALL = (1024, 2048, 4096)
 _CLUSTERS = (512, *_SMALL, 8192, 16384, 32768, 65536)
-_DATA = {"data": ("ordered", "writeback", "journal")}
+# The unit in which XFS allocates what it copies on write (xfs_io(8)); 32 blocks unless it is told.
+COW_HINT = "cowextsize"
+COW_HINTS = {f"{kib}k": kib * KIB for kib in (4, 8, 16, 32, 64, 128)}
+# How a file system was used before the database came: as mkfs made it, or aged by a profile. And how full it is with the database.
+AGED, FILL = "aged", "fill"
+FRESH = "no"
+
+
+@dataclass(frozen=True)
+class AgeProfile:
+    """Files of these sizes fill a file system up to `full_share`, and are deleted at random down to `left_share`, again and again."""
+
+    smallest_bytes: int
+    largest_bytes: int
+    full_share: float
+    left_share: float
+
+
+# What changes a profile or the way in which it ages asks for a new version: aged images are known by it.
+AGEING_VERSION = 1
+AGE_PROFILES: Mapping[str, AgeProfile] = {
+    # A file server: files of all sizes.
+    "mixed": AgeProfile(4 * KIB, 4 * MIB, 0.90, 0.60),
+    # Mail, thumbnails, a package cache: what they leave free is in small pieces.
+    "small files": AgeProfile(4 * KIB, 64 * KIB, 0.90, 0.50),
+}
+FILLS = {f"{percent} %": percent / 100 for percent in (50, 60, 70, 75, 80, 85, 90, 95)}
+_AGE: Mapping[str, tuple[str | bool, ...]] = {FILL: (FRESH, *FILLS), AGED: (FRESH, *AGE_PROFILES)}
+_DATA: Mapping[str, tuple[str | bool, ...]] = {"data": ("ordered", "writeback", "journal")}
 # ZFS's compression is not here: releases differ in it.
 _USUAL_FEATURES: Mapping[str, str | bool] = {
     "data": "ordered",
     "nodatacow": False,
+    FILL: FRESH,
+    AGED: FRESH,
     "logbias": "latency",
     "sync": "standard",
 }
@@ -101,7 +135,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             "ext4",
             ("ext4",),
             (*_SMALL, 8192, 16384, 32768, 65536),
-            features=_DATA,
+            features={**_DATA, **_AGE},
             barrier_on_option="barrier=1",
             barrier_off_option="barrier=0",
             journals=("internal", "external", "none"),
@@ -113,6 +147,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             ("xfs",),
             (512, *_SMALL, 8192, 16384, 32768, 65536),
             above_page_size=True,
+            features={COW_HINT: tuple(COW_HINTS), **_AGE},
             barrier_by=BARRIER_BY_WRITE_CACHE,
             journals=("internal", "external"),
         ),
@@ -120,7 +155,9 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             "btrfs",
             ("btrfs",),
             (4096,),
-            features={"nodatacow": (True, False)},
+            features={"nodatacow": (True, False), **_AGE},
+            keeps_whole_extents=True,
+            has_own_addresses=True,
             barrier_on_option="barrier",
             barrier_off_option="nobarrier",
         ),
@@ -177,6 +214,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             ("bcachefs",),
             (512, *_SMALL),
             barrier_off_option="journal_flush_disabled",
+            has_own_addresses=True,
             unasked_flags=("--force", f"--fs_label={LABEL}"),
         ),
         # The block is the recordsize. zfs_nocacheflush would switch off the flushes of every pool of
@@ -193,6 +231,7 @@ TRAITS: Mapping[str, FilesystemTraits] = {
             barrier_by=BARRIER_BY_WRITE_CACHE,
             journals=("internal", "external"),
             block_is_a_cluster=True,
+            has_own_addresses=True,
             journal_holds_data=True,
             rolls_back_whole=True,
             # A pool's name for as long as it is imported.
@@ -200,6 +239,22 @@ TRAITS: Mapping[str, FilesystemTraits] = {
         ),
     )
 }
+
+
+def without_age(features: Levels) -> Levels:
+    """The factors that mkfs, mount and the kernel know."""
+    return Levels({name: level for name, level in features.items() if name not in _AGE})
+
+
+def age_of(levels: FilesystemLevels) -> str | None:
+    """The profile that it is aged by; None where it is as mkfs made it."""
+    found = levels.features.text(AGED)
+    return None if found == FRESH else found
+
+
+def fill_of(levels: FilesystemLevels) -> float | None:
+    """How full it is with the database, as a share; None where nothing fills it."""
+    return FILLS.get(levels.features.text(FILL) or "")
 
 
 def feature_levels() -> Mapping[str, tuple[str | bool, ...]]:
@@ -285,6 +340,11 @@ def _unsafe_properties(levels: FilesystemLevels) -> Iterator[str]:
             yield f"mkfs option {word!r}: write {name} as a key of the file system"
 
 
+def flushed_by_nothing(levels: FilesystemLevels) -> bool:
+    """Whether the device itself is to take no flush, as the type has no other way to be without barriers."""
+    return levels.barrier is False and TRAITS[levels.type].barrier_by == BARRIER_BY_WRITE_CACHE
+
+
 def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
     """One reason per asked level that the type can never have, on any kernel: such cells are pruned."""
     traits = TRAITS.get(levels.type)
@@ -309,6 +369,14 @@ def contradictions(levels: FilesystemLevels) -> tuple[str, ...]:
             reasons.append(f"{traits.type} has no {name} = {shown}; it has {known}")
     if levels.barrier and levels.features.get("sync") == "disabled":
         reasons.append("sync = 'disabled' flushes nothing for fsync: barrier = true cannot hold")
+    hint_bytes, block_bytes = (
+        COW_HINTS.get(levels.features.text(COW_HINT) or ""),
+        levels.block_size_bytes or 0,
+    )
+    if hint_bytes is not None and hint_bytes < block_bytes:
+        reasons.append(f"cowextsize is counted in blocks, and one of {format_size(block_bytes)} is more")
+    if age_of(levels) is not None and levels.journal == "external":
+        reasons.append("aged: an aged file system is restored from an image, which holds no external journal")
     if levels.journal == "none" and "data" in levels.features:
         reasons.append(f"{traits.type} without a journal has no data mode")
     return tuple(reasons)

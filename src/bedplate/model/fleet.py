@@ -1,4 +1,4 @@
-"""The nodes of a Slurm cluster that a plan's repetitions are lived on, and what is known of each of them."""
+"""The nodes of a Slurm cluster that a plan's repetitions run on, and what is known of each of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIFFERING: Mapping[str, tuple[str, ...]] = {
 class Fleet:
     """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes.
 
-    A repetition is lived whole on one node: repetition r on node (r - 1) modulo their number. `time_s` is
+    A repetition runs whole on one node: repetition r on node (r - 1) modulo their number. `time_s` is
     the limit of one job, None for one that is reckoned. `devices` are scratch devices by node, in place of
     the plan's, and `journal_devices` those of external journals. `gres` is a generic resource that every job asks for. `differing` are the keys of `DIFFERING`
     in which nodes may differ.
@@ -58,7 +58,7 @@ class Fleet:
         }
 
     def node_of(self, repetition: int) -> str:
-        """The node that a repetition, counted from 1, is lived on."""
+        """The node that a repetition, counted from 1, runs on."""
         return self.nodes[(repetition - 1) % len(self.nodes)]
 
 
@@ -66,7 +66,7 @@ class Fleet:
 class NodeFacts:
     """What a node is, found by a job on it before the first visit; None for what it does not tell.
 
-    `firmware` is the machine's own. `problems` are sentences: why no visit can be lived there.
+    `firmware` is the machine's own. `problems` are sentences: why no visit can run there.
     """
 
     node: str

@@ -151,6 +151,15 @@ _VISIT = taken_from(
     Metric("wal_mib", "MiB", _RATIO, _LOWER, "size of the WAL directory after the run", "`pg_ls_waldir()`"),
 )
 
+_FREE_SPACE = taken_from(
+    "GETFSMAP on ext4 and XFS, the free space tree of Btrfs; `statvfs`",
+    Metric("fill_share", "share", _PROPORTION, _NEITHER, "in use / (in use + available), as df has it"),
+    Metric("free_extents", "1", _COUNT, _LOWER, "pieces that the free space lies in"),
+    Metric("free_extent_kib_mean", "KiB", _RATIO, _HIGHER, "free space / its pieces"),
+    Metric("free_extent_kib_half", "KiB", _RATIO, _HIGHER, "half of the free space lies in pieces of at most this size"),
+    Metric("free_extent_kib_max", "KiB", _RATIO, _HIGHER, "largest piece of free space"),
+)
+
 _TPCH = (
     Metric("query_s", "s", _RATIO, _LOWER, "time of one TPC-H query, from its sending to its last row", _STATEMENT),
     Metric("phase_s", "s", _RATIO, _LOWER,
@@ -203,6 +212,7 @@ METRIC_GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Server": _SERVER,
     "Processors and pressure": _PROCESSORS,
     "Preparation and sizes": _VISIT,
+    "Free space": _FREE_SPACE,
     "TPC-H": _TPCH,
     "TPC-H scores": _TPCH_SCORES,
     **_of_folders(),

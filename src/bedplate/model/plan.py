@@ -55,7 +55,7 @@ class DatasetScale:
 class CellChoice:
     """Cells that differ from `first` in nothing but `levels`: names as in `Cell.levels`, each with what it may be.
 
-    Unless they are named, two are no difference: the kernel, which is settled only where a cell is lived, and the
+    Unless they are named, two are no difference: the kernel, which is settled only where a cell runs, and the
     place of an external journal, which follows from there being one.
     """
 
@@ -131,8 +131,8 @@ class Plan:
     `files` are the texts of the files that it names (own scripts and configurations), by their path
     relative to the plan: a study keeps them beside its frozen plan. `warnings` are sentences: what is
     allowed but will not give what it seems to. `journal_device` is what external journals stand on:
-    `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM. `archives` are the paths of the
-    databases' archives by their SHA-256: what they say is in the datasets, and where they lie decides nothing.
+    `device` for cells that ask for one, `image_bytes` of memory for those that ask for RAM. `archives` are the paths of what is
+    too large to be kept, by its checksum in datasets and cells: where it lies decides nothing.
     """
 
     title: str

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Scalar
-from bedplate.units import GIB, MIB
+from bedplate.model.page_writes import PageFacts
+from bedplate.units import GIB, KIB, MIB
 
 WORKLOAD = "power_cut"
 
@@ -32,13 +34,26 @@ JOURNAL_KEPT = "kept"
 # Level `press_dirty_pages` of a dataset, only where it is true: the kernel writes back what the engine has dirty, all the while.
 PRESSED = "press_dirty_pages"
 
+# Level `completions` of a dataset, only where they are late: whether the recorded device answers a write when it comes, or up to
+# `LATE_US` later, so that several are under way at once and come to their end in any order.
+COMPLETIONS = "completions"
+AT_ONCE = "at once"
+LATE = "late"
+LATE_US = 2000
+
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
 IMAGE_BYTES = 4 * GIB
 DURATION_S = 20.0
-# The types that do so on a smaller disk (docs/POWER_CUTS.md).
+# The types that do so on a smaller disk (docs/DURABILITY.md).
 SHORT_OF_METADATA = ("btrfs",)
 POINTS_DEFAULT = 160
+
+# Level `recut` of a run, and of its dataset, only where there are any: cuts in recovery. Each recovery is recorded once and cut about so often.
+RECUT = "recut"
+RECUTS_EACH = 8
+# In the run's folder, for each recovery with a bad cut: its log, packed; the number is that of the cut that it followed.
+RECOVERY_LOG_FILE = "recovery-{first}.xz"
 
 # Level `keep_logs` of a run: whether the log of a run without a bad cut is kept. `small`: if it packs to this much or less.
 KEEP_SMALL = "small"
@@ -53,6 +68,10 @@ class Profile(Enum):
     `subset-4k` and `subset-512` keep each block of that size, or not, by chance: a cache that writes back in any order
     and tears what it was writing. `whole` keeps each write whole, or not. `lost` keeps none. `ordered` keeps all, in
     order: a cache that power cannot take, or a machine that was killed.
+
+    `untorn-8k` and `untorn-16k` keep a write whole, or not, that is a power of two, aligned to itself and no longer than that, and
+    tear every other at 4 KiB: the device of a plan with a `device_unit`. `subset-8k` and `subset-16k` tear at multiples of that
+    alone; of these a log that was kept is asked.
     """
 
     SUBSET_4K = "subset-4k"
@@ -60,12 +79,28 @@ class Profile(Enum):
     WHOLE = "whole"
     LOST = "lost"
     ORDERED = "ordered"
+    SUBSET_8K = "subset-8k"
+    SUBSET_16K = "subset-16k"
+    UNTORN_8K = "untorn-8k"
+    UNTORN_16K = "untorn-16k"
 
 
-# Cuts at which metadata waits, besides those that are drawn.
+# Those that a plan asks for: a class of durability stands for each.
+PLAN_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST, Profile.ORDERED)
+# Level `device_unit` of a run, only where there is one, in bytes: what the cut device is said to write whole. Its profiles that
+# tear are then the one of that unit.
+DEVICE_UNIT = "device_unit"
+UNIT_PROFILES = {8 * KIB: Profile.UNTORN_8K, 16 * KIB: Profile.UNTORN_16K}
+# Cuts at which metadata waits, besides those that are drawn; where completions are late, or behind a flush that met writes on
+# their way, which is then one kind among those of metadata.
 SOUGHT_POINTS = 24
+IN_FLIGHT = "write in flight at a flush"
 # Points more, whose device ignores every flush: if they are not bad, the oracle sees nothing.
 CONTROLS = 6
+# Level `states` of a run, only where there are any: cuts more, each of a state that the device may leave of a window between two
+# flushes. Of windows of so many writes or fewer every subset of them is one.
+STATES = "states"
+SMALL_WINDOW_WRITES = 12
 VOLATILE_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.WHOLE, Profile.LOST)
 DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile.ORDERED)
 
@@ -73,13 +108,18 @@ DEFAULT_PROFILES = (Profile.SUBSET_4K, Profile.SUBSET_512, Profile.LOST, Profile
 class Placement(Enum):
     """How a position was chosen: any entry alike, or the likelier the more writes wait for a flush there.
 
-    `sought` lie where metadata of the file system waits that a cut can tear within 4 KiB. They show that a loss can happen;
-    how many of them are bad says nothing of how often.
+    `sought` lie where metadata of the file system waits that a cut can tear within 4 KiB, or behind a flush that does not cover
+    every write issued before it. `enumerated` are states that the windows between two flushes can leave, tried one by one. Both
+    show that a loss can happen; how many of them are bad says nothing of how often.
+    In a recovery: `span`, between any two flushes alike, wherever something waits; `whole`, behind everything, which must be good.
     """
 
     UNIFORM = "uniform"
     WEIGHTED = "weighted"
     SOUGHT = "sought"
+    ENUMERATED = "enumerated"
+    SPAN = "span"
+    WHOLE = "whole"
 
 
 class PointOutcome(Enum):
@@ -106,6 +146,16 @@ class PointOutcome(Enum):
 
 
 @dataclass(frozen=True)
+class ChosenState:
+    """Which parts of what waits at a cut are kept, where no seed draws it: whole writes, or blocks where the profile tears."""
+
+    parts: tuple[int, ...]
+    """their numbers, from 0 in the order of the log"""
+    kept: bool
+    """whether these are kept and no other, or all others and none of these"""
+
+
+@dataclass(frozen=True)
 class CutPoint:
     """Where and how the power is cut; with the log it decides the image bit for bit."""
 
@@ -115,11 +165,17 @@ class CutPoint:
     """how many entries of the log were issued before it"""
     profile: Profile
     placement: Placement
-    """how the position was chosen: `uniform`, `weighted`, or `sought` where metadata waits"""
+    """how the position was chosen: `uniform`, `weighted`, `sought` where metadata waits, or behind a flush that met writes
+    on their way, or `enumerated`: a state of the window that ends there; of a recovery `span`, between two flushes, or `whole`,
+    behind everything: a control, which must be good"""
     seed: int
     """draws what is kept of the volatile writes"""
     control: bool = False
     """whether the device lies about its flushes: such a cut must be bad, or the oracle sees nothing"""
+    state: ChosenState | None = None
+    """what is kept, of a state that was not drawn; null where the seed draws it"""
+    recovery_of: int | None = None
+    """the number of the cut whose recovery was recorded and is cut here; null in a cut of the recording itself"""
 
 
 @dataclass(frozen=True)
@@ -153,8 +209,14 @@ class PointRecord:
     """time of the engine's start, with its recovery"""
     oracle_s: float | None = None
     """time of the questions"""
+    unclean: bool | None = None
+    """whether a check of the unmounted file system found errors though it had mounted and the engine been asked; null where none was
+    made"""
     replay_failed: bool = False
     """whether the file system's repair could not replay its journal, by its own words, and went on without"""
+    failed_once: str | None = None
+    """what ended a first look at the image, where a second one, at the image built again, went well: a mount that failed, or an engine
+    that did not answer in time; no finding, as it did not come from the image; else null"""
     problems: tuple[str, ...] = ()
     """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
     before the engine's"""
@@ -203,9 +265,27 @@ class RecordingFacts:
     """settings of the engine, its version, the kernel; `foreign_syncs` and `pressure` only where counting or the
     neighbour did not work, and why"""
     sought: int | None = None
-    """cuts where metadata waits; null in records of before there were such"""
+    """cuts where metadata waits, or behind a flush that met writes on their way; null in records of before there were such"""
+    sought_left_out: int | None = None
+    """cuts that were to be sought and were not made: `waiting` is empty, or else none of the run's profiles tears a write; null in records of
+    before this was written down"""
     waiting: Mapping[str, int] = field(default_factory=dict)
-    """spans of the log in which metadata waits that a cut can tear, by its kind"""
+    """spans of the log in which metadata waits that a cut can tear, by its kind; `write in flight at a flush` are those behind a
+    flush that met writes on their way"""
+    states: int | None = None
+    """cuts of states that were enumerated; null where none were asked for"""
+    small_states: int | None = None
+    """how many states the windows of up to 12 writes have together; null where none were asked for"""
+    long_writes: int | None = None
+    """writes of more than 4 KiB; null where the device has no unit that it writes whole"""
+    uncovered_writes: int | None = None
+    """those of them that are longer than the unit, no power of two, or not aligned to themselves: they may tear"""
     whole_log: PointOutcome | None = None
     """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
     of an engine whose oracle is bedplate's own"""
+    recoveries: tuple[int, ...] = ()
+    """numbers of the cuts whose recovery is recorded and cut again, unless they are bad themselves"""
+    pages: PageFacts | None = None
+    """how the server's pages came to the file system; null where neither `untorn_writes` nor a `device_unit` asks for it"""
+    free_space: tuple[FreeSpace, ...] = ()
+    """free space of the recorded disk before the engine's data, with them and after the clients, where the plan asks for `aged` or `fill`"""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bedplate.model.figure import Better, Metric, Scale, taken_from
 
-# Phases: drawn cuts by profile and by the kind of device cache; those that were sought by the latter.
-CUT, CACHE, SOUGHT = "cut", "cache", "sought"
+# Phases: drawn cuts by profile and by the kind of device cache; those that were sought, and those in recovery, by the latter; the
+# pages of the data files.
+CUT, CACHE, SOUGHT, RECUT, PAGES = "cut", "cache", "sought", "recut", "pages"
 _LOWER, _NEITHER = Better.LOWER, Better.NEITHER
 _RATIO, _PROPORTION, _COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT
 
@@ -40,5 +41,19 @@ POWER_CUT_METRICS = taken_from(
         "transactions acknowledged while recording, in memory and through the recorder: no speed to compare", _RECORDING),
     Metric("recorded_flushes_per_commit", "1", _RATIO, _NEITHER,
         "flushes of data and journal device while recording / transactions acknowledged", _RECORDING),
+    Metric("recorded_kib_per_commit", "KiB", _RATIO, _NEITHER,
+        "written to data and journal device while recording / transactions acknowledged", _RECORDING),
+    Metric("recorded_wal_kib_per_commit", "KiB", _RATIO, _NEITHER,
+        "WAL that the server wrote while recording / transactions acknowledged", _RECORDING),
+    Metric("page_images_per_transaction", "1", _RATIO, _NEITHER,
+        "whole pages in the WAL while recording / transactions acknowledged", _RECORDING),
+    Metric("untorn_writes", "1", _COUNT, _NEITHER, "pages that the kernel took as untorn writes", _RECORDING),
+    Metric("untorn_refused", "1", _COUNT, _LOWER,
+        "pages that the kernel would not write untorn, and that were written plainly", _RECORDING),
+    Metric("page_extensions", "1", _COUNT, _NEITHER, "pages written behind a file's end, where nothing old is torn", _RECORDING),
+    Metric("unaligned_pages", "1", _COUNT, _LOWER,
+        "pages of the data files that do not begin at a multiple of their size on the device, are in several places or in none "
+        "yet; before and after the clients", _RECORDING),
+    Metric("extents_per_mib", "1/MiB", _RATIO, _LOWER, "pieces of the data files / their size; before and after the clients", _RECORDING),
 )
 # fmt: on

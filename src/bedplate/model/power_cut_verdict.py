@@ -16,11 +16,14 @@ from bedplate.model.durability import (
     worst,
 )
 from bedplate.model.levels import Levels
-from bedplate.model.reason import FULL_PAGE_WRITES_OFF, Reason, because, is_given
+from bedplate.model.power_cut import IN_FLIGHT, SMALL_WINDOW_WRITES
+from bedplate.model.reason import Reason, because, pages_unmended
 from bedplate.model.visit import Durability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from bedplate.model.page_writes import PageFacts
 
 OK = "ok"
 NEEDS_FSCK = "needs fsck"
@@ -39,6 +42,7 @@ CUTS_FOR_MORE = 72
 TOO_FEW_FOR_MORE = "too-few-cuts-for-more"
 # What is there is whole, and the engine can go on with it.
 WHOLE = (OK, NEEDS_FSCK, BOUNDED, LOSS)
+BROKEN = (DETECTED, SILENT, FILE_SYSTEM_LOST)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class CutCounts:
     @property
     def broken(self) -> int:
         """Those after which what was left was not whole."""
-        return sum(count for name, count in self.findings.items() if name not in WHOLE)
+        return self.of(*BROKEN)
 
     @property
     def worst(self) -> str | None:
@@ -97,21 +101,69 @@ class CacheCuts:
     """The cuts of one kind of device cache that are no controls.
 
     `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those where metadata was
-    seen to wait. `shown` is the class that both show, None without a cut or in a verdict that is refused. `idle` are the
+    seen to wait, or, where writes were completed late (`is_late`), behind a flush that met some on their way. `recut` are those in the
+    recovery from another cut. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
     drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
-    the weighted ones of the others that tear within a page.
+    the weighted ones of the others that tear within a page. `enumerated` are states that were tried one by one.
     """
 
     drawn: CutCounts = field(default_factory=CutCounts)
     sought: CutCounts = field(default_factory=CutCounts)
+    recut: CutCounts = field(default_factory=CutCounts)
     shown: str | None = None
     idle: int = 0
     tearing: int = 0
+    is_late: bool = False
+    enumerated: CutCounts = field(default_factory=CutCounts)
 
     @property
     def all(self) -> CutCounts:
         """All of them."""
-        return CutCounts.together((self.drawn, self.sought))
+        return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut))
+
+
+@dataclass(frozen=True)
+class TriedStates:
+    """The states that were tried one by one: of windows between two flushes with few writes, and of larger ones.
+
+    `small_states` is how many the former have, whether tried or not.
+    """
+
+    small: CutCounts
+    large: CutCounts
+    small_states: int
+
+    @property
+    def words(self) -> str:
+        """`all 6,050 states of windows up to 12 writes and 3,000 of larger ones: none bad`."""
+        tried = self.small.cuts
+        share = "all" if tried == self.small_states else f"{tried:,} of"
+        named = [f"{share} {self.small_states:,} states of windows up to {SMALL_WINDOW_WRITES} writes"]
+        if not self.small_states:
+            named = []
+        if self.large.cuts:
+            named.append(f"{self.large.cuts:,} {'of larger ones' if named else 'states of larger windows'}")
+        found = CutCounts.together((self.small, self.large))
+        return f"{' and '.join(named)}: {f'{found.bad:,} bad ({finding_words(found)})' if found.bad else 'none bad'}"
+
+
+@dataclass(frozen=True)
+class Recoveries:
+    """Of `asked` recoveries from a cut `recorded` were recorded, to be cut again; those of bad cuts are not.
+
+    Where the cuts in them are `refused`, none counts. `not_made` says why none could be recorded at all.
+    """
+
+    asked: int
+    recorded: int
+    refused: tuple[Reason, ...] = ()
+    not_made: Reason | None = None
+
+    @property
+    def uncounted(self) -> tuple[Reason, ...]:
+        """Why no cut in them counts, each a whole sentence; empty where they count."""
+        not_made = () if self.not_made is None else (self.not_made.about("cuts in recovery were not made"),)
+        return (*not_made, *(reason.about("cuts in recovery do not count") for reason in self.refused))
 
 
 @dataclass(frozen=True)
@@ -123,8 +175,9 @@ class PowerCutVerdict:
     by profile. `waiting` is how many spans of the log had metadata that can be torn, by kind; None where none was looked for.
     `waits` says whether commits wait for the device: where none
     does, controls are bad without any lie about a flush. `unreplayed` are the cuts after which the
-    repair could not replay the journal. `of_the_cell` is False where a journal that the cell has in memory was kept, so that
-    the verdict is one on another journal.
+    repair could not replay the journal. `of_the_cell` is False where the device was said to write a unit whole, so that the verdict
+    is one on such a device, and where a journal that the cell has in memory was kept, so that
+    the verdict is one on another journal. `recoveries` is None where no recovery was to be cut again.
     """
 
     caches: Mapping[str, CacheCuts]
@@ -143,6 +196,14 @@ class PowerCutVerdict:
     unreplayed: int = 0
     waits: bool = True
     waiting: Mapping[str, int] | None = None
+    # None where none were asked for, or there was nothing to enumerate.
+    states: TriedStates | None = None
+    # None where no recovery was to be cut again.
+    recoveries: Recoveries | None = None
+    # How the server's pages came to the file system; None where nobody looked.
+    pages: PageFacts | None = None
+    # Cuts whose first look ended on an error that the second, at a fresh copy, did not meet.
+    remade: int = 0
 
     def cuts(self, cache: str) -> CacheCuts:
         """Those with one kind of cache; none where no cut asked."""
@@ -159,6 +220,11 @@ class PowerCutVerdict:
         return CutCounts.together(self.cuts(cache).drawn for cache in (VOLATILE_4K, VOLATILE_512))
 
     @property
+    def recut(self) -> CutCounts:
+        """Every cut in a recovery."""
+        return CutCounts.together(self.cuts(cache).recut for cache in CACHES)
+
+    @property
     def all(self) -> CutCounts:
         """Every cut that is no control."""
         return CutCounts.together(self.cuts(cache).all for cache in CACHES)
@@ -168,9 +234,16 @@ def cut_words(tally: CutCounts) -> str:
     """`0 of 150 bad`, and what else was found, the gravest first: `20 of 60 bad: 20 corrupt, silent`."""
     if not tally.cuts:
         return "not cut"
-    found = [f"{tally.of(name)} {name}" for name in reversed(FINDINGS) if name != OK and tally.of(name)]
     words = f"{tally.bad} of {tally.cuts} bad"
-    return f"{words}: {'; '.join(found)}" if found else words
+    found = finding_words(tally)
+    return f"{words}: {found}" if found else words
+
+
+def finding_words(tally: CutCounts) -> str:
+    """`20 corrupt, silent; 3 needs fsck`: what was found but `ok`, the gravest first."""
+    return "; ".join(
+        f"{tally.of(name)} {name}" for name in reversed(FINDINGS) if name != OK and tally.of(name)
+    )
 
 
 def measured(verdict: PowerCutVerdict, declared: Durability | None) -> Durability | None:
@@ -210,8 +283,8 @@ def _measured_with(
     reasons = [because("cuts-counted", counted, cache=cache, cuts=found.all.cuts, bad=found.all.bad)]
     if declared is None:
         return found.shown, reasons
-    # PostgreSQL's manual promises nothing then where a page can be torn, and most cuts tear none.
-    can_tear = is_given(FULL_PAGE_WRITES_OFF, (r for r in declared.reasons if r not in declared.by_runs))
+    # The manuals promise nothing then where a page can be torn, and most cuts tear none.
+    can_tear = pages_unmended(r for r in declared.reasons if r not in declared.by_runs) is not None
     telling = found.tearing if can_tear else found.drawn.cuts - found.idle
     stands, why = _standing(found.shown, said, telling, verdict.loss, can_tear=can_tear)
     if why is not None:
@@ -223,10 +296,19 @@ def _measured_with(
 
 
 def counted_words(found: CacheCuts) -> str:
-    """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost`."""
+    """`0 of 50 bad; where metadata waits 8 of 12 bad: 8 file system lost; in recovery 0 of 20 bad`."""
     words = [cut_words(found.drawn)] if found.drawn.cuts else []
     if found.sought.cuts:
-        words.append(f"where metadata waits {cut_words(found.sought)}")
+        where = (
+            "where metadata waits or a flush met writes on their way"
+            if found.is_late
+            else "where metadata waits"
+        )
+        words.append(f"{where} {cut_words(found.sought)}")
+    if found.enumerated.cuts:
+        words.append(f"states tried one by one: {cut_words(found.enumerated)}")
+    if found.recut.cuts:
+        words.append(f"in recovery {cut_words(found.recut)}")
     return "; ".join(words)
 
 
@@ -285,9 +367,11 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
         cuts = verdict.volatile_drawn.cuts
         words = f"nothing waited for a flush at {idle} of the {cuts} cuts with a volatile cache"
         found.append(because("cuts-at-empty-cache", words, idle=idle, cuts=cuts))
-    if verdict.waiting is not None and not verdict.waiting:
+    if verdict.waiting is not None and not verdict.waiting.keys() - {IN_FLIGHT}:
         words = "at no position of this recording did metadata wait that a cut can tear"
         found.append(because("no-metadata-waited", words))
+    if verdict.recoveries is not None:
+        found += verdict.recoveries.uncounted
     if verdict.unreplayed and not verdict.journal_lost:
         words = (
             f"after {verdict.unreplayed} of {verdict.all.cuts} cuts the repair could not replay the file system's journal and "
@@ -303,6 +387,12 @@ def _asides(verdict: PowerCutVerdict) -> list[Reason]:
     if verdict.journal_lost:
         words = "the journal stood in memory and was gone after each cut"
         found.append(because("journal-lost", words))
+    if verdict.remade:
+        words = (
+            f"{verdict.remade} of {verdict.all.cuts} cuts were looked at twice, as the first look ended on an error that the second, "
+            "at a fresh copy, did not meet; `power-cut points` names them"
+        )
+        found.append(because("good-at-second-look", words, remade=verdict.remade, cuts=verdict.all.cuts))
     if needed := verdict.all.of(NEEDS_FSCK):
         words = f"{needed} of {verdict.all.cuts} cuts needed fsck"
         found.append(because("fsck-needed", words, needed=needed, cuts=verdict.all.cuts))

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # Of a reason of which only the words are known: in studies of format 1 a reason was its sentence.
 UNCLASSIFIED = "unclassified"
 FULL_PAGE_WRITES_OFF = "full-page-writes-off"
+INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
+# The engine keeps no copies of its pages, so one that a cut tore stays torn.
+PAGES_UNMENDED = (FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF)
 SCRATCH_DEVICE_FULL = "scratch-device-full"
 FILE_SYSTEM_SILENT = "file-system-silent"
 
@@ -84,6 +87,12 @@ def joined(reasons: Iterable[Reason]) -> Reason:
     """Several as one, in one sentence; ValueError where there is none. It has the code of the first."""
     first, *others = reasons
     return replace(first, sentence="; ".join(map(str, (first, *others))))
+
+
+def pages_unmended(reasons: Iterable[Reason]) -> str | None:
+    """Which copies of its pages an engine does without, by the code of the reason; None where it keeps all."""
+    given = [reason.code for reason in reasons]
+    return next((code for code in PAGES_UNMENDED if code in given), None)
 
 
 def is_given(code: str, reasons: Iterable[Reason]) -> bool:

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
 from bedplate.model.device_cache import PROTECTED, VOLATILE_512
+from bedplate.model.free_space import FreeSpace
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.reason import Reason, because
 
@@ -168,6 +169,8 @@ class VisitRequest:
     """digests of right answers by what was asked, as earlier visits found them"""
     answer_sources: Mapping[str, str] = field(default_factory=dict)
     """which run of which visit found each of them"""
+    needed_bytes: int | None = None
+    """what the visit needs on the scratch device, about, where the plan fills its file system"""
 
 
 @dataclass(frozen=True)
@@ -398,6 +401,9 @@ class VisitRecord:
     is known (device busy or gone, file system no longer mounted, the process of the check killed). Null where
     the visit did not come to it, and in older studies, of which `failed_step` = `check` beside a text means
     errors"""
+    free_space: tuple[FreeSpace, ...] = ()
+    """free space before the database, after its load and after the runs, where the plan asks for `aged` or `fill` (whatever the level);
+    on a disk of the workload's own it is in the record of the run"""
     sealed: bool = False
     """whether `checksums.json` was written with it; false in older studies"""
 

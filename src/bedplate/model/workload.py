@@ -57,6 +57,11 @@ class WorkloadModel:
         self.former_metrics: Mapping[str, str] = former_metrics or {}
         """What studies of before call metrics of it, and what those are called today."""
 
+    @property
+    def has_own_disk(self) -> bool:
+        """Whether the engine stands on a disk of its own in memory, so that the scratch device only shows what its levels come to."""
+        return False
+
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
         """The engine that a dataset is for."""
         return self._engine

@@ -17,6 +17,7 @@ from bedplate import __version__
 from bedplate.analysis.claims.file import load_claims
 from bedplate.analysis.claims.judged import judge_claims
 from bedplate.analysis.selected import selected_overviews
+from bedplate.analysis.wording import capital
 from bedplate.errors import PlanError
 from bedplate.page.answer import study_answer
 from bedplate.page.claims_view import claims_view
@@ -136,7 +137,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["sentence"] = lambda text: f"{text[:1].upper()}{text[1:]}."
+    environment.filters["sentence"] = lambda text: f"{capital(text)}."
     environment.filters["code"] = _code
     return environment
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.claims.judged import Finding
-from bedplate.analysis.claims.sentences import check_words, claim_figure, claim_sentences
+from bedplate.analysis.claims.sentences import check_words, claim_bounds, claim_figure, claim_sentences
 from bedplate.analysis.comparison.compared import study_names
 
 if TYPE_CHECKING:
@@ -77,10 +77,6 @@ def _source(title: str, judged: Sequence[JudgedClaim], names: Sequence[str]) -> 
 
 
 def _row(one: JudgedClaim, names: Sequence[str]) -> ClaimRow:
-    bounds = ""
-    if one.low is not None or one.high is not None:
-        ends = [claim_figure(one, end) if end is not None else "…" for end in (one.low, one.high)]
-        bounds = ("–" if one.is_ratio else " to ").join(ends)
     notes = (*one.reasons, *one.notes, *((f"Read as: {one.claim.note}",) if one.claim.note else ()))
     return ClaimRow(
         id=one.claim.id,
@@ -89,7 +85,7 @@ def _row(one: JudgedClaim, names: Sequence[str]) -> ClaimRow:
         finding=one.finding.value,
         finding_class=_CLASSES[one.finding],
         estimate=claim_figure(one, one.estimate),
-        bounds=bounds,
+        bounds=claim_bounds(one),
         n=one.n,
         rests_on=f"{one.metric}: {one.words}" if one.words else "",
         notes=notes,

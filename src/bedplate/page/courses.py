@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.float64]
 
-# More than a screen can show of a difference.
-_DIGITS = 4
 # Ends of a column, which the steps between them are made from.
 _END_DIGITS = 7
 # Eight bins to a doubling of the latency: finer than the width of a line on the page.

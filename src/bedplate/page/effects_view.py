@@ -36,7 +36,7 @@ def page_effects(found: Overview) -> StudyEffects:
     """Effects on what a run is about, and on its latency, steadiness and space as far as these have a logarithm."""
     names: dict[str, None] = {}
     for run in found.runs:
-        having = {name for cell in found.cells for m in found.of(cell, run) for name in _having(m)}
+        having = {name for cell in found.cells for m in found.of(cell, run) for name in m.metrics}
         first = default_metric(found, run, having)
         wanted = [first] if first else []
         wanted += [
@@ -74,10 +74,6 @@ def effects_view(effects: Sequence[StudyEffects], runs: Sequence[tuple[str, str]
         for across in [{one.asked: one for one in across_classes(found).found}]
         for each in found.found
     ]
-
-
-def _having(m: Any) -> set[str]:
-    return {*m.by_metric, *(name for *_, name in m.parts)}
 
 
 def _design(part: Effects, each: FactorEffects) -> dict[str, Any]:

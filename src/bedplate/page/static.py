@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from bedplate.analysis.failures import failures
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import has_speeds, run_head
+from bedplate.analysis.run_heads import has_speeds, run_head, run_told, runs_together
 from bedplate.analysis.wording import (
     FAILED_MARK,
     MISSING_MARK,
@@ -39,7 +40,7 @@ from bedplate.statistics.summary import SummaryKey
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
     from bedplate.model.figure import Metric
@@ -104,6 +105,14 @@ class Row:
 
 
 @dataclass(frozen=True)
+class CellTable:
+    """Cells that have runs in common, a row each."""
+
+    heads: tuple[Head, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
 class FlushRow:
     """What a power cut leaves of a cell and how often fsync flushed its devices, in the order of the study's `counted`; `index` is the cell's on the page."""
 
@@ -132,8 +141,7 @@ class StudyShell:
     reasons: tuple[str, ...]
     repetitions_sentence: str
     marks: tuple[str, ...]
-    heads: tuple[Head, ...]
-    rows: tuple[Row, ...]
+    tables: tuple[CellTable, ...]
     legend: str
     drift: tuple[str, ...]
     history: tuple[tuple[str, str], ...]
@@ -207,11 +215,12 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
         shared=shared,
         reasons=reasons,
         repetitions_sentence=repetitions_sentence(
-            found.repetitions, study=found.study.directory.name, executor=found.study.facts.executor
+            found.repetitions,
+            study=shlex.quote(str(found.study.directory)),
+            executor=found.study.facts.executor,
         ),
         marks=found.marks,
-        heads=tuple(_head(found, run) for run in found.runs),
-        rows=tuple(_rows(found, first, shared)),
+        tables=tuple(_tables(found, first, shared)),
         legend=_legend(found),
         drift=found.health.sentences(),
         history=tuple((entry.when, entry.what) for entry in facts.history),
@@ -266,7 +275,9 @@ def _flush_row(
 
 
 def _sentence(found: Overview) -> str:
-    cells, variants = len(found.cells), len({cell.label.panel for cell in found.cells.values()})
+    # An engine's settings make cells, and no other file system.
+    planned = found.study.schedule.cells
+    cells, variants = len(found.cells), len({planned[name].variant for name in found.cells})
     runs = ", ".join(dict.fromkeys(run for _, run in found.runs)) or "nothing"
     return (
         f"{cells} cell{'' if cells == 1 else 's'} in {variants} file system "
@@ -328,12 +339,23 @@ def _legend(found: Overview) -> str:
     )
 
 
-def _rows(found: Overview, first: int, shared: Sequence[str]) -> list[Row]:
-    largest = {run: _largest(found, run) for run in found.runs}
-    return [
-        _row(found, cell, index, [note for note in _notes(found, cell) if note not in shared], largest)
-        for index, cell in enumerate(found.cells.values(), start=first)
-    ]
+def _tables(found: Overview, first: int, shared: Sequence[str]) -> Iterator[CellTable]:
+    index = {cell: number for number, cell in enumerate(found.cells, start=first)}
+    for runs, cells in runs_together(found):
+        largest = {run: _largest(found, run) for run in runs}
+        yield CellTable(
+            tuple(_head(found, run) for run in runs),
+            tuple(
+                _row(
+                    found,
+                    cell,
+                    index[cell.id],
+                    [note for note in _notes(found, cell) if note not in shared],
+                    largest,
+                )
+                for cell in cells
+            ),
+        )
 
 
 def _row(
@@ -343,31 +365,27 @@ def _row(
     notes: Sequence[str],
     largest: Mapping[tuple[str, str], float],
 ) -> Row:
-    due = [m for run in found.runs for m in found.of(cell.id, run)]
-    sign = mark(due)
-    words = durability_told(cell)
+    """In the runs that have a `largest` figure."""
+    sign = mark([m for run in largest for m in found.of(cell.id, run)])
+    firsts = (found.summary(cell.id, run, run_head(found, run).first) for run in largest)
     return Row(
         index=index,
         name=cell.label.panel,
         blocks=cell.label.blocks,
         notes=tuple(notes),
-        durability=words,
+        durability=durability_told(cell),
         durability_class=durability_class(cell.durability, cell.cache).split(maxsplit=1)[0],
         durability_reasons="; ".join(_reasons(cell)),
-        runs=tuple(_run(found, cell.id, run, largest[run]) for run in found.runs),
+        runs=tuple(_run(found, cell.id, run, most) for run, most in largest.items()),
         mark_class=_MARK_WORDS[sign],
         mark_text=f"{sign} {_MARK_WORDS[sign]}",
-        counted="; ".join(
-            dict.fromkeys(
-                counted(found.summary(cell.id, run, run_head(found, run).first)) for run in found.runs
-            )
-        ),
+        counted="; ".join(dict.fromkeys(map(counted, firsts))),
     )
 
 
 def _head(found: Overview, run: tuple[str, str]) -> Head:
     shown = run_head(found, run)
-    return Head(run[1], shown.first_words, "" if shown.beneath else shown.second_words)
+    return Head(run_told(found, run), shown.first_words, "" if shown.beneath else shown.second_words)
 
 
 def _run(found: Overview, cell: str, run: tuple[str, str], largest: float) -> RunEntry:
@@ -397,7 +415,7 @@ def _range(summary: Summary) -> tuple[str, ...]:
         return ()
     if summary.low is None:
         return (span(summary),)
-    return (span(summary), f"95 %: {figure(summary).between('–')}")
+    return (span(summary), f"95\N{NO-BREAK SPACE}%: {figure(summary).between('–')}")
 
 
 def _strip(

@@ -79,7 +79,7 @@ def _named(table: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, t
             if engine is None:
                 yield f"{section}.{key}", levels
             else:
-                yield engine.level_names[section] + key, tuple(engine.level(section, each) for each in levels)
+                yield engine.level_name(section, key), tuple(engine.level(section, each) for each in levels)
         else:
             raise ValueError(f"{shown(key)}: a table names keys of {', '.join(sections)}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bedplate.model.cell import RunSpec, digest
 from bedplate.model.levels import Levels, Scalar, as_in_a_plan
 from bedplate.model.plan import DatasetScale, Plan, PlannedWorkload
-from bedplate.model.template import and_more
+from bedplate.model.template import first_of
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.canary import canary_filesystem, canary_kernel
 from bedplate.plan.platforms import QEMU
@@ -53,7 +53,7 @@ def _cell_ids(plan: Plan) -> set[str]:
 
 
 def _names(names: set[str]) -> str:
-    return f"{', '.join(sorted(names)[:_MOST_NAMES])}{and_more(len(names), _MOST_NAMES)}"
+    return first_of(sorted(names), _MOST_NAMES)
 
 
 def _cells(old: Plan, new: Plan) -> Iterator[str]:

@@ -21,12 +21,14 @@ from bedplate.model.plan import VISITS_PER_BOOT, EngineSetup
 from bedplate.plan.engine_table import EngineTable, engine_tables, plain_setup, section_of
 from bedplate.plan.fields import (
     FEATURES,
+    Aged,
     CanaryEvery,
     DeviceName,
     Executor,
     Factor,
     FilesystemBlock,
     FilesystemType,
+    Fill,
     Flag,
     ImageSize,
     Journal,
@@ -152,6 +154,13 @@ class FilesystemTable(_Features):  # type: ignore[misc]
     (ext4) | `internal`, where there is one | `{ vary = ["internal", "external"] }`"""
     journal_device: Factor[JournalDevice] = Field(default=(), description="ram, or device")
     """filesystem | where an external journal stands: `ram`, `device` | what `[journal_device]` has | `"ram"`"""
+
+    fill: Factor[Fill] = Field(default=(), description=f"{', '.join(_types_with('fill'))} only")
+    """filesystem | `no`, or how full the file system is with the database, as df has it: `50 %`, `60 %`, `70 %`, `75 %`, `80 %`, `85 %`,
+    `90 %`, `95 %`. Files that nobody reads fill it, most of them before the load (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "90 %"] }`"""
+    aged: Factor[Aged] = Field(default=(), description=f"{', '.join(_types_with('aged'))} only")
+    """filesystem | `no`: as mkfs made it; `mixed`: files of 4 KiB to 4 MiB came and went; `small files`: of 4 to 64 KiB, which leave the
+    free space in small pieces. On images only (ext4, XFS, Btrfs) | `"no"` | `{ vary = ["no", "small files"] }`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> FilesystemTable:

@@ -30,6 +30,11 @@ class EngineTable(PlanTable):
         """A level of one of its tables as cells have it; ValueError where it is none."""
         return level
 
+    @classmethod
+    def level_name(cls, section: str, key: str) -> str:
+        """What cells call a key of one of its tables."""
+        return cls.level_names[section] + key
+
     def with_settings(self, settings: Mapping[str, Scalar]) -> Self:  # noqa: ARG002 -- of engines that have settings
         """With these settings, where the plan names none of them."""
         return self

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from bedplate.model.cell import Cell
+from bedplate.model.cell import Cell, Dataset
 from bedplate.model.plan import Expansion, Load, Plan, Schedule
+from bedplate.plan.age import aged_images
 from bedplate.plan.platforms import LOCAL, QEMU, SLURM
 from bedplate.plan.workload_estimate import estimate_of
 from bedplate.units import GIB, KIB
@@ -37,7 +38,7 @@ class StudyEstimate:
 
     `device_bytes` is the largest that a visit needs on the scratch device, `image_bytes` the image
     file (None for a real device), `study_bytes` what the study's directory grows to, `data_bytes` what
-    is made beforehand and kept in the cache.
+    is made beforehand and kept in the cache; `data_seconds` is what making it takes where that is reckoned, and is no part of `seconds`.
     """
 
     visits: int
@@ -50,6 +51,7 @@ class StudyEstimate:
     image_bytes: int | None
     study_bytes: int
     data_bytes: int = 0
+    data_seconds: float = 0.0
 
 
 def visit_seconds(
@@ -90,7 +92,10 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
     if executor == QEMU:
         seconds += BOOT_S * len({visit.boot for visit in schedule.visits})
     builds = {planned.cell.build for planned in expansion.cells if planned.cell.build.is_built}
-    datasets = {load.dataset for _, load in loads.values()}
+    cells_of: defaultdict[Dataset, list[Cell]] = defaultdict(list)
+    for cell, load in loads.values():
+        cells_of[load.dataset].append(cell)
+    aged_bytes, aged_seconds = aged_images(loads.values(), plan.scratch_device)
     canaries = sum(visit.canary for visit in schedule.visits)
     return StudyEstimate(
         visits=len(schedule.visits) - canaries,
@@ -102,7 +107,10 @@ def estimate(plan: Plan, expansion: Expansion, schedule: Schedule, *, executor: 
         device_bytes=max((device_bytes_needed(cell, load) for cell, load in loads.values()), default=0),
         image_bytes=plan.scratch_device.image_bytes,
         study_bytes=size,
-        data_bytes=sum(estimate_of(item.workload).prepared_bytes(item) for item in datasets),
+        data_bytes=aged_bytes
+        + sum(estimate_of(each.workload).prepared_bytes(each, cells) for each, cells in cells_of.items()),
+        data_seconds=aged_seconds
+        + sum(estimate_of(each.workload).prepared_seconds(each, cells) for each, cells in cells_of.items()),
     )
 
 

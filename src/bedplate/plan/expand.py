@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from math import ceil
 
 from bedplate.errors import PlanError
@@ -10,10 +11,12 @@ from bedplate.model.cell import Cell, Dataset, FilesystemLevels, KernelLevels
 from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.plan import Expansion, Load, Plan, PlannedCell, PlannedWorkload, Pruned
+from bedplate.model.reason import distinct
+from bedplate.plan.age import age_reasons
 from bedplate.plan.canary import canary
 from bedplate.plan.estimate import device_bytes_needed
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, Platform
-from bedplate.plan.rules import CellContext, reasons
+from bedplate.plan.rules import CellContext, dataset_reasons, reasons
 from bedplate.plan.workload_estimate import estimate_of
 from bedplate.units import GIB, MIB, format_size
 
@@ -46,14 +49,25 @@ def expand(
                 cell.kernel, machine, plan.scratch_device, refusals or {}
             )
         found = reasons(cell, around[cell.kernel])
+        loads: tuple[Load, ...] = ()
+        if not found:
+            all_loads = _loads(plan.workloads_of(asked), _memory_bytes(plan, cell, machine, platform))
+            against = [
+                distinct(
+                    (
+                        *dataset_reasons(cell, load.dataset),
+                        *age_reasons(cell, load, plan.scratch_device, in_guest=platform.has_guests),
+                    )
+                )
+                for load in all_loads
+            ]
+            loads = tuple(load for load, of_load in zip(all_loads, against, strict=True) if not of_load)
+            # A cell that cannot have some of the datasets runs the others.
+            found = () if loads else distinct(chain.from_iterable(against))
         if found:
             pruned.append(Pruned(cell, found))
         else:
-            kept.append(
-                PlannedCell(
-                    cell, _loads(plan.workloads_of(asked), _memory_bytes(plan, cell, machine, platform))
-                )
-            )
+            kept.append(PlannedCell(cell, loads))
     return Expansion(
         cells=tuple(kept),
         pruned=tuple(pruned),

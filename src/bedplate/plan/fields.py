@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator
 
-from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, Throttle
-from bedplate.model.filesystem import TRAITS, feature_levels
+from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
+from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
 from bedplate.plan import values, words
 from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
@@ -26,7 +26,7 @@ def _levels_of_lists(value: Any) -> tuple[Any, ...]:
     if not (isinstance(value, dict) and "vary" in value):
         return (value,)
     if set(value) != {"vary"}:
-        raise ValueError("vary stands alone in its table: { vary = [first, second] }")
+        raise ValueError("vary is alone in its table: { vary = [first, second] }")
     if not isinstance(value["vary"], list) or not value["vary"]:
         raise ValueError("vary takes a list with at least one level: { vary = [first, second] }")
     return tuple(value["vary"])
@@ -79,6 +79,8 @@ MkfsOptions: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.mkfs_o
 FEATURES = {
     name: Annotated[str | bool, within(values.feature, levels)] for name, levels in feature_levels().items()
 }
+Fill: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *FILLS))]
+Aged: TypeAlias = Annotated[str, within(values.one_of, (FRESH, *AGE_PROFILES))]
 Journal: TypeAlias = Annotated[str, within(values.one_of, ("internal", "external", "none"))]
 JournalDevice: TypeAlias = Annotated[str, within(values.one_of, (JOURNAL_IN_RAM, JOURNAL_ON_DEVICE))]
 JournalSize: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_JOURNAL_BYTES, 64 * GIB)]
@@ -89,3 +91,4 @@ Count: TypeAlias = Annotated[int, within(values.whole_number, 1, 10_000)]
 Duration: TypeAlias = Annotated[float, within(values.duration, 1)]
 Passes: TypeAlias = Annotated[tuple[str, ...], PlainValidator(values.passes)]
 CanaryEvery: TypeAlias = Annotated[float, within(values.duration, 60)]
+UntornWrites: TypeAlias = Annotated[str, within(values.one_of, UNTORN_LEVELS)]

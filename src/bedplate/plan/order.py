@@ -7,7 +7,7 @@ random permutation like a shuffle would, and besides
 - a cell that is added later takes a random place and moves no other cell past another;
 - added repetitions leave the earlier blocks alone.
 
-Where visits are lived under several kernels, room `boots` says what of this holds, and how.
+Where visits run under several kernels, room `boots` says what of this holds, and how.
 """
 
 from __future__ import annotations

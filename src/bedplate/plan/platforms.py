@@ -33,7 +33,7 @@ class Platform:
 
     @property
     def has_guests(self) -> bool:
-        """True where a visit is lived in a guest, with a kernel and a memory of its own."""
+        """True where a visit runs in a guest, with a kernel and a memory of its own."""
         return self.executor == QEMU
 
     def settled(self, cell: Cell) -> Cell:

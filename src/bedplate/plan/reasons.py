@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from bedplate import registry
 from bedplate.near_names import did_you_mean
 from bedplate.plan.document import TABLES
+from bedplate.plan.table import keys_of
 from bedplate.plan.words import at_most, shown
 
 # A hostile plan must not make a terminal scroll for minutes.
@@ -99,7 +100,7 @@ def _names(location: Sequence[str | int]) -> tuple[str, ...]:
 
 def _closest(location: Sequence[str | int]) -> str:
     *table, key = _names(location)
-    allowed = list(TABLES[tuple(table)].model_fields)
+    allowed = list(keys_of(TABLES[tuple(table)]))
     return did_you_mean(key, allowed, otherwise=f"allowed: {', '.join(allowed)}")
 
 
@@ -107,7 +108,7 @@ def _description(location: Sequence[str | int]) -> str:
     names = _names(location)
     for length in range(len(names), 0, -1):
         table = TABLES.get(names[: length - 1])
-        field = table.model_fields.get(names[length - 1]) if table else None
+        field = keys_of(table).get(names[length - 1]) if table else None
         if field and field.description:
             return field.description
     return "a table"

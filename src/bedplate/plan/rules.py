@@ -17,16 +17,18 @@ from bedplate.model.cell import (
     BuildLevels,
     Cell,
     ClusterLevels,
+    Dataset,
     DeviceLevels,
     FilesystemLevels,
     KernelLevels,
 )
 from bedplate.model.filesystem import TRAITS, contradictions
+from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.reason import Reason, distinct
 from bedplate.model.visit import ScratchDevice
 from bedplate.plan.mount_rules import contradicting_mount_options, refused_mount_options
-from bedplate.units import KIB, format_size
+from bedplate.units import KIB, format_size, size_in_kb
 
 # Keys of Machine.tunables that rules look at; where the fact is missing, no rule applies.
 SCHEDULERS_AVAILABLE = "block.schedulers"
@@ -68,6 +70,8 @@ class CellContext:
 
 
 Rule = Callable[[Cell, CellContext], Iterator[str]]
+# The role `rules` of a workload: of a cell and the levels of a dataset.
+DatasetRule = Callable[[Cell, Levels], Iterator[str]]
 
 
 def reasons(cell: Cell, around: CellContext) -> tuple[Reason, ...]:
@@ -76,6 +80,15 @@ def reasons(cell: Cell, around: CellContext) -> tuple[Reason, ...]:
         Reason(code, words)
         for code, rule in _rules(cell.build.engine).items()
         for words in rule(cell, around)
+    )
+
+
+def dataset_reasons(cell: Cell, dataset: Dataset) -> tuple[Reason, ...]:
+    """Every reason why the cell cannot have the dataset; empty where it can."""
+    return distinct(
+        Reason(code, words)
+        for code, rule in _dataset_rules(dataset.workload).items()
+        for words in rule(cell, dataset.levels)
     )
 
 
@@ -152,10 +165,10 @@ def _above_page_size(cell: Cell, around: CellContext, size: int, page: int) -> I
     since = {"xfs": XFS_BLOCK_ABOVE_PAGE, "ext4": EXT4_BLOCK_ABOVE_PAGE}.get(kind)
     kernel = around.kernel(cell)
     if since is None:
-        yield f"{kind} blocks of {_kb(size)} are larger than the page of {_kb(page)}; no kernel mounts them"
+        yield f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page)}; no kernel mounts them"
     elif kernel is not None and kernel < since:
         yield (
-            f"{kind} blocks of {_kb(size)} are larger than the page of {_kb(page)}; "
+            f"{kind} blocks of {size_in_kb(size)} are larger than the page of {size_in_kb(page)}; "
             f"that needs kernel {since[0]}.{since[1]}, this is {kernel[0]}.{kernel[1]}"
         )
 
@@ -243,10 +256,12 @@ RULES: Mapping[str, Rule] = {
 
 
 @cache
+def _dataset_rules(workload: str) -> Mapping[str, DatasetRule]:
+    found: Mapping[str, DatasetRule] = registry.parts("rules").get(registry.type_today(workload), {})
+    return found
+
+
+@cache
 def _rules(engine: str) -> Mapping[str, Rule]:
     """Those of every cell, and those of an engine; a plan may have 20,000 cells."""
     return {**RULES, **registry.engine_parts("rules").get(engine, {})}
-
-
-def _kb(size_bytes: int) -> str:
-    return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"

@@ -1,4 +1,4 @@
-"""`[slurm]`: the nodes of a cluster that a plan's repetitions are lived on."""
+"""`[slurm]`: the nodes of a cluster that a plan's repetitions run on."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SlurmTable(PlanTable):
     """`[slurm]`: which nodes, how jobs are asked for, and what stands on the nodes."""
 
     nodes: Nodes = Field(description='list of names of nodes: ["n1", "n2"], or ["n[01-16]"]')
-    """– | a list of names of nodes, ranges as Slurm writes them; repetition 1 is lived on the first, 2 on the second, and so on,
+    """– | a list of names of nodes, ranges as Slurm writes them; repetition 1 runs on the first, 2 on the second, and so on,
     round and round | required | `["n[01-16]"]`"""
     partition: Word | None = Field(default=None, description="partition of the nodes")
     """– | partition of the nodes | the cluster's | `"bench"`"""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
 
 
 class PlanTable(BaseModel):
@@ -16,6 +17,11 @@ class PlanTable(BaseModel):
 
 # Tables by their keys in another.
 InnerTables: TypeAlias = Mapping[str, type[PlanTable]]
+
+
+def keys_of(table: type[PlanTable]) -> Mapping[str, FieldInfo]:
+    """The fields of a table by the keys that a plan has; a field has another name where Python's models have its key for themselves."""
+    return {field.alias or name: field for name, field in table.model_fields.items()}
 
 
 def at_least_one(tables: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from bedplate.model.workload import COLD, WARM
 from bedplate.plan import words
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
-from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size
+from bedplate.units import GIB, KIB, MIB, TIB, format_size, parse_duration_s, parse_size, size_in_kb
 
 EXECUTORS = ("local", "qemu", "slurm", "auto")
 VERSIONS = ("15", "17", "18")
@@ -152,7 +152,7 @@ def power_of_two(allowed: tuple[int, ...], value: Any) -> int:
     except (ValueError, OverflowError):
         found = None
     if found not in allowed:
-        raise ValueError(f"allowed: {', '.join(_size_in_kb(entry) for entry in allowed)}")
+        raise ValueError(f"allowed: {', '.join(size_in_kb(entry) for entry in allowed)}")
     return found
 
 
@@ -438,7 +438,3 @@ def _texts(value: Any) -> list[str]:
     if len(value) > 100:
         raise ValueError("allowed are at most 100 words")
     return value
-
-
-def _size_in_kb(size_bytes: int) -> str:
-    return f"{size_bytes // KIB} kB" if size_bytes >= KIB else f"{size_bytes} B"

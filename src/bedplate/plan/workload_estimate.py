@@ -5,6 +5,7 @@ Rough on purpose: the asked durations are exact, the constants are what two idle
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from bedplate import registry
@@ -35,9 +36,9 @@ class WorkloadEstimate:
         """What it takes to load the dataset before the runs."""
         return 0.0
 
-    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:
-        """Warm-up and measurement of a run."""
-        raise NotImplementedError
+    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- of those that end by themselves
+        """Warm-up and measurement of a run, as they are asked for."""
+        return sum(run.levels.number(name) or 0.0 for name in ("warmup_s", "duration_s"))
 
     def dataset_bytes(self, cell: Cell, load: Load) -> float:
         """What the dataset and the runs' files take at the most, right after they were made."""
@@ -50,9 +51,13 @@ class WorkloadEstimate:
             return int(int(self.dataset_bytes(cell, load)) * GROWTH) + FILESYSTEM_OVERHEAD_BYTES
         return int(self.dataset_bytes(cell, load)) + engine.log_bytes(cell) + FILESYSTEM_OVERHEAD_BYTES
 
-    def prepared_bytes(self, dataset: Dataset) -> int:  # noqa: ARG002 -- of others' role
-        """What is made beforehand for a dataset and kept in the cache."""
+    def prepared_bytes(self, dataset: Dataset, cells: Sequence[Cell]) -> int:  # noqa: ARG002 -- of others' role
+        """What is made beforehand for a dataset of these cells and kept in the cache."""
         return 0
+
+    def prepared_seconds(self, dataset: Dataset, cells: Sequence[Cell]) -> float:  # noqa: ARG002 -- of others' role
+        """What making it takes, on this machine itself; 0 where it is not reckoned."""
+        return 0.0
 
 
 def estimate_of(workload: str) -> WorkloadEstimate:

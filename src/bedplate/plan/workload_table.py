@@ -20,13 +20,15 @@ class WorkloadTable(PlanTable):
     """The keys of one type, and what they come to.
 
     `dataset_key` is what tells two datasets of the type apart, as it is written behind `workload[0]`; `runs_key` is what a
-    reason against its runs is about. `inner_tables` are the tables within it, by their keys.
+    reason against its runs is about. `inner_tables` are the tables within it, by their keys. `loaded_twice` is what to do
+    where two workloads have one dataset.
     """
 
     type: str
     dataset_key: ClassVar[str] = ""
     runs_key: ClassVar[str] = "run"
     inner_tables: ClassVar[InnerTables] = {}
+    loaded_twice: ClassVar[str] = "put its runs there, so that it is loaded once"
 
     def run_count(self) -> int:
         """How many runs a visit makes, without making them."""

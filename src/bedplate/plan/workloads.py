@@ -27,15 +27,10 @@ def workloads(
             named = bool(table.cells_named() and tables[earlier].cells_named())
             if workload.type != other.type or not _loaded(workload) & _loaded(other):
                 continue
-            if named and workload.runs != other.runs:
-                reasons.append(
-                    f"workload[{index}]: has the dataset of workload[{earlier}], which decides the run; profiles, "
-                    "cache_bytes and seed must be the same there, or clients, duration or points another"
-                )
-            elif not named:
+            if not named or workload.runs != other.runs:
                 reasons.append(
                     f"workload[{index}]{table.dataset_key}: loads the same dataset as workload[{earlier}]; "
-                    "put its runs there, so that it is loaded once"
+                    f"{table.loaded_twice}"
                 )
         found.append(workload)
     return tuple(found)

@@ -60,10 +60,10 @@ class DeviceProbe:
 
 
 class MemoryProbe:
-    """Dirty, writeback, available and cached memory of the machine."""
+    """Dirty, writeback, available and cached memory of the machine, and how often its caches were dropped."""
 
     name = "memory"
-    skew = "reads one file of the kernel"
+    skew = "reads two files of the kernel"
     _WANTED = {  # noqa: RUF012 -- a table
         b"Dirty": "memory.dirty_bytes",
         b"Writeback": "memory.writeback_bytes",
@@ -71,16 +71,20 @@ class MemoryProbe:
         b"Cached": "memory.cached_bytes",
     }
 
-    def __init__(self, path: Path = Path("/proc/meminfo")) -> None:
+    def __init__(self, path: Path = Path("/proc/meminfo"), events: Path = Path("/proc/vmstat")) -> None:
         self._path = path
+        self._events = events
 
     def read(self) -> Mapping[str, float]:
-        """Gauges in bytes."""
+        """Gauges in bytes; `memory.cache_drops` counts writes to /proc/sys/vm/drop_caches (`drop_pagecache`)."""
         found = {}
         for line in self._path.read_bytes().splitlines():
             name, _, rest = line.partition(b":")
             if name in self._WANTED:
                 found[self._WANTED[name]] = float(rest.split()[0]) * 1024
+        for line in self._events.read_bytes().splitlines():
+            if line.startswith(b"drop_pagecache "):
+                found["memory.cache_drops"] = float(line.split()[1])
         return found
 
 

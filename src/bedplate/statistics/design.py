@@ -13,7 +13,8 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
+from functools import cached_property
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -101,7 +102,7 @@ class Design:
     codes: CodeArray
     usual: BoolArray
 
-    @property
+    @cached_property
     def levels(self) -> tuple[Mapping[str, Scalar], ...]:
         """The levels of each cell."""
         return tuple(cell.levels for cell in self.cells)
@@ -155,8 +156,11 @@ class Design:
         repetitions, kept = self._kept(strata)
         if not repetitions:
             return NoContrast(Lack.NO_REPETITION)
-        logs = self.logs[:, np.isin(self.repetitions, repetitions)]
-        means = np.mean([[logs[rows].mean(axis=0) for rows in groups] for groups in kept], axis=0)
+        is_whole = repetitions == self.repetitions
+        logs = self.logs if is_whole else self.logs[:, np.isin(self.repetitions, repetitions)]
+        means = np.array(
+            [_mean_of_means(logs, [groups[side] for groups in kept]) for side in range(len(sides))]
+        )
         signs = np.array([sign for sign, _ in sides], dtype=np.float64)
         used = [np.array([row for groups in kept for row in groups[side]]) for side in range(len(sides))]
         others = [at for at, is_shared in enumerate(shared) if is_shared and self.names[at] in self.aliases]
@@ -181,16 +185,28 @@ class Design:
         return rows, tuple(unclear)
 
     def _rows(self, wanted: Mapping[str, Scalar]) -> CodeArray:
-        columns = [self.names.index(name) for name in wanted]
-        numbers = [self.factors[name].index(level) for name, level in wanted.items()]
-        return np.flatnonzero((self.codes[:, columns] == numbers).all(axis=1))
+        first, *others = (
+            self._having[name][self.factors[name].index(level)] for name, level in wanted.items()
+        )
+        for other in others:
+            first = first & other
+        return np.flatnonzero(first)
+
+    @cached_property
+    def _having(self) -> Mapping[str, Sequence[BoolArray]]:
+        """Which cells have each level of each factor: asked for thousands of times of a design of many cells."""
+        return {
+            name: [self.codes[:, self.names.index(name)] == number for number in range(len(levels))]
+            for name, levels in self.factors.items()
+        }
 
     def _strata(self, members: Sequence[CodeArray], columns: Sequence[int]) -> list[list[list[int]]]:
         """Groups of cells that are alike in these columns: in each, the rows of every side."""
-        strata: defaultdict[bytes, list[list[int]]] = defaultdict(lambda: [[] for _ in members])
+        strata: defaultdict[tuple[int, ...], list[list[int]]] = defaultdict(lambda: [[] for _ in members])
         for side, rows in enumerate(members):
-            for row, key in zip(rows, self.codes[rows][:, columns], strict=True):
-                strata[key.tobytes()][side].append(row)
+            keys = self.codes[rows][:, columns].tolist()
+            for row, key in zip(rows.tolist(), map(tuple, keys), strict=True):
+                strata[key][side].append(row)
         return [groups for groups in strata.values() if all(groups)]
 
     def _kept(self, strata: list[list[list[int]]]) -> tuple[tuple[int, ...], list[list[list[int]]]]:
@@ -242,6 +258,14 @@ class Design:
     def _seen(self, members: Sequence[CodeArray], at: int) -> list[set[int]]:
         """The numbers of a factor's levels on each side."""
         return [set(self.codes[rows, at]) - {-1} for rows in members]
+
+
+def _mean_of_means(logs: FloatArray, groups: Sequence[Sequence[int]]) -> FloatArray:
+    """The mean over groups of rows of the mean within each; a group has one row at least."""
+    counts = np.array([len(rows) for rows in groups])
+    sums = np.add.reduceat(logs[list(chain.from_iterable(groups))], np.cumsum(counts) - counts, axis=0)
+    means: FloatArray = (sums / counts[:, None]).mean(axis=0)
+    return means
 
 
 def _is_named(name: str, named: Iterable[str]) -> bool:

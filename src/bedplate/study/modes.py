@@ -12,6 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bedplate.model.reason import because
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -26,9 +27,15 @@ TPS_SHARE_MAX = 0.05
 # Below the header of one WAL record for each transaction: what waits for the medium sleeps for other causes.
 WAL_KIB_OF_READING_MAX = 0.02
 _WAYS = {
-    "client_sleeps_per_transaction": "the client's threads slept {:.2f} times for each transaction, where the median is {:.2f}",
-    "context_switches_per_transaction": "{:.2f} changes of tasks for each transaction, where the median is {:.2f}",
-    "machine_cpu_share": "processors were busy for {:.0%} of the time, where the median is {:.0%}",
+    "client_sleeps_per_transaction": (
+        "the client's threads slept {} times for each transaction, where the median is {}",
+        "{:.2f}".format,
+    ),
+    "context_switches_per_transaction": (
+        "{} changes of tasks for each transaction, where the median is {}",
+        "{:.2f}".format,
+    ),
+    "machine_cpu_share": ("processors were busy for {} of the time, where the median is {}", percent),
 }
 # What the rule looks at.
 METRICS = ("tps", "wal_kib_per_transaction", *_WAYS)
@@ -63,8 +70,8 @@ def _others(kind: Sequence[Mapping[str, float]]) -> Iterator[tuple[int, Reason]]
         if abs(tps / usual_tps - 1) <= TPS_SHARE_MAX:
             continue
         otherwise = [
-            words.format(value, usual[metric])
-            for metric, words in _WAYS.items()
+            words.format(written(value), written(usual[metric]))
+            for metric, (words, written) in _WAYS.items()
             if (value := values.get(metric)) and abs(value / usual[metric] - 1) > WAYS_SHARE_MAX
         ]
         if otherwise:

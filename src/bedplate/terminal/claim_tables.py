@@ -10,6 +10,7 @@ from rich.text import Text
 from bedplate.analysis.claims.judged import Finding
 from bedplate.analysis.claims.sentences import (
     check_words,
+    claim_bounds,
     claim_figure,
     claim_sentences,
     is_measured,
@@ -97,11 +98,8 @@ def _claim_text(one: JudgedClaim, names: Sequence[str]) -> Text:
 
 def _estimate(one: JudgedClaim) -> Text:
     text = Text(claim_figure(one, one.estimate))
-    if one.low is not None or one.high is not None:
-        bounds = [claim_figure(one, bound) if bound is not None else "…" for bound in (one.low, one.high)]
-        text.append(
-            f"\n{bounds[0]}–{bounds[1]}" if one.is_ratio else f"\n{bounds[0]} to {bounds[1]}", style="dim"
-        )
+    if bounds := claim_bounds(one):
+        text.append(f"\n{bounds}", style="dim")
     return text
 
 

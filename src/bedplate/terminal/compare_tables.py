@@ -27,7 +27,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS
-from bedplate.model.template import and_more, filled
+from bedplate.model.template import filled, first_of
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict, left_out_words
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.false_discovery import RATE
@@ -380,8 +380,8 @@ def _health_sentences(found: ComparisonAnswer) -> list[str]:
 
 
 def _alone_sentence(alone: Sequence[Candidate]) -> str:
-    labels = [cell.labels[1] for cell in alone[:_ALONE_SHOWN]]
-    return f"Without a partner: {'; '.join(labels)}{and_more(len(alone), len(labels))}. Cells are paired that differ only in what the filters name."
+    labels = first_of([cell.labels[1] for cell in alone], _ALONE_SHOWN, "; ")
+    return f"Without a partner: {labels}. Cells are paired that differ only in what the filters name."
 
 
 def _compared_document(

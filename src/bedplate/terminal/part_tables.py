@@ -15,11 +15,13 @@ from rich.cells import cell_len
 from rich.console import Group
 from rich.text import Text
 
+from bedplate.analysis.part_summaries import ranked
 from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.wording import block_words, number
+from bedplate.analysis.wording import block_words, capital, centre_words, number
 from bedplate.analysis.workload_view import view_of
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
+from bedplate.statistics.summary import SummaryKey
 from bedplate.terminal.table_parts import plain_table
 
 if TYPE_CHECKING:
@@ -28,15 +30,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bedplate.analysis.overview import CellFacts, Overview
+    from bedplate.analysis.part_summaries import RankedSummary
     from bedplate.model.cell import RunSpec
-    from bedplate.statistics.summary import Summary
 
 CELLS_SHOWN = 15
 _COLUMNS = 79
 # As long as the longest name of a factor, `preallocation=`: a word is to be read in one piece.
 _HEAD_COLUMNS = 14
 _GAP = 2
-_MARKS = "> over the limit in every run, + over it in some that are not in the mean; – no figure."
+_MARKS = "> stopped at that limit; + some runs were: their median, with those above every time; – no figure."
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,15 @@ class PartEntry:
 
 def part_table(found: Overview, run: tuple[str, str], metric: str) -> RenderableType | None:
     """The means of one metric in every phase and item of a run; None where no part has it."""
-    limits = _limits(found, run, metric)
     keys = [key for key in found.summaries if (key.dataset, key.run, key.metric) == (*run, metric)]
     parts = dict.fromkeys((key.phase, key.item) for key in keys if (key.phase, key.item) != (WHOLE, ""))
     phases = list(dict.fromkeys(phase for phase, _ in parts))
     rows: dict[str, dict[str, PartEntry]] = {}
     for part in sorted(parts, key=lambda part: (phases.index(part[0]), _order(part[1]))):
         entries = {
-            cell: _entry(found.summary(cell, run, metric, *part), limits.get((cell, *part)))
+            cell: _entry(
+                ranked(found, SummaryKey(cell, *run, metric, *part), found.summary(cell, run, metric, *part))
+            )
             for cell in found.cells
         }
         rows[_label(found.spec(run), *part)] = {
@@ -69,7 +72,7 @@ def part_table(found: Overview, run: tuple[str, str], metric: str) -> Renderable
     several = sum(name == run[1] for _, name in found.runs) > 1
     where = f" ({found.dataset_words(run[0])})" if several else ""
     title = Text(f"{run[1]}{where}: {metric}, {known.unit}", style="bold")
-    words = f"Medians over the repetitions. {_MARKS}\n{metric}: {known.definition}."
+    words = f"{capital(centre_words(known))}s over the repetitions. {_MARKS}\n{metric}: {known.definition}."
     tables = entry_tables(found, rows, head="part", higher=known.better is Better.HIGHER)
     return Group(Text(), title, *tables, Text(words, style="dim"))
 
@@ -86,24 +89,12 @@ def _order(item: str) -> int:
     return int(item) if item.isdecimal() else 0
 
 
-def _limits(found: Overview, run: tuple[str, str], metric: str) -> Mapping[tuple[str, str, str], float]:
-    return {
-        (m.cell, phase, item): figure.limit
-        for m in found.measurements
-        if (m.dataset, m.run) == run and not m.canary
-        for (phase, item, name), figure in m.parts.items()
-        if name == metric and figure.limit is not None
-    }
-
-
-def _entry(summary: Summary, limit: float | None) -> PartEntry | None:
+def _entry(shown: RankedSummary) -> PartEntry | None:
+    summary, limit = shown.summary, shown.limit
     if summary.centre is not None:
-        return PartEntry(
-            summary.centre, False, Text(number(summary.centre) + ("+" if summary.censored else ""))
-        )
-    if summary.censored and limit is not None:
-        return PartEntry(limit, True, Text(f"> {number(limit)}"))
-    return None
+        mark = "+" if summary.censored else ""
+        return PartEntry(summary.centre, False, Text(number(summary.centre) + mark))
+    return None if limit is None else PartEntry(limit, True, Text(f"> {number(limit)}"))
 
 
 def entry_tables(

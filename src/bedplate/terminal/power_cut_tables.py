@@ -21,6 +21,7 @@ from bedplate.model.device_cache import (
     VOLATILE_512,
     sectors_told,
 )
+from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import FINDINGS, GOOD, OK, CacheCuts, CutCounts
 from bedplate.model.reason import sentences
 from bedplate.terminal.table_parts import Notes, plain_table
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.overview import CellFacts, Overview
     from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.model.power_cut_verdict import TriedStates
     from bedplate.terminal.fitting_table import FittingTable
 
 _REFUSED = "refused"
+_NOT_MADE = "not made"
 # More columns than any table has.
 _ENDLESS = 1000
 _WORDS = (
@@ -48,6 +51,12 @@ _WORDS = (
 _SOUGHT_WORDS = (
     " Sought: the same of cuts where metadata of the file system waited that a cut can tear; they show what can happen, and not how "
     "often."
+)
+_LATE_WORDS = " With late completions, behind flushes that met writes on their way, too."
+_RECUT_WORDS = (
+    "What some cuts left was recorded while file system and engine recovered, and that recording cut again between its flushes: bad cuts of all such, "
+    "and how many in a hundred that may be, at the most. Recoveries: those that were recorded, of those asked for; a cut that was bad itself has none. One "
+    "bad cut lowers the class above."
 )
 _SHORT: Mapping[str, str] = {VOLATILE_4K: "4 KiB", VOLATILE_512: "512 B", PROTECTED: "protected"}
 # A cell of the table keeps its lines beside those of its neighbours, so they are broken here and not by the terminal.
@@ -68,10 +77,11 @@ def power_cut_table(found: Overview) -> RenderableType | None:
     sizes = ", ".join(format_size(size) for size in sorted(windows))
     sectors = sectors_told(device_sectors(found))
     words = Text(
-        f"{_WORDS}{_SOUGHT_WORDS if _has_sought(runs) else ''} At risk are the last {sizes} of writes{_disks(runs)}. Of this machine: {sectors}.",
+        f"{_WORDS}{_sought_words(runs)} At risk are the last {sizes} of writes{_disks(runs)}. Of this machine: {sectors}.",
         style="dim",
     )
-    return Group(Text("Power cuts", style="bold"), table, words, *notes.lines())
+    again = _table_of_recoveries(runs)
+    return Group(Text("Power cuts", style="bold"), table, words, *notes.lines(), *([again] if again else []))
 
 
 def power_cut_document(cell: CellFacts) -> list[dict[str, Any]]:
@@ -145,6 +155,31 @@ def _table_of_caches(runs: Sequence[tuple[CellFacts, CutRun]], notes: Notes) -> 
                 again if first else Text(),
             )
     return table
+
+
+def _sought_words(runs: Sequence[tuple[CellFacts, CutRun]]) -> str:
+    if not _has_sought(runs):
+        return ""
+    is_late = any(run.verdict.cuts(cache).is_late for _, run in runs for cache in CACHES)
+    return _SOUGHT_WORDS + (_LATE_WORDS if is_late else "")
+
+
+def _table_of_recoveries(runs: Sequence[tuple[CellFacts, CutRun]]) -> RenderableType | None:
+    """A row for each recording of which recoveries were cut again; None without any."""
+    asked = [(cell, run, again) for cell, run in runs if (again := run.verdict.recoveries) is not None]
+    if not asked:
+        return None
+    table = plain_table()
+    for head in ("cell", "recoveries", "cuts, bad", "found"):
+        table.add_column(head)
+    for cell, run, again in asked:
+        tally = run.verdict.recut
+        without = _NOT_MADE if again.not_made is not None else _REFUSED if again.refused else ""
+        bad = Text(without or bound_words(tally), style=_style(tally))
+        why = again.refused if again.not_made is None else (again.not_made,)
+        found = sentences(why) or [said for said, _ in _found(tally, "")]
+        table.add_row(_name(cell, run), f"{again.recorded} of {again.asked}", bad, "; ".join(found))
+    return Group(Text("\nCuts in recovery", style="bold"), table, Text(_RECUT_WORDS, style="dim"))
 
 
 def _has_sought(runs: Sequence[tuple[CellFacts, CutRun]]) -> bool:
@@ -223,17 +258,26 @@ def _tally_in_a_line(found: CacheCuts) -> Text:
 
 def _findings(found: CacheCuts) -> Iterator[tuple[str, str]]:
     """What the cuts found that is not `ok`, each with its style."""
-    for kind, tally in (("", found.drawn), ("sought: ", found.sought)):
-        for name in reversed(FINDINGS):
-            if name != OK and tally.of(name):
-                yield f"{kind}{tally.of(name)} {name}", "dim" if name in GOOD else ""
+    for kind, tally in (
+        ("", found.drawn),
+        ("sought: ", found.sought),
+        ("enumerated: ", found.enumerated),
+        ("in recovery: ", found.recut),
+    ):
+        yield from _found(tally, kind)
+
+
+def _found(tally: CutCounts, kind: str) -> Iterator[tuple[str, str]]:
+    for name in reversed(FINDINGS):
+        if name != OK and tally.of(name):
+            yield f"{kind}{tally.of(name)} {name}", "dim" if name in GOOD else ""
 
 
 def _class(run: CutRun, cache: str, marks: str) -> Text:
     if run.verdict.refused:
-        text = Text(_REFUSED if marks else "", style="yellow")
+        text = Text(_REFUSED, style="yellow")
     else:
-        text = Text("\n".join(wrap(run.class_with(cache), _CLASS_WIDTH)))
+        text = Text("\n".join(wrap(run.words_with(cache), _CLASS_WIDTH)))
     text.append(marks, style="dim")
     return text
 
@@ -244,7 +288,7 @@ def _marks(cell: CellFacts, run: CutRun, notes: Notes) -> str:
         return notes.marks(*(f"refused: {reason}" for reason in run.verdict.refused), before="\n")
     differs = disagreement(run.declared, run.measured)
     asides = [*([differs] if differs else []), *recording_words(run)]
-    if not run.verdict.of_the_cell:
+    if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
         asides.append(
             "the journal in RAM was kept, as if it stood on a device of its own: no class of the cell as it is"
         )
@@ -263,6 +307,7 @@ def _document(run: CutRun) -> dict[str, Any]:
         "volatile_cache": verdict.cuts(VOLATILE_4K).shown,
         "volatile_cache_512": verdict.cuts(VOLATILE_512).shown,
         "protected_cache": verdict.cuts(PROTECTED).shown,
+        "pages": None if (ground := run.ground(VOLATILE_4K)) is None else ground.verdict,
         "refused": list(sentences(verdict.refused)),
         "of_the_cell": verdict.of_the_cell,
         "image_bytes": verdict.image_bytes,
@@ -274,7 +319,9 @@ def _document(run: CutRun) -> dict[str, Any]:
         "volatile_512": _cache(verdict.cuts(VOLATILE_512)),
         "protected": _cache(verdict.cuts(PROTECTED)),
         "waiting": None if verdict.waiting is None else dict(verdict.waiting),
+        "states": None if verdict.states is None else _states(verdict.states),
         "controls": _counts(verdict.controls),
+        "recovery": _recovery(run),
         "profiles": {name: _counts(tally) for name, tally in verdict.profiles.items()},
         "loss": to_json(verdict.loss),
         "recovery_s_median": median(again) if again else None,
@@ -282,10 +329,36 @@ def _document(run: CutRun) -> dict[str, Any]:
     }
 
 
+def _recovery(run: CutRun) -> dict[str, Any] | None:
+    """The cuts in recovery, by cache too; None where none was asked for."""
+    recoveries = run.verdict.recoveries
+    if recoveries is None:
+        return None
+    return {
+        **_counts(run.verdict.recut),
+        "caches": {cache: _counts(run.verdict.cuts(cache).recut) for cache in CACHES},
+        "recoveries_asked": recoveries.asked,
+        "recoveries": recoveries.recorded,
+        "refused": list(sentences(recoveries.refused)),
+        "not_made": None if recoveries.not_made is None else recoveries.not_made.sentence,
+    }
+
+
 def _cache(found: CacheCuts) -> dict[str, Any]:
     """The drawn cuts, and those that were sought without a share, which they have not."""
-    sought = {"cuts": found.sought.cuts, "bad": found.sought.bad, "findings": dict(found.sought.findings)}
-    return {**_counts(found.drawn), "idle": found.idle, "sought": sought}
+    return {**_counts(found.drawn), "idle": found.idle, "sought": _without_share(found.sought)}
+
+
+def _states(tried: TriedStates) -> dict[str, Any]:
+    return {
+        "small_states": tried.small_states,
+        "small": _without_share(tried.small),
+        "large": _without_share(tried.large),
+    }
+
+
+def _without_share(tally: CutCounts) -> dict[str, Any]:
+    return {"cuts": tally.cuts, "bad": tally.bad, "findings": dict(tally.findings)}
 
 
 def _counts(tally: CutCounts) -> dict[str, Any]:

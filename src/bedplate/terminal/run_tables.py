@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bedplate import registry
 from bedplate.analysis.part_summaries import ranked
-from bedplate.analysis.run_heads import TRANSACTIONS, makes_transactions
+from bedplate.analysis.run_heads import TRANSACTIONS, cells_due, makes_transactions
 from bedplate.analysis.wording import durability_words, figure, number, span
 from bedplate.model.metrics import METRICS
 from bedplate.model.reason import sentences
@@ -60,16 +60,16 @@ def transaction_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableT
 
 def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableType:
     notes = Notes()
-    several = len({dataset for dataset, _ in found.runs}) > 1
     # Where only some are, the footnote at their names says it.
-    measured = [cell for cell in found.cells.values() if any(found.of(cell.id, run) for run in runs)]
-    all_emulated = any(cell.emulated for cell in measured)
+    cells = cells_due(found, runs)
+    all_emulated = any(cell.emulated for cell in cells)
     with_latency = _has_latency(found, runs)
     table = plain_table()
     table.add_column("cell", min_width=14, max_width=36)
     table.add_column("after a\npower cut", max_width=12)
     for dataset, run in runs:
         # Whole, on lines of its own: two datasets may differ in their last number alone.
+        several = sum(name == run for _, name in found.runs) > 1
         where = f"\n({found.dataset_words(dataset)})" if several else ""
         unit = METRICS[metric].unit
         head = Text(f"{shortened(run)}{where}\n{metric}" + ("" if unit in {"1", "1/s"} else f", {unit}"))
@@ -82,7 +82,7 @@ def _run_table(found: Overview, runs: Sequence[Run], metric: str) -> RenderableT
     table.add_column("n", no_wrap=True, min_width=5)
     last = runs[-1]
     largest = max((found.summary(cell, last, metric).centre or 0.0 for cell in found.cells), default=0.0)
-    for cell in found.cells.values():
+    for cell in cells or found.cells.values():
         row = _row(found, cell, runs, metric=metric, largest=largest, notes=notes)
         table.add_row(*(row if with_latency else [*row[:-2], row[-1]]))
     legend = _legend(runs, metric, with_latency=with_latency)

@@ -16,6 +16,7 @@ from bedplate.analysis.wording import (
     UNKNOWN_MARK,
     VALID_MARK,
     block_words,
+    capital,
     mark,
     told_of,
 )
@@ -98,7 +99,7 @@ def plain_table() -> FittingTable:
 
 def mark_lines(found: Overview) -> list[Text]:
     """What stands beside every figure of a study, one sentence a line."""
-    return [Text(f"{words[:1].upper()}{words[1:]}.", style="yellow") for words in found.marks]
+    return [Text(f"{capital(words)}.", style="yellow") for words in found.marks]
 
 
 def cell_name(found: Overview, cell: CellFacts, notes: Notes) -> Text:

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from bedplate.analysis.parts import WHOLE
+from bedplate.analysis.run_heads import cells_due
 from bedplate.analysis.wording import figure, span
 from bedplate.model.metrics import METRICS
 from bedplate.terminal.table_parts import Notes, bar, cell_name, plain_table, state_text
@@ -47,10 +48,8 @@ def tool_table(found: Overview, run: Run, asked: Sequence[ToolColumn], words: st
     for column in columns:
         table.add_column(column.head, justify="right", no_wrap=True)
     table.add_column("n", no_wrap=True, min_width=5)
-    for cell in found.cells.values():
+    for cell in cells_due(found, [run]):
         measurements = found.of(cell.id, run)
-        if not measurements:
-            continue
         texts = [_text(found, cell, run, column) for column in columns]
         counts = [
             found.summary(cell.id, run, column.metric, column.phase, column.item).n for column in columns

@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,12 @@ from bedplate.errors import BedplateError
 from bedplate.visit.cut_engine import BEGIN, END, Driven
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from bedplate.visit.cut_engine import Recorded
+    from bedplate.model.levels import Scalar
+    from bedplate.visit.cut_engine import Checkpoints, Recorded
     from bedplate.visit.piped_session import PipedSession
 
 _ENOUGH_EVERY_S = 0.05
@@ -30,11 +32,15 @@ _ABANDON_LIMIT_S = 300.0
 
 @dataclass(frozen=True)
 class CutClients:
-    """What the clients of one server do: `transaction` is its SQL, of a client, its sequence and an account from 1 to `accounts`."""
+    """What the clients of one server do: `transaction` is its SQL, of a client, its sequence and an account from 1 to `accounts`.
+
+    `checkpoint` is the statement that writes every dirty page at once.
+    """
 
     session: Callable[[], PipedSession]
     transaction: Callable[[int, int, int], str]
     accounts: int
+    checkpoint: str
     version: str
 
 
@@ -83,30 +89,79 @@ def drive(
     )
 
 
-def drive_recorded(
-    server: CutClients,
-    setup: Recorded,
-    *,
-    clients: int,
-    duration_s: float,
-    seed: int,
-    beside: AbstractContextManager[object],
-) -> Driven:
-    """The clients between the marks of a recording, at its pace; `beside` is entered while they write."""
-    setup.mark(BEGIN)
-    pause_s = setup.pace(duration_s)
-    with beside:
-        driven = drive(
-            server,
-            setup.mark_file,
-            clients=clients,
-            duration_s=duration_s,
-            seed=seed,
-            pause_s=pause_s,
-            enough=setup.is_log_nearly_full,
-        )
-    setup.mark(END)
-    return driven
+class ServerWriter:
+    """A started server and its clients, between the marks of a recording: the `CutWriter` of every server of SQL.
+
+    `facts` are its settings as it shows them, `bound_ms` what they bound a loss by. What `counters` count while clients write
+    joins the facts.
+    """
+
+    bound_transactions: int | None = None
+
+    def __init__(
+        self,
+        server: CutClients,
+        setup: Recorded,
+        *,
+        clients: int,
+        facts: Mapping[str, Scalar],
+        bound_ms: float | None,
+        counters: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        self._counters = counters
+        self.facts = facts
+        self.bound_ms = bound_ms
+        self._server = server
+        self._setup = setup
+        self._clients = clients
+        setup.settle()
+
+    def checkpoints(self) -> AbstractContextManager[Checkpoints] | None:
+        """In a session of their own."""
+        return _checkpoints(self._server)
+
+    def drive(
+        self,
+        output: Path,  # noqa: ARG002 -- its clients are threads
+        *,
+        duration_s: float,
+        seed: int,
+        beside: AbstractContextManager[object],
+    ) -> Driven:
+        """At the recording's pace."""
+        before = self._counters()
+        self._setup.mark(BEGIN)
+        pause_s = self._setup.pace(duration_s)
+        with beside:
+            driven = drive(
+                self._server,
+                self._setup.mark_file,
+                clients=self._clients,
+                duration_s=duration_s,
+                seed=seed,
+                pause_s=pause_s,
+                enough=self._setup.is_log_nearly_full,
+            )
+        self._setup.mark(END)
+        counted = {name: count - before[name] for name, count in self._counters().items()}
+        self.facts = {**self.facts, **counted}
+        return driven
+
+
+class _Checkpoints:
+    def __init__(self, session: PipedSession, statement: str) -> None:
+        self._session = session
+        self._statement = statement
+        self.abandon = session.abandon
+
+    def checkpoint(self) -> None:
+        self._session.execute(self._statement)
+
+
+@contextmanager
+def _checkpoints(server: CutClients) -> Iterator[_Checkpoints]:
+    with server.session() as session:
+        yield _Checkpoints(session, server.checkpoint)
 
 
 class _Client(threading.Thread):

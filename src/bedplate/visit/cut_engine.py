@@ -34,7 +34,8 @@ class Subject:
 
     `rows` are the accounts of a server, or the entries of a key-value store, that were there before the clients began.
     `drivers` are paths of the programs that the visit has, by name, `settings` the engine's. `oracle` is the kind of what the clients left to
-    be asked for (`CutEngine.oracle`); recordings without it are of the first.
+    be asked for (`CutEngine.oracle`); recordings without it are of the first. `emulated` says that its processors are QEMU's programs,
+    which take many times as long for everything.
     """
 
     engine: str
@@ -43,6 +44,7 @@ class Subject:
     drivers: Levels
     build: EngineBuild | None = None
     oracle: int = 1
+    emulated: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class OracleAnswer:
     """What the oracle was told by an engine on its recovered data.
 
     `present` is the last transaction of each client that is there; None where nothing could be asked. `detected`
-    are the engine's own complaints, `silent` what it works on with and only the oracle finds.
+    are the engine's own complaints, `silent` what it works on with and only the oracle finds. `out_of_time` says that it
+    gave no answer, which a machine that stood still does as well as damage.
     """
 
     present: Mapping[int, int] | None
@@ -74,6 +77,7 @@ class OracleAnswer:
     silent: tuple[str, ...] = ()
     start_s: float | None = None
     oracle_s: float | None = None
+    out_of_time: bool = False
 
 
 class Recorded(Protocol):
@@ -158,10 +162,14 @@ class CutEngine(Protocol):
 
     rows: int
     oracle: int
-    drivers: tuple[Driver, ...]
 
-    def writer(self, context: VisitContext, recorded: Recorded, *, clients: int) -> CutWriter:
-        """From an empty directory to where clients can begin; what it started stands on `recorded.undo`."""
+    @property
+    def drivers(self) -> tuple[Driver, ...]:
+        """Each once."""
+        ...
+
+    def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
+        """From an empty directory to where clients can begin; what it started stands on `setup.undo`."""
         ...
 
     def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bedplate import registry
-from bedplate.model.durability import SESSION_SETTINGS, Commits, lowered_by
+from bedplate.model.durability import SESSION_SETTINGS, Commits, FilesystemPromise, lowered_by
 from bedplate.model.engine import BY_TEST
 from bedplate.model.reason import because
 
@@ -16,37 +16,21 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Cell
     from bedplate.model.engine import EngineModel
     from bedplate.model.filesystem import FilesystemTraits
-    from bedplate.model.levels import Levels, Scalar
+    from bedplate.model.levels import Levels
     from bedplate.model.visit import Durability, FlushCount, ReadBack, RunRecord
-
-
-class Promises(TypedDict):
-    """What the file system under an engine is known for."""
-
-    checked_by_fsck: bool
-    journal_holds_data: bool
-    journal_in_memory: bool
-    rolls_back_whole: bool
-    flushes_when_delayed: bool | None
 
 
 class EngineDurability(Protocol):
     """The role `durability` of an engine: the class of its commits, from the flushes that were counted and its settings."""
 
-    def opened(self, settings: Levels) -> Sequence[ReadBack]:
+    def opened(self, settings: Levels) -> Sequence[ReadBack]:  # noqa: ARG002 -- a server is asked
         """How it is opened, where no server shows it: `settings` are the cell's."""
-        ...
+        return ()
 
     def declare(
-        self,
-        settings: Levels,
-        server_settings: Mapping[str, str],
-        flush_counts: tuple[FlushCount, ...],
-        promises: Promises,
-        *,
-        keeps_write_order: bool,
+        self, settings: Levels, server_settings: Mapping[str, str], filesystem: FilesystemPromise
     ) -> Durability:
-        """The declared class; `server_settings` are a server's as it shows them, `keeps_write_order` is the file system's."""
+        """The declared class; `server_settings` are a server's as it shows them, empty where there is none."""
         ...
 
 
@@ -90,14 +74,18 @@ def declare(
 ) -> Durability:
     """The class of a cell, from what was read back and counted, and from what its engine is told."""
     in_force = {item.name: item.effective for item in comparisons}
-    promises = _promises(cell, traits, in_force, journal_in_memory=journal_in_memory)
-    return durability_of(cell).declare(
-        cell.cluster.settings,
-        server_settings,
+    journals_data = in_force.get("filesystem.data") == "journal"
+    delayed = in_force.get("filesystem.sync") == "disabled"
+    filesystem = FilesystemPromise(
         flush_counts,
-        promises,
-        keeps_write_order=traits.rolls_back_whole or in_force.get("filesystem.data") == "journal",
+        checked_by_fsck=traits.checked_by_fsck(cell.filesystem.journal),
+        journal_holds_data=traits.journal_holds_data or journals_data,
+        journal_in_memory=journal_in_memory,
+        rolls_back_whole=traits.rolls_back_whole,
+        flushes_when_delayed=in_force.get("filesystem.barrier") is True if delayed else None,
+        keeps_write_order=traits.rolls_back_whole or journals_data,
     )
+    return durability_of(cell).declare(cell.cluster.settings, server_settings, filesystem)
 
 
 def after_run(
@@ -123,6 +111,7 @@ def after_run(
         roles=str(facts.get("role_settings") or ""),
         unlogged=str(facts.get("unlogged_tables_written") or ""),
         sets_asynchronous=bool(facts.get("script_sets_synchronous_commit_off")),
+        has_temporary=bool(facts.get("script_has_temporary_tables")),
     )
     return lowered_by(durability, commits, flush_counts, server_settings)
 
@@ -135,16 +124,3 @@ def _grown(run: RunRecord, name: str, *also: str) -> float | None:
     if name not in before or name not in after:
         return None
     return sum(after[each] - before[each] for each in (name, *also) if each in before and each in after)
-
-
-def _promises(
-    cell: Cell, traits: FilesystemTraits, in_force: Mapping[str, Scalar | None], *, journal_in_memory: bool
-) -> Promises:
-    delayed = in_force.get("filesystem.sync") == "disabled"
-    return {
-        "checked_by_fsck": traits.checked_by_fsck(cell.filesystem.journal),
-        "journal_holds_data": traits.journal_holds_data or in_force.get("filesystem.data") == "journal",
-        "journal_in_memory": journal_in_memory,
-        "rolls_back_whole": traits.rolls_back_whole,
-        "flushes_when_delayed": in_force.get("filesystem.barrier") is True if delayed else None,
-    }

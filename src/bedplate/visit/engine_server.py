@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bedplate.host.command import Account, Commands
-    from bedplate.host.ledger import Holding
+    from bedplate.host.ledger import Holdings
     from bedplate.model.cell import Cell
     from bedplate.model.visit import EngineBuild, ReadBack
 
@@ -24,21 +24,12 @@ class ServerFailed(BedplateError):
     code = "server-failed"
 
 
-class Holdings(Protocol):
-    """What a server needs of a ledger."""
-
-    def note(self, holding: Holding) -> None:
-        """Write down what will be taken."""
-        ...
-
-    def settled(self, holding: Holding) -> None:
-        """Write down that it was given back."""
-        ...
-
-
 @dataclass(frozen=True)
 class ServerSite:
-    """What a server stands on: the data on the scratch device, the rest not. `enter_group` runs in it before its program."""
+    """What a server stands on: the data on the scratch device, the rest not. `enter_group` runs in it before its program.
+
+    `environment` is of every process of the server, beside what its engine gives it.
+    """
 
     build: EngineBuild | None
     data_directory: Path
@@ -48,6 +39,7 @@ class ServerSite:
     commands: Commands
     ledger: Holdings
     enter_group: Callable[[], None] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

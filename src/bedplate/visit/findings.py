@@ -22,6 +22,7 @@ from bedplate.model.visit import CheckOutcome, Durability, FlushCount, ReadBack,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from bedplate.model.free_space import FreeSpace
     from bedplate.model.levels import Scalar
 
 
@@ -39,6 +40,7 @@ class Findings:
     device_names: list[str] = field(default_factory=list)
     device_facts: Levels = field(default_factory=Levels)
     sizes: dict[str, int] = field(default_factory=dict)
+    free_space: list[FreeSpace] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     tool_versions: dict[str, str] = field(default_factory=dict)
     filesystem_check: str | None = None

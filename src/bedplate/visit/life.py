@@ -18,6 +18,7 @@ from bedplate import __version__
 from bedplate.errors import BedplateError, MachineUnfit, VisitFailed
 from bedplate.host.command import Commands
 from bedplate.host.devices.block_tree import BlockTree
+from bedplate.host.interruption import held
 from bedplate.host.kernel_log import KernelLog, messages_of_ours
 from bedplate.host.ledger import Ledger
 from bedplate.host.room import full_places
@@ -82,6 +83,7 @@ def live(
         durability=findings.durability,
         device_facts=findings.device_facts,
         sizes=findings.sizes,
+        free_space=tuple(findings.free_space),
         timings=tuple(steps.timings),
         versions={
             "bedplate": __version__,
@@ -131,9 +133,12 @@ def _live(
             raise VisitFailed("preflight", *of_cell)
     state = Path(request.state_directory)
     owner = f"{os.getpid()}-{request.key.cell[-8:]}-{request.key.repetition}.{request.key.attempt}"
-    ledger = Ledger.open(state, owner)
+    ledger: Ledger | None = None
+    setup: VisitSetup | None = None
     problems: tuple[str, ...] = ()
     try:
+        with held():
+            ledger = Ledger.open(state, owner)
         setup = VisitSetup(
             request,
             directory,
@@ -143,18 +148,19 @@ def _live(
             findings=findings,
             emit=emit,
         )
-        try:
-            setup.measure()
-        finally:
-            # Also on a signal: give back in order, then whatever the ledger still lists. It tries again
-            # what could not be given back here, and has the last word on why.
-            with contextlib.suppress(BedplateError, OSError):
-                setup.leave()
+        setup.measure()
     finally:
-        problems = ledger.release(commands)
-        ledger.close()
-        # An abandoned visit has no record to say so.
-        print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
+        # Also on a signal; one that comes only now waits. First in order, then whatever the ledger still lists. It tries
+        # again what could not be given back here, and has the last word on why.
+        with held():
+            if setup is not None:
+                with contextlib.suppress(BedplateError, OSError):
+                    setup.leave()
+            if ledger is not None:
+                problems = ledger.release(commands)
+                ledger.close()
+            # An abandoned visit has no record to say so.
+            print(*problems, sep="\n", end="\n" if problems else "", file=sys.stderr)
     if problems:
         raise VisitFailed("clean-up", *problems)
 

@@ -37,6 +37,12 @@ class SecondSeen:
     latency_us_sum: int
     latency_us_max: int
 
+    @classmethod
+    def read(cls, line: bytes) -> SecondSeen:
+        """From a line of the reader."""
+        second, transactions, latency_us_sum, latency_us_max = (int(word) for word in line.split()[:4])
+        return cls(second, transactions, latency_us_sum, latency_us_max)
+
     def event(self, run: str, phase: str, phase_s: float) -> Mapping[str, Scalar]:
         """What a display is told of it: the second of a phase that takes `phase_s`."""
         told: dict[str, Scalar] = {
@@ -170,7 +176,7 @@ class LoggedClient:
                     if not chunk:
                         break
                     *whole, rest = (rest + chunk).split(b"\n")
-                    yield from (_second(line) for line in whole if line.strip())
+                    yield from (SecondSeen.read(line) for line in whole if line.strip())
             if ended in waiting_for:
                 raise BedplateError(f"{self._log_reader[0]} ended before {self._name}: {self._reader_said()}")
         finally:
@@ -241,11 +247,6 @@ def _close(stream: IO[bytes]) -> None:
     # The other side may have gone first.
     with contextlib.suppress(BrokenPipeError):
         stream.close()
-
-
-def _second(line: bytes) -> SecondSeen:
-    second, transactions, latency_us_sum, latency_us_max = (int(word) for word in line.split()[:4])
-    return SecondSeen(second, transactions, latency_us_sum, latency_us_max)
 
 
 def _started(process: subprocess.Popen[bytes] | None) -> subprocess.Popen[bytes]:

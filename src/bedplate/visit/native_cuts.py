@@ -62,7 +62,10 @@ def examine(
         raise
     except CommandFailed as error:
         return OracleAnswer(
-            None, detected=(f"the reader: {error.reasons[0]}",), oracle_s=time.monotonic() - started
+            None,
+            detected=(f"the reader: {error.reasons[0]}",),
+            oracle_s=time.monotonic() - started,
+            out_of_time=True,
         )
     oracle_s = time.monotonic() - started
     if done.status < 0:
@@ -147,13 +150,13 @@ class NativeCuts:
         pressed = {"pressure_ms": _PRESSURE_MS} if self.is_pressed(settings) else {}
         return {**self.told(settings), **pressed}
 
-    def writer(self, context: VisitContext, recorded: Recorded, *, clients: int) -> CutWriter:
+    def writer(self, context: VisitContext, setup: Recorded, *, clients: int) -> CutWriter:
         """Nothing beforehand: the database is made in the recording."""
-        return _Writer(self, context, recorded, clients)
+        return _Writer(self, context, setup, clients)
 
     def examine(self, site: ServerSite, subject: Subject, promised: Mapping[int, int]) -> OracleAnswer:
         """By the check."""
-        driver = str(subject.drivers[self.driver.name])
+        driver = str(subject.drivers[self.driver.name_for(subject.settings)])
         return examine(site.data_directory, driver, promised, account=site.account, commands=site.commands)
 
     def by_hand(
@@ -164,7 +167,7 @@ class NativeCuts:
         as_account: str,
     ) -> Iterator[str]:
         """The check once more."""
-        driver = shlex.quote(str(subject.drivers[self.driver.name]))
+        driver = shlex.quote(str(subject.drivers[self.driver.name_for(subject.settings)]))
         yield f"{as_account} {driver} check --directory={shlex.quote(str(data))}"
 
 
@@ -189,7 +192,7 @@ class _Writer:
         engine, context, setup = self._engine, self._context, self._setup
         settings = context.engine_settings
         argv = (
-            *(context.native_drivers[engine.driver.name], "write"),
+            *(context.native_drivers[engine.driver.name_for(settings)], "write"),
             *(f"--directory={setup.data_directory}", f"--mark={setup.mark_file}"),
             *(f"--clients={self._clients}", f"--accounts={ACCOUNTS}"),
             *(f"--duration-s={max(1, round(duration_s))}", f"--seed={seed}"),

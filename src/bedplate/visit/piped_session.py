@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from bedplate.errors import BedplateError
 from bedplate.host.command import environment
+from bedplate.host.interruption import held
 from bedplate.model.reason import because
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class PipedSession:
     """Statements in, rows of text out; NULL comes as None. Not for use by two threads at once.
 
     What the client prints: `field` is between two cells of a row, `null` stands for NULL, `end` is the line behind an answer, for
-    which `ask_for_end` asks. A line that begins with one of `errors` is the server's complaint, or the client's.
+    which `ask_for_end` asks. A line that begins with one of `errors` is the server's complaint, or the client's; where the last line
+    before the end is `failed`, the statement was not answered, whatever stands before it.
     """
 
     field: ClassVar[str]
@@ -51,27 +53,26 @@ class PipedSession:
     end: ClassVar[str]
     ask_for_end: ClassVar[str]
     errors: ClassVar[tuple[str, ...]]
+    failed: ClassVar[str | None] = None
 
     def __init__(
         self, argv: Sequence[str], account: Account, more_environment: Mapping[str, str] | None = None
     ) -> None:
-        self._process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environment(more_environment),
-            cwd="/",
-            start_new_session=True,
-            user=account.uid,
-            group=account.gid,
-            extra_groups=[],
-        )
         self._rest = b""
         self._has_killed = False
         # Why this session was ended from here, for whoever asks it again.
         self._ended: Reason | None = None
         self.has_lost_connection = False
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with held():
+                process = self._process = _started(argv, account, more_environment)
+        except BaseException:
+            # Whoever asked gets no session that could be closed.
+            if process is not None:
+                process.kill()
+                process.wait()
+            raise
 
     @property
     def pid(self) -> int:
@@ -86,9 +87,12 @@ class PipedSession:
     def rows(self, statement: str, *, timeout_s: float = 60.0) -> list[list[str | None]]:
         """Run one statement and return its rows; SessionFailed quotes the server's error."""
         lines = self._ask(statement, timeout_s)
+        has_failed = self.failed is not None and lines[-1:] == [self.failed]
+        if has_failed:
+            lines.pop()
         errors = [line for line in lines if line.startswith(self.errors)]
-        if errors:
-            said = "; ".join(errors)
+        if errors or has_failed:
+            said = "; ".join(errors or lines)
             self.has_lost_connection |= "connection" in said
             raise SessionFailed(f"{_shown(statement)}: {said}", said=said)
         return [[None if cell == self.null else cell for cell in line.split(self.field)] for line in lines]
@@ -174,6 +178,23 @@ class PipedSession:
         if self._process.stdout is None or self._process.poll() is None:
             return ()
         return self._process.stdout.read().decode(errors="replace").split("\n")
+
+
+def _started(
+    argv: Sequence[str], account: Account, more_environment: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment(more_environment),
+        cwd="/",
+        start_new_session=True,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
+    )
 
 
 def _shown(statement: str) -> str:

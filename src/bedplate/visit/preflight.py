@@ -68,7 +68,9 @@ def _missing_files(request: VisitRequest) -> list[str]:
     )
     wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
     return [
-        f"{path} is not there; `bedplate setup` builds it" for path in wanted if not os.access(path, os.X_OK)
+        f"{path} is not there; `bedplate setup` builds it, and the nodes of a cluster must see the same cache (BEDPLATE_CACHE)"
+        for path in wanted
+        if not os.access(path, os.X_OK)
     ]
 
 

@@ -12,9 +12,13 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.model.reason import distinct
+from bedplate.errors import BedplateError, VisitFailed
+from bedplate.model.reason import distinct, reasons_of
 from bedplate.model.visit import Outcome, Phase, PhaseCounters, RunRecord, TimedItem
 from bedplate.probe.sampler import Sampler, read_all
+from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import SessionFailed
+from bedplate.visit.server import why_the_server_is_gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.reason import Reason
+    from bedplate.model.visit import Sample
     from bedplate.probe.protocol import Probe
     from bedplate.visit.workload import VisitContext
 
@@ -45,14 +50,22 @@ class Recording:
         self._warm_ups: list[Phase] = []
         self._counters: list[PhaseCounters] = []
         self._probes: list[Probe] = []
+        self._on_sample: Callable[[Sample], None] | None = None
         self._sampler: Sampler | None = None
         # Several threads may tell of what they do.
         self._telling = threading.Lock()
 
     @contextlib.contextmanager
-    def sampled(self, probes: Sequence[Probe], *, first_phase: str) -> Iterator[None]:
+    def sampled(
+        self,
+        probes: Sequence[Probe],
+        *,
+        first_phase: str,
+        on_sample: Callable[[Sample], None] | None = None,
+    ) -> Iterator[None]:
         """The context's probes and these beside the run, once a second and at the ends of its phases."""
         self._probes = [*self.context.probes, *probes]
+        self._on_sample = on_sample
         self._start_sampling(first_phase)
         try:
             yield
@@ -70,7 +83,8 @@ class Recording:
                 self._start_sampling(sampler.phase)
 
     def _start_sampling(self, phase: str) -> None:
-        self._sampler = Sampler(self._probes, self.directory / "course.jsonl")
+        course = self.directory / "course.jsonl"
+        self._sampler = Sampler(self._probes, course, on_sample=self._on_sample)
         self._sampler.phase = phase
         self._sampler.start()
 
@@ -107,6 +121,11 @@ class Recording:
                 Phase("warmup", start_monotonic_s, time.monotonic(), start_wall_s, time.time())
             )
 
+    @property
+    def last_counters(self) -> PhaseCounters:
+        """Of the phase that ended last."""
+        return self._counters[-1]
+
     def between_phases(self, name: str) -> None:
         """What is sampled from here on belongs to no phase that is measured, but to `name`."""
         self._name_samples(name)
@@ -139,6 +158,21 @@ class Recording:
                     "of": of,
                 }
             )
+
+    def made(self, steps: Callable[[], None]) -> RunRecord:
+        """The record of these steps: what stops them is its reason, and what ended the server with them.
+
+        VisitFailed where the stand could not be made cold: nothing is left then to run on.
+        """
+        try:
+            steps()
+        except VisitFailed:
+            raise
+        except BedplateError as error:
+            self.reasons += reasons_of(error)
+            if isinstance(error, ServerFailed | SessionFailed):
+                self.reasons += why_the_server_is_gone(self.context)
+        return self.record()
 
     def record(self) -> RunRecord:
         """What is known now; `completed` only if nothing spoke against it."""

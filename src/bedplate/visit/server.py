@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from bedplate.errors import VisitFailed
 from bedplate.host.cgroups.group import drop_page_cache
 from bedplate.model.reason import FILE_SYSTEM_SILENT, SCRATCH_DEVICE_FULL, because, distinct, reasons_of
+from bedplate.units import MIB
 from bedplate.visit.engine_server import InForce, ServerFailed, server_of
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
+    from pathlib import Path
 
     from bedplate.model.reason import Reason
     from bedplate.model.visit import ReadBack, VisitRequest
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from bedplate.visit.findings import Findings, Steps
     from bedplate.visit.workload import VisitContext
 
+# File systems refuse to give out their last few megabytes.
+_FULL_BELOW_BYTES = 16 * MIB
 _FULL = because(
     SCRATCH_DEVICE_FULL,
     "the scratch device is full: no space left; a smaller scale, a smaller max_wal_size or a larger "
@@ -96,12 +100,14 @@ def why_the_server_is_gone(context: VisitContext) -> tuple[Reason, ...]:
             server.check_alive()
         except ServerFailed as error:
             found.extend(reasons_of(error))
+    return distinct((*found, *lacking_room(context.mount_point, _FULL)))
+
+
+def lacking_room(mount_point: Path, full: Reason) -> tuple[Reason, ...]:
+    """`full` where a file system has no room left; that it does not answer, where it does not."""
     try:
-        space = os.statvfs(context.mount_point)
+        space = os.statvfs(mount_point)
     except OSError as error:
-        words = f"the file system at {context.mount_point} does not answer: {error.strerror}"
-        found.append(because(FILE_SYSTEM_SILENT, words))
-        return distinct(found)
-    if space.f_bavail * space.f_frsize < 16 * 2**20:
-        found.append(_FULL)
-    return distinct(found)
+        words = f"the file system at {mount_point} does not answer: {error.strerror}"
+        return (because(FILE_SYSTEM_SILENT, words),)
+    return (full,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()

@@ -5,25 +5,27 @@ It runs as the account without rights, in the control group of the visit, and st
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.errors import BedplateError
 from bedplate.host import undo
-from bedplate.host.command import environment
+from bedplate.host.command import bare_environment, environment
 from bedplate.host.interruption import held
-from bedplate.host.ledger import Holding
-from bedplate.host.restriction import restrict
+from bedplate.host.ledger import MARK, Holding
+from bedplate.host.shut_in.restriction import own_processes, restrict
 from bedplate.visit.engine_server import ServerFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from bedplate.visit.engine_server import ServerSite
 
-_LINES_QUOTED = 6
+_LINES_QUOTED, _LINE_CHARACTERS, _BYTES_QUOTED = 6, 400, 1 << 16
 _GENTLE_END_S = 10.0
 
 
@@ -36,9 +38,11 @@ class ServerProcess:
     def __init__(self, site: ServerSite, prefix: str, ended: Callable[[bool], None] = lambda _: None) -> None:
         self._site = site
         self._ended = ended
+        self._programs = Path(prefix)
         self._holding = Holding("server", str(site.data_directory), prefix)
         self._process: subprocess.Popen[bytes] | None = None
         self._restricted_to: Sequence[Path] | None = None
+        self._has_io_uring = False
 
     @property
     def pid(self) -> int:
@@ -46,6 +50,11 @@ class ServerProcess:
         if self._process is None:
             raise ServerFailed("the server was not started")
         return self._process.pid
+
+    @property
+    def own_pid(self) -> int:
+        """The process id as the server itself knows it; ServerFailed where there is none."""
+        return self.pid if self._restricted_to is None else 1
 
     @property
     def status(self) -> int | None:
@@ -58,27 +67,58 @@ class ServerProcess:
         more_environment: Mapping[str, str] | None = None,
         *,
         restricted_to: Sequence[Path] | None = None,
+        io_uring: bool = False,
+        commands: str = "",
     ) -> None:
         """Start it; whether it then takes connections is the engine's to find out.
 
-        One that runs what others wrote is `restricted_to` folders: without network, and all else is read-only to it.
+        One that runs what others wrote is `restricted_to` folders: without network, sockets and processes of others, all else is
+        read-only to it, and it has no `io_uring` but where its settings ask for that. `commands` are for one that reads them, and ends behind the last.
         """
-        self._restricted_to = restricted_to
+        self._restricted_to, self._has_io_uring = restricted_to, io_uring
         self._site.ledger.note(self._holding)
-        with self._site.log.open("ab") as log, held():
+        apart = contextlib.nullcontext() if restricted_to is None else own_processes()
+        with self._site.log.open("ab") as log, held(), apart:
             self._process = subprocess.Popen(
                 argv,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if commands else subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                env=environment(more_environment),
+                env={**self._inherited(), **self._site.environment, **(more_environment or {})},
                 start_new_session=True,
                 # subprocess runs preexec_fn after it has dropped privileges; the group can only be
                 # entered before, so both are done here, in that order.
                 preexec_fn=self._become_server,  # noqa: PLW1509 -- no threads exist yet in a visit
             )
         self._site.commands.record.append(tuple(argv))
+        if self._process.stdin is not None:
+            # They fit a pipe; one that died at once says why in its log.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(commands.encode())
+                self._process.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def _inherited(self) -> dict[str, str]:
+        """Of its environment; one that runs what others wrote has the mark of what is left behind, and nothing else of the caller's."""
+        if self._restricted_to is None:
+            return environment()
+        return {**bare_environment(), **{name: os.environ[name] for name in (MARK,) if name in os.environ}}
+
+    def demand_end(self, timeout_s: float) -> None:
+        """Wait for the end of one that ends by itself; ServerFailed if it does not in time, or ends otherwise than in order."""
+        assert self._process is not None  # noqa: S101 -- called after start only
+        try:
+            status = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServerFailed(
+                f"the server did not end within {timeout_s:g} s: {self.last_words()}"
+            ) from None
+        self._settle(in_order=status == 0)
+        if status != 0:
+            raise ServerFailed(f"the server ended with status {status}: {self.last_words()}")
 
     def demand_start(self, wait_s: float) -> None:
         """Wait so long for its end; ServerFailed with its last words if that comes."""
@@ -131,16 +171,20 @@ class ServerProcess:
     def last_words(self, lines: int = _LINES_QUOTED) -> str:
         """The last lines of its log."""
         try:
-            text = self._site.log.read_text(encoding="utf-8", errors="replace")
+            with self._site.log.open("rb") as log:
+                # What others wrote may have filled it.
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _BYTES_QUOTED))
+                text = log.read(_BYTES_QUOTED).decode(errors="replace")
         except OSError:
             return "(its log cannot be read)"
         said = [line for line in text.splitlines() if line.strip()]
-        return " | ".join(said[-lines:]) or "(its log is empty)"
+        return " | ".join(said[-lines:])[-lines * _LINE_CHARACTERS :] or "(its log is empty)"
 
     def has_logged(self, text: str) -> bool:
         """Whether its log has a text."""
         try:
-            return text in self._site.log.read_text(encoding="utf-8", errors="replace")
+            with self._site.log.open(encoding="utf-8", errors="replace") as log:
+                return any(text in line for line in iter(lambda: log.readline(_BYTES_QUOTED), ""))
         except OSError:
             return False
 
@@ -161,7 +205,12 @@ class ServerProcess:
         if self._site.enter_group is not None:
             self._site.enter_group()
         if self._restricted_to is not None:
-            restrict(self._restricted_to)
+            try:
+                restrict(self._restricted_to, (self._programs,), io_uring=self._has_io_uring)
+            except BedplateError as error:
+                # What is raised here the starter hears nothing of; the log it reads.
+                os.write(2, f"{error}\n".encode())
+                os._exit(1)
         if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(self._site.account.gid)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
+from bedplate.filesystem.aged_image import AGED_STEP, restore_aged
 from bedplate.filesystem.comparison import effective_facts, verify
 from bedplate.filesystem.flushes import judge, measure_fsyncs, write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
@@ -45,11 +46,13 @@ from bedplate.probe.kernel import (
     ProcessorProbe,
 )
 from bedplate.units import MIB
+from bedplate.visit.age import VisitAge
 from bedplate.visit.declaration import after_run, declare, durability_of
 from bedplate.visit.engine_server import ServerFailed, ServerSite
 from bedplate.visit.footing import device_troubles, filesystem_troubles
 from bedplate.visit.preflight import has_memory_of_a_guest
 from bedplate.visit.server import start_server
+from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.visit.workload import VisitContext, workload_for
 
 if TYPE_CHECKING:
@@ -92,6 +95,7 @@ class VisitSetup:
         self._emit = emit
         self._filesystem = filesystem_for(request.cell.filesystem.type)
         self._levels = request.cell.filesystem
+        self._age = VisitAge(request)
         self._account = server_account()
         self._undo = contextlib.ExitStack()
         self._place = ledger.directory
@@ -100,6 +104,7 @@ class VisitSetup:
         self._data_directory = self._mount_point / "data"
         self._journal: AttachedDevice | None = None
         self._server_settings: Mapping[str, str] = {}
+        self._untorn: UntornWrites | None = None
         self._mounted: MountEntry | None = None
         self._devices: list[AttachedDevice] = []
 
@@ -114,18 +119,19 @@ class VisitSetup:
         site = Site(self._levels, device, self._mount_point, self._commands, self._journal)
         with self._steps.step("control group"):
             group = self._make_group(device)
-        with self._steps.step("mkfs"):
-            self._make_filesystem(site)
+        self._make_filesystem(site)
         with self._steps.step("mount"):
             # Before it: a signal ends mount(8), which may have mounted by then.
             self._undo.callback(self._unmount, site)
             self._mount(site, group)
         with self._steps.step("read back"):
             self._read_back(site)
+        self._age.before_load(site, self._steps, self._findings)
         server = self._start_server(group)
         with self._steps.step("load"):
             context = self._context(site, server, group)
             workload_for(self._request.dataset.workload).load(self._request.dataset, context)
+        self._age.after_load(site, self._steps, self._findings)
         self._run_all(context)
         with self._steps.step("stop"):
             self._stop(server)
@@ -133,6 +139,7 @@ class VisitSetup:
         with self._steps.step("collect"):
             self._demand_footing()
             self._measure_sizes()
+            self._age.at_end(site, self._findings)
         with self._steps.step("unmount"):
             self._unmount(site)
             # Whoever else has it would make the check fail, and not for anything that it found.
@@ -180,10 +187,16 @@ class VisitSetup:
         shared = MEMORY_DIRECTORY if MEMORY_DIRECTORY.is_dir() else self._place
         self._log_directory = shared / f"bedplate-{self._own_name}"
         holding = Holding("log_directory", str(self._log_directory))
+        # Before it is taken: a signal between them would leave it to the ledger, and no error to this.
+        self._undo.callback(self._leave_log_directory, holding)
         self._ledger.note(holding)
         self._log_directory.mkdir(mode=0o755)
-        self._undo.callback(self._ledger.settled, holding)
-        self._undo.callback(shutil.rmtree, self._log_directory, ignore_errors=True)
+
+    def _leave_log_directory(self, holding: Holding) -> None:
+        """Remove it; one that somebody still writes to, or whose removal is interrupted, stays in the ledger."""
+        shutil.rmtree(self._log_directory, ignore_errors=True)
+        if not self._log_directory.exists():
+            self._ledger.settled(holding)
 
     def _lock(self, device: ScratchDevice) -> str | None:
         name, study = device.device or IMAGE_FILES, str(self._directory)
@@ -250,6 +263,15 @@ class VisitSetup:
         self._journal = device
 
     def _make_filesystem(self, site: Site) -> None:
+        if self._age.is_aged:
+            with self._steps.step(AGED_STEP, of_machine=True):
+                self._findings.comparisons += restore_aged(site, ledger=self._ledger).facts()
+            self._findings.versions.update(self._filesystem.versions(commands=self._commands))
+            return
+        with self._steps.step("mkfs"):
+            self._mkfs(site)
+
+    def _mkfs(self, site: Site) -> None:
         warned = self._filesystem.mkfs(site)
         if self._request.journal_device is not None and site.journal is not None:
             note_journal(
@@ -330,6 +352,8 @@ class VisitSetup:
         request = self._request
         self._data_directory.mkdir(mode=0o700)
         shutil.chown(self._data_directory, self._account.uid, self._account.gid)
+        counts = self._log_directory / "untorn-writes"
+        untorn = self._untorn = untorn_writes(request.cell, request.native_drivers, counts, self._account)
         where = ServerSite(
             build=request.build,
             data_directory=self._data_directory,
@@ -339,6 +363,7 @@ class VisitSetup:
             commands=self._commands,
             ledger=self._ledger,
             enter_group=group.enter,
+            environment=untorn.environment if untorn else {},
         )
         started = start_server(request, where, undo=self._undo, steps=self._steps, findings=self._findings)
         self._server_settings = started.in_force.settings
@@ -461,6 +486,9 @@ class VisitSetup:
                 self._findings.run_problems.append(because("server-process-crashed", words))
         else:
             server.stop()
+        refusal = None if self._untorn is None else self._untorn.refusal()
+        if refusal is not None:
+            self._findings.run_problems.append(refusal)
 
     def _measure_sizes(self) -> None:
         space = os.statvfs(self._mount_point)

@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from bedplate.host.shut_in.confinement import Confinement
     from bedplate.visit.workload import VisitContext
 
-_LINES_QUOTED = 6
+_LINES_QUOTED, _CHARACTERS_QUOTED = 6, 2000
 # How often a tool that may end early is held against what would end it.
 _ENOUGH_EVERY_S = 0.05
+# What a program of others says on its standard error is kept so far, and its last words behind that: it might fill a disk.
+_KEPT_BYTES, _LAST_BYTES = 1 << 20, 1 << 14
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,15 @@ class ToolFailed(BedplateError):
     def __init__(self, problem: str, ended: ToolEnded) -> None:
         super().__init__(problem)
         self.said = ended.said
+        self.status = ended.status
 
 
 class ToolProcess:
     """Runs from `with` to its end: follow its words with `pieces`, then ask `ended`; leaving the block kills it.
 
     What it prints is kept in `<output>.out` and `<output>.err`. Begin it where no other thread runs: the child
-    executes Python before it becomes the tool. `confined_name` is what a person calls a tool that drops its rights by itself
-    (`host.confinement`), `marks` a file that its standard output goes to instead.
+    executes Python before it becomes the tool. A tool with a `confinement`, whose `argv` this is, drops its rights by itself, and `name` is
+    what a person calls it; `marks` is a file that its standard output goes to instead.
     """
 
     def __init__(
@@ -69,27 +73,35 @@ class ToolProcess:
         *,
         output: Path,
         directory: Path,
-        confined_name: str | None = None,
+        name: str | None = None,
+        confinement: Confinement | None = None,
         marks: Path | None = None,
     ) -> None:
         self.argv = tuple(argv)
         self._context = context
         self._output = output
         self._directory = directory
-        self._confined_name = confined_name
+        self._name = name or self.argv[0]
+        self._confinement = confinement
         self._marks = marks
         self._process: subprocess.Popen[bytes] | None = None
         self._ended: ToolEnded | None = None
         self._asked_to_end = False
 
     def __enter__(self) -> Self:
-        with held():
-            self._process = self._start()
-        self._context.commands.record.append(self.argv)
-        return self
+        try:
+            with held():
+                self._process = self._start()
+            self._context.commands.record.append(self.argv)
+            return self  # noqa: TRY300 -- behind the `try` nobody would end it
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        process = self._running
+        process = self._process
+        if process is None:
+            return
         if self._ended is None:
             # Its children too: a job of an I/O tool would go on writing.
             self.signal(signal.SIGKILL)
@@ -131,7 +143,7 @@ class ToolProcess:
         waiting_for = [words, exit_]
         deadline = time.monotonic() + limit_s
         try:
-            with self._output.with_suffix(".err").open("ab", buffering=0) as kept:
+            with self._kept_errors() as keep:
                 while waiting_for:
                     patience_s = max(0.0, deadline - time.monotonic())
                     if enough is not None and not self._asked_to_end:
@@ -150,7 +162,7 @@ class ToolProcess:
                         )
                     if words in ready:
                         piece = os.read(words, 65536)
-                        kept.write(piece)
+                        keep(piece)
                         if piece:
                             yield piece
                         else:
@@ -163,15 +175,34 @@ class ToolProcess:
         if self._ended is None:
             self._reap(process)
 
+    @contextmanager
+    def _kept_errors(self) -> Iterator[Callable[[bytes], object]]:
+        """Keeps what it says; of a program of others not without end."""
+        if self._confinement is None:
+            with self.errors.open("ab", buffering=0) as kept:
+                yield kept.write
+            return
+        room, last = _KEPT_BYTES, b""
+        with self.errors.open("wb", buffering=0) as kept:
+
+            def keep(piece: bytes) -> None:
+                nonlocal room, last
+                kept.write(piece[:room])
+                last = (last + piece[room:])[-_LAST_BYTES:]
+                room -= len(piece[:room])
+                if last:
+                    # In the place of those that were the last before.
+                    kept.seek(_KEPT_BYTES)
+                    kept.truncate()
+                    kept.write(b"\n(not all of it was kept)\n" + last)
+
+            yield keep
+
     def wait(self, *, limit_s: float, enough: Callable[[], bool] | None = None) -> ToolEnded:
         """Until it has ended, whatever it says meanwhile."""
         for _ in self.pieces(limit_s=limit_s, enough=enough):
             pass
         return self.ended
-
-    @property
-    def _name(self) -> str:
-        return self._confined_name or self.argv[0]
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -181,7 +212,8 @@ class ToolProcess:
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
-            with (self._marks or self.output).open("ab" if self._marks else "wb") as out:
+            apart = nullcontext() if self._confinement is None else self._confinement.apart()
+            with (self._marks or self.output).open("ab" if self._marks else "wb") as out, apart:
                 return subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
@@ -202,7 +234,9 @@ class ToolProcess:
 
     def _become_tool(self) -> None:
         self._context.enter_group()
-        if os.geteuid() == 0 and self._confined_name is None:
+        if self._confinement is not None:
+            self._confinement.become()
+        if os.geteuid() == 0:
             os.setgroups([])
             os.setgid(self._context.account.gid)
             os.setuid(self._context.account.uid)
@@ -233,5 +267,5 @@ class ToolProcess:
             before_json = text.partition("\n{")[0] if path == self.output else text
             lines = [line.strip() for line in before_json.splitlines() if line.strip() not in ("", "{")]
             if lines:
-                return " | ".join(lines[-_LINES_QUOTED:])
+                return " | ".join(lines[-_LINES_QUOTED:])[-_CHARACTERS_QUOTED:]
         return "(it printed nothing)"

@@ -9,9 +9,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
-from bedplate.model.reason import FILE_SYSTEM_SILENT, SCRATCH_DEVICE_FULL, Reason, because, reasons_of
+from bedplate.model.reason import SCRATCH_DEVICE_FULL, Reason, because, reasons_of
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.visit.recording import Recording
+from bedplate.visit.server import lacking_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +23,7 @@ SYNC_PHASE = "sync"
 
 # A disk that writes less than this is not slow but stuck.
 _SLOWEST_BYTES_PER_S = 1 << 20
-_LEAST_LIMIT_S = 900.0
-_FULL_BELOW_BYTES = 16 << 20
+_LEAST_LIMIT_S = _REMOVAL_LIMIT_S = 900.0
 _NO_SPACE = os.strerror(errno.ENOSPC)
 _FULL = because(
     SCRATCH_DEVICE_FULL,
@@ -52,7 +52,9 @@ class RawRecording(Recording):
             # Before it goes: what fills the device tells why the tool failed.
             raise BedplateError(*reasons_of(error), *self._why_no_room(error)) from error
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            # Not by shutil: it calls itself for each folder, and a program of others may make thousands, one in the other.
+            argv = ["rm", "--recursive", "--force", "--one-file-system", str(path)]
+            self.context.commands.run(argv, check=False, timeout_s=_REMOVAL_LIMIT_S)
 
     @contextlib.contextmanager
     def watched(self, *, first_phase: str) -> Iterator[None]:
@@ -72,12 +74,7 @@ class RawRecording(Recording):
         refused = error.__cause__.errno if isinstance(error.__cause__, OSError) else None
         if _NO_SPACE in error.said or refused == errno.ENOSPC:
             return (_FULL,)
-        try:
-            space = os.statvfs(self.context.mount_point)
-        except OSError as no_answer:
-            words = f"the file system at {self.context.mount_point} does not answer: {no_answer.strerror}"
-            return (because(FILE_SYSTEM_SILENT, words),)
-        return (_FULL,) if space.f_bavail * space.f_frsize < _FULL_BELOW_BYTES else ()
+        return lacking_room(self.context.mount_point, _FULL)
 
 
 def time_limit_s(moved_bytes: int, *, times: int, more_s: float = 0.0) -> float:

@@ -26,17 +26,29 @@ if TYPE_CHECKING:
 class Driver:
     """A program of bedplate's own that a workload is driven with: `drivers/<program>.c` and its libraries.
 
-    With a `variant` it is compiled with `drivers/<program>/<variant>` too: what one engine has of it.
+    With a `variant` it is compiled with `drivers/<program>/<variant>` too: what one engine has of it. `library_setting` is the one
+    of an engine's settings that names another library than the distribution's. One that `is_preloaded` is a shared object.
     """
 
     program: str
     libraries: tuple[Library, ...] = ()
     variant: str = ""
+    library_setting: str = ""
+    is_preloaded: bool = False
 
     @property
     def name(self) -> str:
         """Under which a visit finds it."""
         return f"{self.program}_{self.variant}" if self.variant else self.program
+
+    def name_with(self, library: str) -> str:
+        """The same of one that is compiled with a library that cells name."""
+        return f"{self.name}-{library}"
+
+    def name_for(self, settings: Levels) -> str:
+        """That of a cell, by its engine's settings."""
+        library = settings.text(self.library_setting) if self.library_setting else None
+        return self.name if library is None else self.name_with(library)
 
 
 @dataclass(frozen=True)

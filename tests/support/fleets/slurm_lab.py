@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.studies.study_lab import NOBODY, SOURCES
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.patience import wait_until
 
@@ -126,7 +127,9 @@ class SlurmLab:
         self.start_daemon("slurmctld")
         for name in NODES:
             self.start_daemon(name)
-        wait_until(lambda: 2 == self.call("sinfo", "-h", "-N", "-o", "%T").count("idle"), deadline_s=120)
+        wait_until(
+            lambda: 2 == self.call("sinfo", "-h", "-N", "-o", "%T").count("idle"), deadline_s=AT_MOST_S
+        )
 
     def _start_munge(self, munge: Path) -> None:
         key = self.base / "munge.key"
@@ -140,7 +143,7 @@ class SlurmLab:
             *(f"--pid-file={self.base}/munge.pid", f"--log-file={self.base}/munge.log"),
             f"--seed-file={self.base}/munge.seed",
         )
-        assert wait_until(munge.exists, deadline_s=60), (self.base / "munge.log").read_text()
+        assert wait_until(munge.exists, deadline_s=AT_MOST_S), (self.base / "munge.log").read_text()
 
     def impatient(self) -> dict[str, str]:
         """An environment in which Slurm's commands notice at once that their controller is away."""
@@ -181,7 +184,7 @@ class SlurmLab:
             capture_output=True,
             text=True,
             env=self.environment,
-            timeout=60,
+            timeout=AT_MOST_S,
             check=False,
         )
         return done.stdout if done.returncode == 0 else ""
@@ -275,5 +278,5 @@ def tally(said: str) -> dict[str, object]:
     return found
 
 
-def wait_for(path: Path, *, deadline_s: float = 30) -> None:
+def wait_for(path: Path, *, deadline_s: float = AT_MOST_S) -> None:
     assert wait_until(path.exists, deadline_s=deadline_s), f"{path} did not come; {time.ctime()}"

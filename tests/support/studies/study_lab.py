@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.tools.left_in_memory import loops_below
+from tests.support.tools.patience import AT_MOST_S
 
 from bedplate.host.command import Commands
 from bedplate.host.ledger import release_orphans
@@ -99,7 +100,7 @@ class Lab:
 
     def call(self, *words: str | Path, status: int = 0, **changes: Any) -> str:
         process = self.start(*words, **changes)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=AT_MOST_S)
         assert status == process.returncode, said
         return said
 
@@ -129,7 +130,7 @@ class Lab:
                         found.append(int(folder.name))
             return bool(found)
 
-        assert wait_until(look, deadline_s=60)
+        assert wait_until(look, deadline_s=AT_MOST_S)
         return found[0]
 
     def wait_for_step(self, visit: int, step: str) -> None:
@@ -140,10 +141,13 @@ class Lab:
             if step == "mount":
                 table = Path("/proc", str(visit), "mountinfo")
                 return any(entry.target.startswith(marks[step]) for entry in read_mount_table(table))
-            logs = self.base.glob("**/*.unfinished/logs/server.log")
-            return any("ready to accept connections" in log.read_text() for log in logs)
+            # A visit that ends meanwhile takes its folder away.
+            with contextlib.suppress(FileNotFoundError):
+                logs = self.base.glob("**/*.unfinished/logs/server.log")
+                return any("ready to accept connections" in log.read_text() for log in logs)
+            return False
 
-        assert wait_until(there, deadline_s=60)
+        assert wait_until(there, deadline_s=AT_MOST_S)
 
     def visits(self, study: Path | None = None) -> dict[str, VisitRecord]:
         """Finished visits by their place; the place must be the one that the record names."""

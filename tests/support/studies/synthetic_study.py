@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
 HOSTILE = '</script><script>window.__pwned=1</script><img src=x onerror="window.__pwned=1">\'"&{{7*7}}'
 START_WALL_S = 1_700_000_000.0
+# Of mkfs the version and the option that takes the size of a block, by type; others are taken for ext4.
+_MKFS = {"xfs": ("6.13.0", "-b", "size={}"), "btrfs": ("6.14", "--sectorsize", "{}")}
+_MKFS_OF_EXT4 = ("1.47.2", "-b", "{}")
 _DATASET = Dataset("pgbench", Levels(scale=30))
 _CANARY_RUN = RunSpec("canary", "pgbench", Levels(script="read-write", clients=1))
 MACHINE = Machine(
@@ -105,6 +108,7 @@ class Recipe:
     mount_options: tuple[tuple[str, ...], ...] = ((),)
     # These cells in place of the ones that the fields above make.
     cells: tuple[Cell, ...] = ()
+    dataset: Dataset = _DATASET
 
 
 def cells_of(recipe: Recipe) -> tuple[Cell, ...]:
@@ -154,9 +158,9 @@ def write_changed_study(directory: Path, recipe: Recipe, change: Change) -> Path
 def _write(directory: Path, made: Recipe, change: Change | None) -> Path:
     directory.mkdir(parents=True)
     cells = cells_of(made)
-    dataset = _DATASET
+    dataset = made.dataset
     specs = tuple(
-        RunSpec(name, "pgbench", Levels(script=name, clients=4, duration_s=float(made.course_s)))
+        RunSpec(name, dataset.workload, Levels(script=name, clients=4, duration_s=float(made.course_s)))
         for name in ((*made.runs[:-1], HOSTILE) if made.hostile else made.runs)
     )
     visits = _schedule(made, cells, dataset)
@@ -283,9 +287,12 @@ def _write_visit(
             }
         ),
         timings=(Timing("mkfs", 0.4), Timing("load", 12.5)),
-        versions={"mkfs.ext4": "1.47.2", "postgresql": "18.1"},
+        versions={
+            f"mkfs.{cell.filesystem.type}": _MKFS.get(cell.filesystem.type, _MKFS_OF_EXT4)[0],
+            "postgresql": "18.1",
+        },
         commands=(
-            ("mkfs.ext4", "-b", "4096", "/dev/loop0"),
+            _mkfs_of(cell),
             ("mount", "-o", "noatime", "/dev/loop0", "/mnt x"),
         ),
         runs=() if failed else tuple(spec.name for spec in specs),
@@ -304,6 +311,13 @@ def _write_visit(
                 position=position,
                 change=change,
             )
+
+
+def _mkfs_of(cell: Cell) -> tuple[str, ...]:
+    """The command that made its file system."""
+    kind = cell.filesystem.type
+    _, option, value = _MKFS.get(kind, _MKFS_OF_EXT4)
+    return (f"mkfs.{kind}", option, value.format(cell.filesystem.block_size_bytes or 4096), "/dev/loop0")
 
 
 def durability_of(cell: Cell) -> Durability:
@@ -337,7 +351,7 @@ def comparisons_of(cell: Cell) -> tuple[ReadBack, ...]:
 
 def tps_of(cell: Cell, run: str) -> float:
     """The tps around which every run of the cell lies."""
-    size = cell.build.block_size_bytes
+    size = cell.database_block_bytes or 8192
     if run == "read-only":
         base = 24_000.0
         return base / (1 + 0.08 * abs(math.log2(size / 2048)))
@@ -361,7 +375,7 @@ def _write_run(
 ) -> None:
     place.mkdir(parents=True)
     chance = random.Random(f"{recipe.seed} {visit.index} {position}")
-    read_only = spec.name == "read-only"
+    read_only = spec.name in ("read-only", "oltp_read_only")
     noise = chance.gauss(1.0, 0.01 if read_only else 0.05)
     tps = tps_of(cell, spec.name) * max(noise, 0.5)
     span = recipe.course_s

@@ -173,7 +173,7 @@ class TpchRun:
         suspect = (self.number, self.scheduled.repetition, self.spec.name) in self.recipe.suspect and done
         validity = Validity.SUSPECT if suspect else Validity.VALID if done else Validity.UNKNOWN
         reason = (
-            "a hypervisor took 9.1% of the processors' time (limit 5%)"
+            "a hypervisor took 9.1 % of the processors' time (limit 5 %)"
             if suspect
             else "the run did not complete"
         )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from tests.support.tools.patience import AT_MOST_S
+
 from bedplate.campaign.terminal_edge import guard_streams
 from bedplate.cli import _run_command
 
@@ -50,7 +52,7 @@ def call_apart(*words: str | Path, cwd: Path | None = None, **environment: str) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=AT_MOST_S,
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(SOURCES), **environment},
     )

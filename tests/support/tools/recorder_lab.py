@@ -56,8 +56,15 @@ class RecorderLab:
         self.folder = base / "recording"
         self.folder.mkdir()
 
-    def start(self, sizes: RecorderSizes = SIZES) -> Recorder:
-        return Recorder.start(self.driver, self.folder, sizes, ledger=self.ledger, commands=self.commands)
+    def start(self, sizes: RecorderSizes = SIZES, *, late_us: int = 0) -> Recorder:
+        return Recorder.start(
+            self.driver,
+            self.folder,
+            sizes,
+            ledger=self.ledger,
+            commands=self.commands,
+            late_us=late_us,
+        )
 
 
 @contextmanager

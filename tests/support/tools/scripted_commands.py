@@ -32,8 +32,10 @@ class ScriptedCommands(Commands):
         extra_environment: object = None,
         stdin: str | None = None,
         directory: Path | None = None,
+        most_bytes: int | None = None,
+        confinement: object = None,
     ) -> Completed:
-        del timeout_s, account, extra_environment, stdin
+        del timeout_s, account, extra_environment, stdin, most_bytes, confinement
         words = tuple(argv)
         self.record.append(words)
         answer = self.answers.get(Path(words[0]).name)

@@ -11,6 +11,18 @@ from pathlib import Path
 from bedplate.model.power_cut import CutPoint, Profile
 
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
+_BLOCK_BYTES = {
+    Profile.SUBSET_512: 512,
+    Profile.SUBSET_4K: 4096,
+    Profile.SUBSET_8K: 8192,
+    Profile.SUBSET_16K: 16384,
+    Profile.UNTORN_8K: 4096,
+    Profile.UNTORN_16K: 4096,
+}
+_COVERED_BYTES = {
+    Profile.UNTORN_8K: (512, 1024, 2048, 4096, 8192),
+    Profile.UNTORN_16K: (512, 1024, 2048, 4096, 8192, 16384),
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +36,8 @@ class Written:
     discarded_sectors: int = 0
     text: bytes = b""
     time_ns: int = 0
+    # So many entries before it were written since it was issued.
+    late: int = 0
 
     @property
     def length(self) -> int:
@@ -43,7 +57,8 @@ def written_log(path: Path, entries: Sequence[Written], *, count: int | None = N
         if entry.flags & MARK:
             parts.append((head + entry.text).ljust(500, b"\0") + addition)
         else:
-            parts += [(head + addition).ljust(512, b"\0"), entry.data]
+            late = struct.pack("<I", entry.late)
+            parts += [(head + addition + late).ljust(512, b"\0"), entry.data]
     path.write_bytes(b"".join(parts))
     return path
 
@@ -87,22 +102,29 @@ def medium(
         for device in range(len(sizes)):
             write_back(device, len(caches[device]))
 
+    for number, entry in enumerate(entries):
+        if number - entry.late < point.position <= number and entry.length and not entry.flags & MARK:
+            caches[entry.device].append((number, entry))
     bits = iter(drawn_bits(point.seed))
-    for _, entry in sorted((held for cache in caches for held in cache), key=lambda held: held[0]):
-        _keep(disks[entry.device], entry, point, bits)
+    for number, entry in sorted((held for cache in caches for held in cache), key=lambda held: held[0]):
+        _keep(disks[entry.device], entry, point, bits, was_complete=number < point.position)
     return [bytes(disk) for disk in disks]
 
 
-def _keep(disk: bytearray, entry: Written, point: CutPoint, bits: object) -> None:
+def _keep(disk: bytearray, entry: Written, point: CutPoint, bits: object, *, was_complete: bool) -> None:
     start, profile = entry.sector * 512, point.profile
-    ordered = profile is Profile.ORDERED
+    ordered = profile is Profile.ORDERED and was_complete
     if entry.flags & DISCARD:
         if ordered:
             disk[start : start + entry.length] = bytes(entry.length)
         return
-    always = ordered or bool(entry.flags & FUA and not point.control)
-    block_bytes = {Profile.SUBSET_4K: 4096, Profile.SUBSET_512: 512}.get(profile)
-    whole = next(bits) if profile is Profile.WHOLE else False  # type: ignore[call-overload]
+    always = ordered or bool(entry.flags & FUA and was_complete and not point.control)
+    block_bytes = _BLOCK_BYTES.get(profile)
+    is_covered = entry.length in _COVERED_BYTES.get(profile, ()) and start % entry.length == 0
+    if is_covered:
+        block_bytes = None
+    is_whole = profile is Profile.WHOLE or is_covered
+    whole = next(bits) if is_whole else False  # type: ignore[call-overload]
     block, keep = None, whole
     for at in range(start, start + entry.length, 512):
         if block_bytes is not None and at // block_bytes != block:

@@ -6,13 +6,12 @@ import json
 import math
 import random
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study, with_provenance
 from tests.support.studies.synthetic_study import HOSTILE
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import Advised, Contest, advised, objectives_of
 from bedplate.analysis.advice.sentences import Sentence, closing_sentences, contest_sentences
@@ -87,11 +86,7 @@ def of_kind(found: Advised, kind: str) -> str:
 
 
 def printed(found: Advised) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in advice_tables(found):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(advice_tables(found))
 
 
 def test_the_fastest_leads_within_its_class_and_the_unsafe_do_not_compete(study: Path) -> None:

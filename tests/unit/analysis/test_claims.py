@@ -6,16 +6,15 @@ import json
 import math
 import random
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, known_study
 from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchmark
 from tests.support.studies.synthetic_study import HOSTILE
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.claims.file import load_claims, parse_claims
 from bedplate.analysis.claims.judged import ClaimsAnswer, Finding, JudgedClaim, judge_claims
@@ -101,11 +100,7 @@ def one(found: ClaimsAnswer) -> JudgedClaim:
 
 
 def printed(found: ClaimsAnswer) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in claim_tables(found):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(claim_tables(found))
 
 
 EXT4 = 'where = "type=ext4"\n'
@@ -334,7 +329,7 @@ def test_claims_of_several_studies_are_judged_in_each(study: Path, tmp_path: Pat
 def test_the_table_is_readable_at_80_columns(study: Path) -> None:
     text = printed(ask(study, f'kind = "ratio"\n{XFS}at_least = 0.85\nat_most = 0.95'))
     assert all(len(line) <= 80 for line in text.splitlines())
-    for words in ("It is so.", "holds", "n 5", "type=xfs", "1 claims: 1 holds", "0.9"):
+    for words in ("It is so.", "holds", "n 5", "type=xfs", "1 claim: 1 holds", "0.9"):
         assert words in text
 
 

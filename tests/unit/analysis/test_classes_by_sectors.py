@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from tests.support.studies.synthetic_power_cuts import RECIPE, torn_study
 from tests.support.studies.synthetic_study import cells_of
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.sentences import closing_sentences
@@ -144,11 +143,8 @@ def test_another_cache_is_asked_for_by_its_name(found: dict[str, Overview]) -> N
 def test_the_terminal_has_a_line_for_each_kind_of_device_and_sought_cuts_apart(
     studies: dict[str, Path], width: int
 ) -> None:
-    text = StringIO()
-    console = Console(file=text, width=width, color_system=None)
-    for table in show_tables([studies["4k"]]):
-        console.print(table)
-    lines = text.getvalue().splitlines()
+    text = as_printed(show_tables([studies["4k"]]), width)
+    lines = text.splitlines()
     start = next(n for n, line in enumerate(lines) if line.strip().startswith("xfs") and "4 KiB" in line)
     assert "0 of 12" in lines[start]
     (torn,) = [line for line in lines[start:] if "12 of 12" in line]

@@ -6,11 +6,9 @@ import json
 import math
 import random
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import (
     KNOWN,
     Place,
@@ -20,6 +18,7 @@ from tests.support.studies.known_study import (
     with_provenance,
 )
 from tests.support.studies.synthetic_study import HOSTILE, cells_of, with_barriers_of_xfs
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.comparison.compared import Compared, ComparisonAnswer, ComparisonQuestion, answer
 from bedplate.analysis.comparison.condition import Truth, exit_status, parse_condition, truth
@@ -69,11 +68,7 @@ def only(found: ComparisonAnswer) -> Compared:
 
 
 def printed(found: ComparisonAnswer, condition: str | None = None) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in compare_tables(found, parse_condition(condition, margin=0.05) if condition else None):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(compare_tables(found, parse_condition(condition, margin=0.05) if condition else None))
 
 
 def test_a_figure_of_the_visit_counts_once_whatever_its_runs(tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.comparison.compared import Compared, ComparisonAnswer, ComparisonQuestion, answer
 from bedplate.analysis.comparison.condition import EXIT_HOLDS, exit_status, parse_condition, truth
@@ -41,11 +40,7 @@ def only(found: ComparisonAnswer) -> Compared:
 
 
 def printed(found: ComparisonAnswer) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in compare_tables(found):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(compare_tables(found))
 
 
 def test_one_recording_tells_what_is_unsafe(study: Path) -> None:

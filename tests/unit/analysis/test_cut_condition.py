@@ -25,6 +25,7 @@ def run_with(verdict: PowerCutVerdict, declared: Durability | None = DECLARED) -
         Dataset("power_cut"),
         RunSpec("r", "power_cut"),
         Path(),
+        None,
         verdict,
         declared,
         (),

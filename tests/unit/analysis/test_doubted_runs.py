@@ -6,15 +6,14 @@ import json
 import math
 import random
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, change_records, known_study
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.claims.file import parse_claims
@@ -112,11 +111,7 @@ def unknown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(study: Path) -> str:
-    text = StringIO()
-    console = Console(file=text, width=200, color_system=None)
-    for table in show_tables([study]):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(show_tables([study]), 200)
 
 
 def xfs_cells(found: Overview) -> list[str]:

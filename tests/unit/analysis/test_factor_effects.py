@@ -6,13 +6,12 @@ import json
 import math
 import random
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import Place, change_records, known_study, with_provenance
 from tests.support.studies.synthetic_study import Recipe
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects, study_effects
 from bedplate.analysis.effects.sentences import interaction_sentences
@@ -55,11 +54,7 @@ def found(study: Path) -> StudyEffects:
 
 
 def printed(found: StudyEffects) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in effects_tables(found):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(effects_tables(found))
 
 
 def across(found: StudyEffects) -> FactorEffects:

@@ -219,6 +219,19 @@ def test_of_suspect_runs_alone_there_is_no_answer_and_the_doubt_is_said(tmp_path
     assert any("not trusted: " in line for line in lines_of(found))
 
 
+def test_the_doubt_that_is_said_of_several_cells_is_one_that_they_share(tmp_path: Path) -> None:
+    def each_its_own(run: RunFigures, cell: Cell, _: ScheduledVisit) -> RunFigures:
+        own = planted(f"the cache of {cell.filesystem.type} was filling", code=cell.filesystem.type)
+        shared = planted("others were at work", code="shared")
+        return replace(run, validity=Validity.SUSPECT, validity_reasons=(*own, *shared))
+
+    recipe = Recipe(cells=(EXT4, XFS), runs=(RUN,), repetitions=5, course_s=2, canaries=0)
+    found = overview(write_changed_study(tmp_path / "study", recipe, each_its_own))
+    (told,) = headline(found).answers[0].not_taken
+    assert "others were at work" == told.reasons[0]
+    assert 3 == len(told.reasons)
+
+
 def test_failed_visits_are_named_with_the_command_that_does_them_again(tmp_path: Path) -> None:
     every = tuple((number, repetition) for number in range(2) for repetition in range(1, 6))
     found = study_of(tmp_path, {EXT4: 1000, XFS: 1200}, failed=every)

@@ -42,7 +42,7 @@ def test_no_line_announces_a_command_that_is_not_there(most: int) -> None:
             "no verdict yet with 2 repetitions of read-only. …",
         ),
         (
-            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps), btrfs (1,003 tps): others used 30% of the processors' time.",
+            "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps), btrfs (1,003 tps): others used 30 % of the processors' time.",
             "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps) …",
         ),
         (f"{'words without an end ' * 6}", f"{'words without an end ' * 3}words …"),

@@ -6,11 +6,10 @@ import math
 import random
 import re
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from tests.support.studies.known_study import KNOWN, Place, known_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.sentences import closing_sentences as closing_of_advice
@@ -118,11 +117,8 @@ def test_it_stands_below_the_tables_and_in_the_comparison(tmp_path: Path) -> Non
     study = known_study(
         tmp_path / "study", lambda place: steady(place) * (0.8 if place.order >= VISITS / 2 else 1), RECIPE
     )
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in show_tables([study]):
-        console.print(table)
-    assert "tps of read-write changed with time" in text.getvalue()
+    text = as_printed(show_tables([study]))
+    assert "tps of read-write changed with time" in text
     assert any("changed with time" in words for words in show_document([study])["studies"][0]["health"])
     found = answer([overview(study)], ComparisonQuestion("type=ext4 barrier=yes", "type=xfs"))
     assert any("changed with time" in words for words in closing_sentences(found))

@@ -49,7 +49,9 @@ def test_a_real_study_is_ten_lines_and_a_table(name: str, tmp_path: Path) -> Non
         # A command goes on behind a backslash, and is never cut: the path of this study is longer than a line.
         whole = " ".join(text.replace("\\\n", " ").split())
         assert all(command in whole for command in commands)
-        wide = [line.rstrip("\\").strip() for line in lines if width(line) > COLUMNS]
+        # A row of Markdown is as wide as its name.
+        narrow = [line for line in lines if not line.startswith("|")]
+        wide = [line.rstrip("\\").strip() for line in narrow if width(line) > COLUMNS]
         assert all(any(line in command for command in commands) for line in wide)
         before, _, table = text.partition("\ncell " if "\n| cell" not in text else "\n| cell")
         said = [line for line in before.splitlines()[3:] if line and not line.startswith("```")]
@@ -80,7 +82,7 @@ def test_a_hostile_study_is_as_wide_and_obeyed_by_nothing(title: str, tmp_path: 
     found = overview(write_study(tmp_path / "study", replace(SMALL, title=title, hostile=True)))
     named = replace(found, study=replace(found.study, facts=replace(found.study.facts, title=title)))
     for text in texts(named):
-        assert max(map(width, text.splitlines())) <= COLUMNS
+        assert max(width(line) for line in text.splitlines() if not line.startswith("|")) <= COLUMNS
         assert text.replace("\n", "").isprintable()
         assert text.splitlines()[0].strip()
 
@@ -99,6 +101,34 @@ def test_of_many_cells_the_first_are_shown_and_the_rest_is_counted(tmp_path: Pat
     found = overview(study)
     plain, _ = texts(found)
     assert f"{len(found.cells) - ROWS_MAX} more cells are left out here.\n" in plain
+
+
+def test_doubted_figures_are_marked_and_an_image_file_is_named(tmp_path: Path) -> None:
+    cells = len(overview(write_study(tmp_path / "trusted", SMALL)).cells)
+    every = tuple((cell, repetition) for cell in range(cells) for repetition in (1, 2, 3))
+    doubted = overview(write_study(tmp_path / "study", replace(SMALL, suspect=every[3:6])))
+    for text in texts(doubted):
+        rows = [line for line in text.splitlines() if re.search(r" 3( !)?( \|)?$", line)]
+        assert [True] == [line.lstrip("| ").startswith("ext4 nobarrier") for line in rows if "3 !" in line]
+        assert len(rows) == cells
+        assert "! suspect: no part of a verdict." in text.splitlines()
+        assert "on an image file" in " ".join(text.split())
+    disk = overview(write_study(tmp_path / "disk", replace(SMALL, device_kind="whole disk")))
+    for text in texts(disk):
+        assert "image file" not in text
+        assert "suspect" not in text
+
+
+def test_names_that_differ_in_their_middle_are_told_apart(tmp_path: Path) -> None:
+    (power_cuts,) = [name for name in NAMES if name.startswith("power-cut")]
+    plain, markdown = texts(overview(unpacked(power_cuts, tmp_path)))
+    names = [line.split("|")[1].strip() for line in markdown.splitlines() if line.startswith("|")]
+    assert len(set(names)) == len(names) > ROWS_MAX
+    whole = " ".join(plain.split())
+    assert "ext4 PostgreSQL no 12 of 24, < 71 % unsafe data_checksums full_page_writes=off" in whole
+    assert "1 more cell is left out here." in plain
+    # Behind a table of Markdown a line is a row of it, unless a blank one stands between.
+    assert not re.search(r"^\|.*\n[^|\n]", markdown, re.MULTILINE)
 
 
 def test_summary_prints_it_and_takes_cells(study: Path) -> None:

@@ -7,14 +7,13 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from rich.console import Console
 from tests.support.studies.known_study import Place, known_study
 from tests.support.studies.synthetic_study import Recipe
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.comparison.compared import ComparisonAnswer, ComparisonQuestion, answer
@@ -65,11 +64,7 @@ def only(found: ComparisonAnswer) -> PooledPairs:
 
 
 def printed(found: ComparisonAnswer) -> str:
-    text = StringIO()
-    console = Console(file=text, width=200, color_system=None)
-    for table in compare_tables(found):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(compare_tables(found), 200)
 
 
 def test_eighteen_pairs_tell_what_most_single_ones_cannot(plain: Overview) -> None:

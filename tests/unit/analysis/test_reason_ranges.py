@@ -12,7 +12,7 @@ from bedplate.analysis.reason_ranges import Told, one_sentence, shape
 from bedplate.terminal.table_parts import Notes
 
 OTHERS = (
-    "suspect (write): other programs used {}% of the processors' time or more (limit 10%): the run did not"
+    "suspect (write): other programs used {} % of the processors' time or more (limit 10 %): the run did not"
 )
 NUMBERS = st.one_of(st.integers(0, 10**9).map("{:,}".format), st.floats(0, 1e6).map("{:.3f}".format))
 

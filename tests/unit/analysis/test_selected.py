@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study, tpch_cells
-from tests.unit.terminal.test_tables import printed
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.selected import selected, selected_overviews
@@ -100,7 +100,7 @@ def test_of_two_studies_the_one_without_a_selected_cell_is_left_out(study: Path,
 
 
 def test_show_names_the_selection_and_no_other_cell(study: Path) -> None:
-    text = " ".join(printed(show_tables([study], workload="cold", cells=["type=ext4"])).split())
+    text = " ".join(as_printed(show_tables([study], workload="cold", cells=["type=ext4"])).split())
     assert "A selection, type=ext4: 2 of 6 cells" in text
     assert "Scores of cold, over 2 of 2 cells (selected: type=ext4: 2 of 6 cells)" in text
     assert "xfs" not in text

@@ -1,16 +1,15 @@
-"""Where visits were lived: emulated speeds are marked wherever they stand, and nothing unlike is pooled."""
+"""Where visits were lived: emulated speeds are marked wherever they are shown, and nothing unlike is pooled."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import polars as pl
 import pytest
-from rich.console import Console
 from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.flush_rates import flush_rates, rate_text
 from bedplate.analysis.labels import study_marks, varies_the_kernel
@@ -43,11 +42,7 @@ EMULATED = replace(
 
 
 def printed(study: Path, workload: str | None = None, metric: str | None = None) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in show_tables([study], workload=workload, metric=metric):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(show_tables([study], workload=workload, metric=metric))
 
 
 @pytest.fixture(scope="module")

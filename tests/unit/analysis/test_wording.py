@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from bedplate.analysis.wording import counted, durability_words, number, repetitions_sentence, scatter_of
+from bedplate.analysis.wording import (
+    capital,
+    centre_words,
+    counted,
+    durability_words,
+    number,
+    repetitions_sentence,
+    scatter_of,
+)
+from bedplate.model.metrics import METRICS
 from bedplate.model.visit import Durability
 from bedplate.statistics.summary import Summary
 
@@ -74,3 +83,14 @@ def test_the_sentence_grows_with_the_repetitions() -> None:
 )
 def test_who_hands_visits_to_others_needs_no_root_for_more_of_them(executor: str, words: str) -> None:
     assert words in repetitions_sentence(4, study="S", executor=executor)
+
+
+def test_a_sentence_keeps_the_name_of_a_metric_at_its_beginning() -> None:
+    assert "tps of read-write changed" == capital("tps of read-write changed")
+    assert "Two runs are suspect" == capital("two runs are suspect")
+    assert "" == capital("")
+
+
+def test_a_figure_is_called_what_it_is() -> None:
+    assert "geometric mean" == centre_words(METRICS["tps"])
+    assert "mean" == centre_words(METRICS["power_cuts_bad"])

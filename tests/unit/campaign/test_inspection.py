@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,6 +204,35 @@ def test_what_is_as_usual_stands_in_its_plan_once(cluster: Place, monkeypatch: p
     assert own_question(MACHINE, inspect(cluster("other"))) is None
 
 
+def test_the_plan_of_another_server_names_its_engine_and_what_measures_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, options = tmp_path / "mysql", tmp_path / "my.cnf"
+    place.mkdir()
+    (place / "aria_log_control").write_bytes(b"")
+    (place / "ibdata1").write_bytes(bytes(24) + (8).to_bytes(2) + bytes(28) + (0x13).to_bytes(4))
+    stands(monkeypatch)
+    monkeypatch.setattr("bedplate.engines.mariadb.data_directory.USUAL_FILES", (options,))
+    for settings, classes in (
+        ("", ("durable", "durable")),
+        ("skip-innodb-doublewrite", ("unsafe", "unknown")),
+        ("innodb_flush_log_at_trx_commit=2", ("bounded loss", "bounded loss")),
+    ):
+        options.write_text(f"[mysqld]\ndatadir={place}\n{settings}\n")
+        found = inspect(place)
+        assert classes == (found.durability.volatile_cache, found.durability.protected_cache)
+    for beside, kind in ((True, "sysbench"), (False, "power_cut")):
+        text = plan_text(found, beside=beside)
+        assert '\n[mariadb]\ninnodb_page_size = "4096"\n' in text
+        assert '\n[mariadb.settings]\ninnodb_flush_log_at_trx_commit = "2"\n' in text
+        assert f'type = "{kind}"' in text
+        assert 'engine = "mariadb"\n' in text
+    options.unlink()
+    assert "unknown" == inspect(place).durability.volatile_cache
+    with pytest.raises(PlanError, match=r"(?s)how its server is set: none runs on it.*write a plan of its"):
+        plan_text(inspect(place))
+
+
 def test_a_server_of_several_file_systems_is_not_called_safe_by_one_of_them(
     cluster: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +246,7 @@ def test_a_server_of_several_file_systems_is_not_called_safe_by_one_of_them(
     ):
         beside = replace(plain.standing, **change)
         spread = replace(plain, places={**plain.places, "WAL": beside})
-        with pytest.raises(PlanError, match=rf"(?s)WAL does not stand where.*--on ext4(,{beside.type})?\Z"):
+        with pytest.raises(PlanError, match=rf"(?s)WAL is not where.*--on ext4(,{beside.type})?\Z"):
             plan_text(spread)
         assert plan_text(spread, beside=True)
     assert plan_text(replace(plain, places={**plain.places, "WAL": plain.standing}))
@@ -242,6 +273,7 @@ def test_servers_are_found_by_their_processes(tmp_path: Path) -> None:
         (7, "postgres", 1),
         (8, "postgres", 1),
         (9, "bash", 1),
+        (10, "mariadbd", 1),
         (30, "postgres", 2),
     ):
         folder = tmp_path / str(number)
@@ -251,7 +283,7 @@ def test_servers_are_found_by_their_processes(tmp_path: Path) -> None:
         (folder / "ns/mnt").symlink_to(f"mnt:[{namespace}]")
     (tmp_path / "self").symlink_to("9")
     found, hidden = servers(tmp_path)
-    assert (Path("/srv/0"),) == found
+    assert (Path("/srv/0"), Path("/srv/1")) == found
     assert (
         "process 30 is a server in another mount namespace (a container): inspect /srv/3 there",
     ) == hidden
@@ -360,3 +392,29 @@ def test_inspect_writes_its_plan_once_and_nothing_else(
     assert "cannot be written: File exists" in done.stderr
     assert ["own.toml"] == [path.name for path in tmp_path.iterdir()]
     load_plan(plan.read_text(), source="own", directory=tmp_path)
+
+
+def test_a_database_file_of_sqlite_is_known_by_its_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands(monkeypatch)
+    chosen = {"page_size": "8192", "auto_vacuum": "incremental", "journal_mode": "wal"}
+    for journal, settings in (("wal", chosen), ("delete", {"page_size": "4096"})):
+        path = tmp_path / f"{journal}.db"
+        with closing(sqlite3.connect(path)) as database:
+            for name, value in {**settings, "journal_mode": journal}.items():
+                database.execute(f"PRAGMA {name} = {value}")
+            database.execute("CREATE TABLE one (x)")
+            database.commit()
+            found = inspect(path)
+        assert found.directory is not None
+        assert ("sqlite", sqlite3.sqlite_version) == (found.directory.engine, found.directory.version)
+        assert settings == found.directory.settings
+        assert "unknown" == found.durability.volatile_cache
+        assert "are each connection's own" in found.unknown[0]
+        text = plan_text(found, beside=True)
+        assert 'type = "microbenchmark"\nengine = "sqlite"\n' in text
+        table = '\n[sqlite]\npage_size = "8192"\njournal_mode = "wal"\nauto_vacuum = "incremental"\n'
+        assert (table in text) == (settings == chosen)
+    (tmp_path / "short.db").write_bytes(b"SQLite format 3\0")
+    assert inspect(tmp_path / "short.db").directory is None

@@ -208,10 +208,18 @@ def test_a_driver_is_compiled_from_the_source_beside_the_program(
     asked: dict[str, tuple[Path, Path]] = {}
 
     def ensure(
-        name: str, *, source: Path, variant: str, cache_directory: Path, commands: object, libraries: object
+        name: str,
+        *,
+        source: Path,
+        variant: str,
+        cache_directory: Path,
+        commands: object,
+        libraries: object,
+        is_preloaded: bool,
     ) -> Path:
         del commands, libraries
         assert variant == ""
+        assert not is_preloaded
         asked[name] = (source, cache_directory)
         return cache_directory / name
 

@@ -88,6 +88,16 @@ class Cache:
         os.utime(path / "data.json", (used, used))
         return path
 
+    def programs(self, name: str, digit: str, *, unused_days: float = 0, whole: bool = True) -> Path:
+        path = self.path / "engines" / f"{name}-{digit * 16}"
+        path.mkdir(parents=True)
+        (path / "writer").write_text("x" * 10_000)
+        if whole:
+            (path / "engine.toml").write_text("")
+        used = time.time() - unused_days * DAY_S
+        os.utime(path, (used, used))
+        return path
+
     def spare(self) -> dict[Path, Spare]:
         return {
             found.path: found
@@ -114,6 +124,22 @@ def test_an_environment_stays_while_any_checkout_has_its_requirements(cache: Cac
     assert "no checkout has the requirements" in found.reason
     assert 100_000 <= found.size_bytes < 200_000
     assert () == found.held
+
+
+def test_programs_stay_while_they_are_those_of_their_engine_that_were_used_last(cache: Cache) -> None:
+    cache.programs("toy", "a", unused_days=2)
+    changed = cache.programs("toy", "0", unused_days=3)
+    cache.programs("toy-two", "b", unused_days=29)
+    forgotten = cache.programs("sqlite", "c", unused_days=31)
+    halves = {cache.programs("toy", "d", whole=False), cache.programs(".work-toy", "e")}
+    found = cache.spare()
+    assert {changed, forgotten, *halves} == set(found)
+    assert ("the programs of toy were changed since", "not used for 30 days") == (
+        found[changed].reason,
+        found[forgotten].reason,
+    )
+    assert remove(found[changed]) is None
+    assert not changed.exists()
 
 
 def test_what_an_ended_start_left_half_made_is_spare(cache: Cache) -> None:

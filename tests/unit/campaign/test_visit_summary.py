@@ -14,6 +14,7 @@ from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_stud
 
 from bedplate.campaign.keeping import summary as _summary
 from bedplate.model.codec import write
+from bedplate.model.metrics import figure
 from bedplate.model.visit import Outcome, Phase, RunRecord, Validity
 from bedplate.study.progress import read_progress
 from bedplate.study.stored import read_study
@@ -103,6 +104,18 @@ def test_a_pgbench_visit_tells_its_tps(tmp_path: Path) -> None:
     assert first.startswith("read-only ")
     assert first.endswith(" tps")
     assert second.startswith("ead-write ")
+
+
+def test_a_visit_of_power_cuts_tells_how_many_were_bad(tmp_path: Path) -> None:
+    visit = only_visit(synthetic_tpch_study(tmp_path / "study", ONE))
+    counts = (("cut", "lost", 40, 3), ("cut", "ordered", 120, 0), ("recut", "volatile-4k", 1000, 2))
+    figures = tuple(
+        figure(metric, count, phase=phase, item=item)
+        for phase, item, *both in counts
+        for metric, count in zip(("power_cuts", "power_cuts_bad"), both, strict=True)
+    )
+    run = replace(visit.runs[0], run="power-cut", figures=figures, validity=Validity.VALID)
+    assert "power-cut 3 of 160 cuts bad, 2 of 1,000 in recovery" == _summary(visit.record, (run,))
 
 
 @pytest.mark.parametrize("runs", [(), None])

@@ -80,7 +80,7 @@ def test_a_study_that_measured_none_of_the_claims_is_one_line(study: Path, tmp_p
     text = CLAIM.replace('metric = "tps"', 'metric = "test_operations_per_s"')
     (tmp_path / "other.toml").write_text(text)
     done = call_here("claims", study, "--claims", tmp_path / "other.toml", COLUMNS="200")
-    assert (0, "none of 1 claims was measured here: no run has a value of test_operations_per_s.\n") == (
+    assert (0, "none of 1 claim was measured here: no run has a value of test_operations_per_s.\n") == (
         done.returncode,
         done.stdout,
     )
@@ -95,5 +95,5 @@ def test_a_study_that_measured_none_of_the_claims_is_one_line(study: Path, tmp_p
         tmp_path / "other.toml",
         COLUMNS="200",
     )
-    assert "Mine: none of 1 claims was measured here" in both.stdout
-    assert "2 claims: 1 holds, 1 not measured." in both.stdout
+    assert "Mine: none of 1 claim was measured here" in both.stdout
+    assert "2 claims: 1 holds, 1 was not measured." in both.stdout

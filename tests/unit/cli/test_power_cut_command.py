@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
+from tests.support.studies.synthetic_power_cuts import RECORDING
 
-from bedplate.cli.power_cut import described, find_run, power_cut, replay
+from bedplate.cli.power_cut import (
+    PROFILE_NAMES,
+    cut_log_again,
+    described,
+    find_run,
+    power_cut,
+    replay,
+)
+from bedplate.cli.power_cut_again import CutAgain
 from bedplate.cli.power_cut_by_hand import by_hand
 from bedplate.errors import PlanError, StudyError
 from bedplate.host.command import Account
@@ -16,6 +27,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
     LOG_FILE,
     POINTS_FILE,
+    ChosenState,
     CutPoint,
     Placement,
     PointOutcome,
@@ -151,7 +163,7 @@ def test_the_next_commands_name_an_external_journal_and_the_reader_of_lmdb() -> 
     )
     text = "\n".join(lines)
     assert "journal=$(losetup --find --show '/kept here/journal.tried')" in text
-    assert "journal_path=$journal $disk" in text
+    assert "journal_path=$journal,nosuid,nodev,noexec $disk" in text
     assert "e2fsck -f -y -j $journal $disk" in text
     assert "/drivers/reader check --directory='/kept here/mount/data'" in text
     assert "losetup --detach $disk $journal" in text
@@ -162,3 +174,54 @@ def test_the_study_of_an_engine_does_not_stand_in_the_engines_folder(tmp_path: P
     with pytest.raises(PlanError, match="name another --directory"):
         power_cut.main(words, standalone_mode=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_profiles_of_the_command_are_all_there_are() -> None:
+    assert PROFILE_NAMES == tuple(profile.value for profile in Profile)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give the number of a cut, or --profile"),
+        (["3", "--profile", "untorn-8k"], "give the number of a cut, or --profile"),
+        (["3"], "--keep DIR goes with the number of a cut"),
+        (["--profile", "untorn-8k", "--keep", "there"], "--keep DIR goes with the number of a cut"),
+    ],
+)
+def test_a_cut_is_named_or_the_log_is_cut_anew(words: list[str], said: str, study: Path) -> None:
+    with pytest.raises(click.UsageError, match=said):
+        power_cut.main(["replay", str(study), "nobarrier", *words], standalone_mode=False)
+
+
+def test_a_log_that_was_not_kept_is_not_cut_anew(study: Path) -> None:
+    with pytest.raises(StudyError, match="was not kept"):
+        cut_log_again(study, "nobarrier", ["untorn-16k"], points=4, seed=1)
+
+
+def test_cuts_made_anew_are_counted_by_profile_and_the_controls_apart() -> None:
+    torn = replace(PointRecord(POINT, PointOutcome.DETECTED, None, 8, 4096, 3, 50), lost_transactions=0)
+    whole = replace(torn, point=replace(POINT, number=1, profile=Profile.UNTORN_16K), outcome=PointOutcome.OK)
+    control = replace(torn, point=replace(POINT, number=2, control=True))
+    found = CutAgain((torn, whole, control), RECORDING)
+    assert [
+        "subset-4k   bad 1 of 1: 1 corrupt, detected",
+        "untorn-16k  bad 0 of 1, < 98 %",
+        "controls    bad 1 of 1",
+    ] == list(found.lines((Profile.SUBSET_4K, Profile.UNTORN_16K)))
+    assert found.sees_losses
+    assert not CutAgain((torn, whole, replace(control, outcome=PointOutcome.OK)), RECORDING).sees_losses
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (ChosenState((0, 3), kept=True), "keeps parts 0, 3"),
+        (ChosenState((), kept=True), "keeps nothing"),
+        (ChosenState((7,), kept=False), "keeps all parts but 7"),
+    ],
+)
+def test_a_state_is_said_instead_of_a_seed(state: ChosenState, words: str) -> None:
+    point = replace(POINT, placement=Placement.ENUMERATED, state=state)
+    first = described(PointRecord(point, PointOutcome.OK, None, 8, 4096, 3, 50), [])[0]
+    assert f"point 0: cut at entry 100, subset-4k, enumerated, {words}" == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
@@ -98,3 +99,17 @@ def test_sqlite_promises_what_its_manual_does(journal: str, synchronous: str, pr
     promise = description.promise(Levels(journal_mode=journal, synchronous=synchronous))
     assert promise is not None
     assert promised == promise.durability
+
+
+@pytest.mark.parametrize("kept", range(29))
+def test_the_toy_takes_no_commit_record_whose_end_a_cut_tore_off(tmp_path: Path, kept: int) -> None:
+    """Nor one whose fields are there without their length: zeros are the checksum of nothing."""
+    namespace = runpy.run_path(str(EXAMPLES / "toy" / "store.py"))
+    store = namespace["Store"](str(tmp_path))
+    store.commit(0, 1, b"first")
+    store.commit(1, 1, b"second")
+    segment = tmp_path / "segment-000000"
+    begin = 28 + len(b"first")
+    content = segment.read_bytes()
+    segment.write_bytes(content[: begin + kept] + bytes(len(content) - begin - kept))
+    assert [(0, 1, b"first")] == namespace["Store"](str(tmp_path)).transactions

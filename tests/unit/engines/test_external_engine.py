@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,19 +14,25 @@ import pytest
 
 from bedplate.engines.external.description import read_description
 from bedplate.engines.external.durability import ExternalDurability
-from bedplate.engines.external.folder import read_folder
+from bedplate.engines.external.folder import PROGRAMS_KEY, read_folder
 from bedplate.engines.external.own_programs import ExternalPrograms
-from bedplate.engines.external.power_cut import _Pacer, how_it_ended, judge_document, options
-from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
+from bedplate.engines.external.power_cut import POWER_CUT, _Pacer, judge_document
+from bedplate.engines.external.programs import how_it_ended, options
+from bedplate.errors import CommandFailed, OutputNotUnderstood, PlanError, RequirementMissing
+from bedplate.host.command import Account
 from bedplate.model.cell import Cell
+from bedplate.model.durability import FilesystemPromise
 from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Plan
-from bedplate.model.visit import FlushCount
+from bedplate.model.visit import FlushCount, VisitRequest
 from bedplate.plan.load import load_plan
 from bedplate.visit.cut_engine import Recorded
-from bedplate.visit.declaration import Promises
+from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.preflight import _missing_files
 from bedplate.visit.tool_process import ToolProcess
+from bedplate.visit.workload import VisitContext
+from bedplate.workloads.power_cut.run.bench import subject_of
 
 TEXT = """
 name = "brickbase"
@@ -64,13 +72,6 @@ engine = "own-engine"
 """
 SYNCS_FLUSH = tuple(FlushCount("data", name, 8, 8) for name in ("appending", "overwriting", "logging"))
 NO_SYNC_FLUSHES = tuple(FlushCount("data", name, 8, 0) for name in ("appending", "overwriting", "logging"))
-USUAL: Promises = {
-    "checked_by_fsck": False,
-    "journal_holds_data": False,
-    "journal_in_memory": False,
-    "rolls_back_whole": False,
-    "flushes_when_delayed": None,
-}
 
 
 @pytest.fixture
@@ -189,6 +190,28 @@ def test_a_folder_that_is_none_to_run_says_why(folder: Path) -> None:
     (folder / "checker").unlink()
     (folder / "engine.toml").unlink()
     assert "engine.toml cannot be read" in refused(folder.parent)
+    # Nobody writes to the other end, and it has none.
+    os.mkfifo(folder / "engine.toml")
+    assert "engine.toml cannot be read: it is no file" in refused(folder.parent)
+    (folder / "engine.toml").unlink()
+    (folder / "engine.toml").symlink_to("/dev/zero")
+    assert "engine.toml cannot be read: it is no file" in refused(folder.parent)
+
+
+def test_what_is_read_of_a_folder_has_bounds(folder: Path) -> None:
+    (folder / "engine.toml").write_text(TEXT + "#" * 2**16)
+    assert "engine.toml has more than 64 KiB" in refused(folder.parent)
+    (folder / "engine.toml").write_text(TEXT)
+    deep = folder
+    for _ in range(1200):
+        deep /= "d"
+        deep.mkdir()
+    assert "folders more than 20 deep" in refused(folder.parent)
+    # shutil would call itself too often.
+    subprocess.run(["rm", "-rf", folder / "d/d"], check=True)
+    for number in range(1001):
+        (folder / f"d/{number}").mkdir()
+    assert "more than 1000 files or folders" in refused(folder.parent)
 
 
 def test_a_folder_that_others_may_change_is_refused(folder: Path) -> None:
@@ -206,6 +229,13 @@ def test_the_programs_are_copied_once_and_an_interpreter_that_is_not_there_is_na
     (setup,) = planned(folder.parent).engines
     (path,) = ExternalPrograms().keep(setup).values()
     assert read_folder(Path(path)).digest == setup.clusters[0].settings["programs"]
+    # One that is half removed is no copy, and whoever uses one says when.
+    (Path(path) / "engine.toml").unlink()
+    ExternalPrograms().keep(setup)
+    assert read_folder(Path(path)).digest == setup.clusters[0].settings["programs"]
+    os.utime(path, (0, 0))
+    ExternalPrograms().keep(setup)
+    assert Path(path).stat().st_mtime > 0
     (folder / "writer").write_text("#!/usr/bin/env python-of-nobody\n")
     (other,) = planned(folder.parent).engines
     with pytest.raises(RequirementMissing, match="no such interpreter here"):
@@ -216,6 +246,18 @@ def test_the_programs_are_copied_once_and_an_interpreter_that_is_not_there_is_na
     (folder / "writer").write_text("#!/bin/sh\nexit 3\n")
     with pytest.raises(RequirementMissing, match="was changed while the plan was read"):
         ExternalPrograms().keep(third)
+
+
+def test_a_node_that_does_not_see_the_copy_says_so(folder: Path) -> None:
+    def missing(path: Path) -> list[str]:
+        cell = cells(folder.parent)[0]
+        request = SimpleNamespace(cell=cell, build=None, native_drivers={PROGRAMS_KEY: str(path)})
+        return _missing_files(cast("VisitRequest", request))
+
+    assert [] == missing(folder)
+    (said,) = missing(folder.parent / "elsewhere")
+    assert "elsewhere is not there" in said
+    assert "the nodes of a cluster must see the same cache" in said
 
 
 @pytest.mark.parametrize(
@@ -231,7 +273,7 @@ def test_the_programs_are_copied_once_and_an_interpreter_that_is_not_there_is_na
 def test_the_class_is_the_authors_as_far_as_the_file_system_holds_it(
     settings: dict[str, Any], flushes: tuple[FlushCount, ...], classes: tuple[str, str], bound: int | None
 ) -> None:
-    found = ExternalDurability(TEXT).declare(Levels(settings), {}, flushes, USUAL, keeps_write_order=False)
+    found = ExternalDurability(TEXT).declare(Levels(settings), {}, FilesystemPromise(flushes))
     assert classes == (found.volatile_cache, found.protected_cache)
     promise = read_description(TEXT).promise(Levels(settings))
     assert bound == (None if promise is None else promise.transactions)
@@ -272,6 +314,42 @@ def test_what_a_checker_finds_is_detected_where_the_engine_complains_and_silent_
 def test_an_answer_that_cannot_be_read_is_no_damage(text: str) -> None:
     with pytest.raises(OutputNotUnderstood, match="one JSON object"):
         judge_document(text, {0: 5}, oracle_s=None)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "load", "limit_s"),
+    [
+        (None, 0.5, 60.0),
+        ("kvm", 8.0, 60.0),
+        ("tcg", 0.5, 600.0),
+        (None, 24.0, 180.0),
+        (None, 8000.0, 600.0),
+    ],
+)
+def test_an_emulated_or_a_busy_processor_gives_a_checker_more_time_than_its_author_says(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, accelerator: str | None, load: float, limit_s: float
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    given: list[float] = []
+
+    def run(argv: tuple[str, ...], *, timeout_s: float, **_: object) -> None:
+        given.append(timeout_s)
+        raise CommandFailed("too late", argv=argv, status=None, output="")
+
+    provenance = {} if accelerator is None else {"accelerator": accelerator}
+    context = SimpleNamespace(
+        engine_settings=Levels(),
+        native_drivers={PROGRAMS_KEY: str(folder)},
+        request=SimpleNamespace(build=None, provenance=provenance),
+    )
+    subject = subject_of(cast("VisitContext", context), "own-engine", POWER_CUT)
+    site = SimpleNamespace(
+        data_directory=folder, account=Account("me", 1, 1), commands=SimpleNamespace(run=run)
+    )
+    found = POWER_CUT.examine(cast("ServerSite", site), subject, {0: 3})
+    assert [limit_s] == given
+    assert (f"the checker did not end within {limit_s:g} s, by check_limit of engine.toml",) == found.detected
 
 
 def test_a_status_above_128_is_a_signal() -> None:

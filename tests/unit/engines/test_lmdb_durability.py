@@ -9,8 +9,8 @@ import pytest
 
 from bedplate.engines.lmdb.durability import LmdbFlags, declared
 from bedplate.engines.lmdb.settings import SYNC_MODES
-from bedplate.model.durability import CLASSES
-from bedplate.model.durability import declared as declared_by_flushes
+from bedplate.model.durability import CLASSES, FilesystemPromise
+from bedplate.model.durability import declared as declared_by_filesystem
 from bedplate.model.visit import FlushCount
 
 FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
@@ -18,7 +18,7 @@ SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwritin
 
 
 def classes(counts: tuple[FlushCount, ...], sync: str, *, writemap: bool, **words: Any) -> tuple[str, str]:
-    found = declared(counts, LmdbFlags(sync, writemap), **words)
+    found = declared(FilesystemPromise(counts, **words), LmdbFlags(sync, writemap))
     return found.volatile_cache, found.protected_cache
 
 
@@ -47,8 +47,8 @@ def test_mapasync_needs_a_map_to_be_written() -> None:
     assert ("durable", "durable") == classes(FLUSHING, "mapasync", writemap=False)
 
 
-@pytest.mark.parametrize("words", [{"keeps_write_order": True}, {"rolls_back_whole": True}])
-def test_kept_order_saves_nosync_but_not_through_a_map(words: dict[str, bool]) -> None:
+def test_kept_order_saves_nosync_but_not_through_a_map() -> None:
+    words = {"keeps_write_order": True}
     assert ("bounded loss", "bounded loss") == classes(FLUSHING, "nosync", writemap=False, **words)
     assert ("unsafe", "bounded loss") == classes(SILENT, "nosync", writemap=False, **words)
     assert ("unsafe", "unsafe") == classes(FLUSHING, "nosync", writemap=True, **words)
@@ -56,7 +56,8 @@ def test_kept_order_saves_nosync_but_not_through_a_map(words: dict[str, bool]) -
 
 
 def test_a_journal_in_memory_is_told_beside_the_flags() -> None:
-    found = declared(FLUSHING, LmdbFlags("nometasync", writemap=False), journal_in_memory=True)
+    filesystem = FilesystemPromise(FLUSHING, journal_in_memory=True)
+    found = declared(filesystem, LmdbFlags("nometasync", writemap=False))
     assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
     assert ["the journal stands in memory", "sync = nometasync"] == [
         reason.sentence.split(":")[0] for reason in found.reasons
@@ -69,9 +70,9 @@ def test_flags_never_promise_more_than_the_file_system(sync: str) -> None:
     for writemap, counts, journal in itertools.product(
         (False, True), (FLUSHING, SILENT, FLUSHING[:1]), journals
     ):
-        flags = LmdbFlags(sync, writemap)
-        with_flags = declared(counts, flags, keeps_write_order=True, **journal)
-        alone = declared_by_flushes(counts, {}, **journal)
+        filesystem = FilesystemPromise(counts, keeps_write_order=True, **journal)
+        with_flags = declared(filesystem, LmdbFlags(sync, writemap))
+        alone = declared_by_filesystem(filesystem)
         assert CLASSES.index(with_flags.volatile_cache) >= CLASSES.index(alone.volatile_cache)
         assert CLASSES.index(with_flags.protected_cache) >= CLASSES.index(alone.protected_cache)
         assert "declared" == with_flags.basis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,24 +12,21 @@ from bedplate.engines.sqlite.durability import DURABILITY, bound_transactions
 from bedplate.engines.sqlite.microbenchmark import MICROBENCHMARK
 from bedplate.engines.sqlite.power_cut import POWER_CUT
 from bedplate.errors import PlanError
+from bedplate.model.durability import FilesystemPromise
 from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
 from bedplate.model.visit import FlushCount
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
+from bedplate.workloads.microbenchmark import tests as named
+from bedplate.workloads.microbenchmark.estimate import ESTIMATE
 
 if TYPE_CHECKING:
     from bedplate.model.plan import Plan
-    from bedplate.visit.declaration import Promises
 
-FLUSHING = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
-PROMISES: Promises = {
-    "checked_by_fsck": False,
-    "journal_holds_data": False,
-    "journal_in_memory": False,
-    "rolls_back_whole": False,
-    "flushes_when_delayed": None,
-}
+FLUSHING = FilesystemPromise(
+    (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 50))
+)
 
 
 def plan_of(text: str) -> Plan:
@@ -40,7 +38,7 @@ BENCH = '[[workload]]\ntype = "microbenchmark"\nengine = "sqlite"\n'
 
 
 def classes(*, in_order: bool = False, **settings: str) -> tuple[str, str]:
-    found = DURABILITY.declare(Levels(settings), {}, FLUSHING, PROMISES, keeps_write_order=in_order)
+    found = DURABILITY.declare(Levels(settings), {}, replace(FLUSHING, keeps_write_order=in_order))
     return found.volatile_cache, found.protected_cache
 
 
@@ -80,7 +78,7 @@ def test_a_wal_loses_no_more_than_comes_between_two_checkpoints() -> None:
 
 
 def test_by_test_has_a_class_for_each_kind_of_test() -> None:
-    found = DURABILITY.declare(Levels(journal_mode="wal"), {}, FLUSHING, PROMISES, keeps_write_order=False)
+    found = DURABILITY.declare(Levels(journal_mode="wal"), {}, FLUSHING)
     assert "durable" == found.volatile_cache
     assert found.without_waiting is not None
     assert "unsafe" == found.without_waiting.volatile_cache
@@ -163,3 +161,49 @@ def test_a_driver_is_told_what_the_cell_asks_for_and_how_the_test_commits() -> N
     assert "synchronous" not in MICROBENCHMARK.opened(settings, Levels(), synchronous=None, fresh=False)
     assert {"synchronous": "full"}.items() <= POWER_CUT.facts_of(settings).items()
     assert 30 == POWER_CUT.facts_of(Levels(synchronous="off"))["pressure_ms"]
+
+
+def test_one_connection_that_keeps_the_others_out_is_refused_where_a_test_needs_several() -> None:
+    exclusive = '[sqlite]\nlocking_mode = { vary = ["normal", "exclusive"] }\n' + BENCH
+    for tests, test in (("", "readwhilewriting"), ('tests = ["tpcb"]\n', "tpcb")):
+        with pytest.raises(
+            PlanError, match=f"{test} need several connections .* SQLite's locking_mode = exclusive"
+        ):
+            plan_of(exclusive + tests)
+    assert 2 == len(plan_of(exclusive + 'tests = ["fillseq", "readseq"]\n').clusters)
+
+
+def test_processes_have_a_run_for_each_number_of_them() -> None:
+    plan = plan_of(
+        f'[sqlite]\nbusy_timeout = {{ vary = [0, 5000] }}\nbegin = "deferred"\n{BENCH}'
+        'tests = ["tpcb", "fillseq", "readseq"]\nreads = ["warm"]\nprocesses = { vary = [1, 4] }\nduration = "5 s"\n'
+    )
+    runs = {run.name: run.levels for run in plan.workloads[0].runs}
+    assert ["write", "read-warm", "tpcb-processes-1", "tpcb-processes-4"] == list(runs)
+    assert {"kind": "write", "tests": "tpcb", "processes": 4, "duration_s": 5.0} == dict(
+        runs["tpcb-processes-4"]
+    )
+    (cell, _) = (planned.cell for planned in expand(plan, None).cells)
+    told = MICROBENCHMARK.opened(cell.cluster.settings, Levels(), synchronous=True, fresh=True)
+    assert {"begin": "deferred", "busy_timeout": 0, "synchronous": "full"} == dict(told)
+    assert {"synchronous": "full"} == dict(POWER_CUT.told(cell.cluster.settings))
+    load = expand(plan, None).cells[0].loads[0]
+    seconds = {run.name: ESTIMATE.run_seconds(cell, load, run, emulated=False) for run in load.runs}
+    assert 5 < seconds["tpcb-processes-4"] < 10
+
+
+def test_a_test_that_an_engine_does_not_have_is_refused() -> None:
+    assert "tpcb" not in {test for run in plan_of(BENCH).workloads[0].runs for test in named.tests_of(run)}
+    with pytest.raises(
+        PlanError, match="tpcb: LMDB does not have it; take it out, or leave lmdb out of engine"
+    ):
+        plan_of(
+            '[[workload]]\ntype = "microbenchmark"\nengine = { vary = ["lmdb", "sqlite"] }\ntests = ["tpcb"]\n'
+        )
+
+
+def test_processes_wait_for_their_commits_and_are_never_left_out() -> None:
+    model = engine_model("sqlite")
+    assert named.is_synchronous("tpcb")
+    assert not named.demands_waiting("tpcb")
+    assert "full" == model.commit_mode(Levels(), synchronous=named.is_synchronous("tpcb"))

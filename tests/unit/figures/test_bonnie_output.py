@@ -46,7 +46,7 @@ def test_reads_every_stage_of_a_run_in_little_memory(repository: Path) -> None:
         found.seeks,
         found.seekers,
     )
-    assert (65536, "empty", 8) == (found.files, found.small_files, found.directories)
+    assert 65536 == found.files
     assert StageFigures("put_block", "KiB/s", 1441325.0, None, 45.0, None, 42.008) == found.stage("put_block")
     assert StageFigures("getc", "KiB/s", 4357.0, None, 69.0, None, 9.299) == found.stage("getc")
     assert StageFigures("ran_del", "1/s", None, SHORT, None, SHORT, 1.024) == found.stage("ran_del")
@@ -59,7 +59,6 @@ def test_plus_signs_are_absent_with_a_reason_and_never_a_number(repository: Path
     assert set(STAGES) - {"putc", "getc"} == short
     assert {None} == {found.stage(name).rate for name in short}
     assert {None} == {found.stage(name).cpu_percent for name in short}
-    assert {None} == {found.stage(name).cpu_s_per_gib for name in short}
     # The longest operation is known all the same.
     assert 0.032 == found.stage("put_block").latency_ms_max
 
@@ -69,20 +68,14 @@ def test_a_stage_that_was_not_run_is_told_from_one_that_was_too_short(repository
     assert StageFigures("putc", "KiB/s", None, NOT_RUN, None, NOT_RUN, None) == found.stage("putc")
     assert StageFigures("ran_stat", "1/s", None, NOT_RUN, None, NOT_RUN, None) == found.stage("ran_stat")
     assert SHORT == found.stage("get_block").rate_reason
-    assert (None, None, None) == (found.files, found.small_files, found.directories)
+    assert found.files is None
 
 
 def test_the_small_files_alone_have_no_file(repository: Path) -> None:
     found = result(repository, "files-only")
     assert (None, None, None) == (found.file_size_bytes, found.seeks, found.seekers)
-    # 2.00a prints the directories one field later than its own header says.
-    assert (8192, "4096 to 1024", 4) == (found.files, found.small_files, found.directories)
+    assert 8192 == found.files
     assert 4.871 == found.stage("seq_stat").latency_ms_max
-
-
-def test_hard_links_are_no_size(repository: Path) -> None:
-    found = result(repository, "links")
-    assert (4096, "link", 1) == (found.files, found.small_files, found.directories)
 
 
 def test_the_cpu_of_several_seekers_is_refused_and_that_of_one_is_kept(repository: Path) -> None:
@@ -92,7 +85,6 @@ def test_the_cpu_of_several_seekers_is_refused_and_that_of_one_is_kept(repositor
     assert str(several.cpu_reason) == "bonnie++ counts its CPU once for each of 5 seekers, and says 209 %"
     one = result(repository, "limited-one-seeker").stage("seeks")
     assert (45674.0, 31.0) == (one.rate, one.cpu_percent)
-    assert one.cpu_s_per_gib is None
 
 
 def test_latencies_are_read_in_their_units(repository: Path) -> None:
@@ -106,13 +98,6 @@ def test_latencies_are_read_in_their_units(repository: Path) -> None:
 
 def test_a_latency_below_the_clock_is_absent() -> None:
     assert parse_result(line(f39="0us")).stage("put_block").latency_ms_max is None
-
-
-def test_cpu_per_gibibyte_keeps_the_width_that_whole_percents_leave() -> None:
-    found = parse_result(line(f11="1048576", f12="10")).stage("put_block")
-    assert found.cpu_s_per_gib == pytest.approx((0.10, 0.11))
-    idle = parse_result(line(f11="1048576", f12="0")).stage("put_block")
-    assert idle.cpu_s_per_gib == pytest.approx((0.0, 0.01))
 
 
 def test_a_rate_of_zero_is_less_than_one() -> None:
@@ -165,8 +150,6 @@ def test_a_run_that_failed_quotes_bonnie(repository: Path, name: str) -> None:
         ({"f11": "١٢"}, "the rate of put_block"),
         ({"f12": "4.5"}, "the CPU share of put_block"),
         ({"f19": "170.55"}, "the rate of seeks"),
-        ({"f22": "huge"}, "sizes of the small files"),
-        ({"f23": "5"}, "sizes of the small files"),
         ({"f39": "12"}, "latency of put_block"),
         ({"f39": "12ns"}, "latency of put_block"),
         ({"f39": "1.5ms"}, "latency of put_block"),

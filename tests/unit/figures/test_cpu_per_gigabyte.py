@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedplate.figures.cpu_per_gigabyte import cpu_s_per_gib, cpu_s_per_gib_of_share
+from bedplate.figures.cpu_per_gigabyte import cpu_s_per_gib
 from bedplate.units import GIB, MIB
 
 
@@ -16,10 +16,6 @@ def test_is_the_cpu_seconds_for_each_gibibyte() -> None:
 
 def test_nothing_moved_has_no_price_even_where_cpu_was_used() -> None:
     assert cpu_s_per_gib(3.0, 0) is None
-
-
-def test_a_share_and_a_rate_give_the_same_as_seconds_and_bytes() -> None:
-    assert cpu_s_per_gib(0.25 * 10, 2 * GIB * 10) == cpu_s_per_gib_of_share(0.25, 2 * GIB)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.support.studies import synthetic_microbenchmark
 from tests.support.studies.synthetic_microbenchmark import GOLDEN, RawTests, document, spec_of, write_visit
 
+from bedplate.figures.facts import cache_drops_of
 from bedplate.figures.run import make_figures
-from bedplate.model.cell import ClusterLevels
+from bedplate.model import codec
+from bedplate.model.cell import ClusterLevels, RunSpec
 from bedplate.model.course import COURSE_COLUMNS
 from bedplate.model.figure import Figure, RunFigures, Status
 from bedplate.model.levels import Levels
 from bedplate.model.reason import sentences
-from bedplate.model.visit import Outcome, Validity
+from bedplate.model.visit import Outcome, RunRecord, Sample, Validity
 from bedplate.workloads.microbenchmark.output import parse_document
-from bedplate.workloads.microbenchmark.tests import DOCUMENTS, TESTS
+from bedplate.workloads.microbenchmark.progress import OperationsDone, write_progress
+from bedplate.workloads.microbenchmark.tests import DOCUMENTS, TESTS, WORKLOAD
 from bedplate.workloads.microbenchmark.validity import must_read_bytes
 
 WRITE, COLD, WARM = (RawTests(spec_of(name)) for name in ("write", "read-cold", "read-warm"))
@@ -126,6 +130,36 @@ def test_a_pass_that_was_not_made_cold_is_none(tmp_path: Path) -> None:
     assert "mounted anew" in found.validity_reasons[0].sentence
 
 
+def test_caches_that_others_dropped_are_told_from_those_that_bedplate_drops(tmp_path: Path) -> None:
+    def dropped(raw: RawTests, before: float, after: float) -> int | None:
+        """With so many drops before the second test begins and when it has ended."""
+        visit = write_visit(tmp_path / f"{raw.spec.name}-{after}", (raw,))
+        record = codec.read(RunRecord, next((visit / "runs").iterdir()) / "record.json")
+        first, second, *others = record.phase_counters
+
+        def having(sample: Sample, drops: float) -> Sample:
+            return replace(sample, values={**sample.values, "memory.cache_drops": drops})
+
+        phases = (
+            replace(first, before=having(first.before, 3.0), after=having(first.after, 3.0)),
+            replace(second, before=having(second.before, before), after=having(second.after, after)),
+            *(
+                replace(one, before=having(one.before, after), after=having(one.after, after))
+                for one in others
+            ),
+        )
+        return cache_drops_of(
+            replace(record, phase_counters=phases, before=phases[0].before, after=phases[-1].after)
+        )
+
+    # Before each cold test bedplate itself drops them.
+    assert (0, 2) == (dropped(COLD, 4.0, 4.0), dropped(COLD, 4.0, 6.0))
+    assert (0, 1, 3) == (dropped(WARM, 3.0, 3.0), dropped(WARM, 4.0, 4.0), dropped(WARM, 4.0, 6.0))
+    visit = write_visit(tmp_path / "before it was counted", (WARM,))
+    record = codec.read(RunRecord, next((visit / "runs").iterdir()) / "record.json")
+    assert cache_drops_of(record) is None
+
+
 def test_what_a_test_must_read_is_no_more_than_its_entries_and_of_a_large_one_a_page() -> None:
     large = parse_document(json.dumps(document(RawTests(spec_of("read-cold-100K")), "readseq100K")))
     assert 3 * 4096 == must_read_bytes(large.tests[0], large.options)
@@ -209,3 +243,64 @@ def test_a_run_that_failed_has_its_course_and_no_figures(tmp_path: Path) -> None
     assert course["tps"].null_count() == len(course)
     assert not (run / "course.jsonl").exists()
     assert (run / DOCUMENTS / "fillseq.json").exists()
+
+
+TPCB = parse_document((Path(__file__).parents[2] / "golden/microbenchmark/tpcb.json").read_text())
+
+
+def of_processes(directory: Path, **changes: int) -> RunFigures:
+    """Of the driver's own document of two processes, in which something is otherwise."""
+    text = json.loads((Path(__file__).parents[2] / "golden/microbenchmark/tpcb.json").read_text())
+    text["tests"][0] |= changes
+    spec = RunSpec("tpcb", WORKLOAD, Levels(kind="write", tests="tpcb", processes=2, duration_s=1.0))
+    raw = RawTests(spec, documents={"tpcb": json.dumps(text)})
+    with_it = {**GOLDEN, "tests": [*GOLDEN["tests"], text["tests"][0]]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthetic_microbenchmark, "GOLDEN", with_it)
+        return made(directory, raw)
+
+
+def test_processes_have_the_share_of_locks_that_they_met_and_the_part_of_the_slowest(tmp_path: Path) -> None:
+    (test,) = TPCB.tests
+    assert test.busy is not None
+    assert test.threads is not None
+    found = of_processes(tmp_path)
+    assert (Outcome.COMPLETED, Validity.VALID, ()) == (found.outcome, found.validity, found.validity_reasons)
+    assert test.operations * 1e9 / test.elapsed_ns == value(found, "test_operations_per_s", "tpcb")
+    assert test.busy / (test.busy + test.operations) == value(found, "test_busy_share", "tpcb")
+    parts = [side.operations for side in test.threads]
+    assert min(parts) * 2 / sum(parts) == value(found, "test_slowest_process_share", "tpcb")
+    assert value(found, "test_latency_us_p99", "tpcb") > value(found, "test_latency_us_p50", "tpcb")
+    assert (TESTS, "tpcb", "test_mib_per_s") not in rows(found)
+
+
+def test_the_course_of_tpcb_has_the_transactions_of_each_second(tmp_path: Path) -> None:
+    spec = RunSpec("tpcb", WORKLOAD, Levels(kind="write", tests="tpcb", processes=2, duration_s=1.0))
+    text = (Path(__file__).parents[2] / "golden/microbenchmark/tpcb.json").read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            synthetic_microbenchmark,
+            "GOLDEN",
+            {**GOLDEN, "tests": [*GOLDEN["tests"], *json.loads(text)["tests"]]},
+        )
+        visit = write_visit(tmp_path, (RawTests(spec, documents={"tpcb": text}, slower=4),))
+        (run,) = (visit / "runs").iterdir()
+        begun_s = synthetic_microbenchmark.MONOTONIC + 0.5
+        # The second line came late; the count is of when it was said.
+        told = [
+            OperationsDone(begun_s + at_s + late_s, at_s, count)
+            for at_s, late_s, count in ((1, 0, 100), (2, 0.4, 300), (3, 0, 330))
+        ]
+        write_progress(run / DOCUMENTS / "tpcb.progress.jsonl", told)
+        make_figures(visit, run)
+    tps = pl.read_parquet(run / "course.parquet")["tps"].to_list()
+    assert [100, 150, 115] == [round(each) for each in tps[:3] if each is not None]
+
+
+def test_a_process_that_waits_for_a_lock_when_the_time_is_over_makes_the_run_suspect(tmp_path: Path) -> None:
+    found = of_processes(tmp_path, elapsed_ns=int(3e9))
+    assert Validity.SUSPECT is found.validity
+    assert (
+        "tpcb took 3.0 s, and 1 s were asked: a process waited for a lock while the others were done"
+        == found.validity_reasons[0].sentence
+    )

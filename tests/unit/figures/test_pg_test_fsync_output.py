@@ -29,14 +29,11 @@ def test_every_version_and_file_system_gives_every_method(repository: Path, name
     assert (8192, [5, 5, 5, 2, 1]) == (found.write_size_bytes, counted)
 
 
-def test_rates_are_kept_and_times_made_from_them(repository: Path) -> None:
+def test_rates_are_kept(repository: Path) -> None:
     found = result(repository, "pg18-ext4")
     fdatasync = found.method("fdatasync")
     assert (16450.145, None) == (fdatasync.ops_per_s, fdatasync.reason)
-    assert fdatasync.latency_us_mean == pytest.approx(60.79, abs=0.01)
     assert 13748.354 == found.method("fdatasync", "two writes").ops_per_s
-    # The output says `0 usecs/op`.
-    assert found.method("write", "no sync").latency_us_mean == pytest.approx(0.304, abs=0.001)
 
 
 def test_names_lose_the_spaces_that_align_them(repository: Path) -> None:
@@ -56,7 +53,6 @@ def test_a_method_that_is_not_available_is_absent_with_its_reason(repository: Pa
     writethrough = result(repository, "pg18-ext4").method("fsync_writethrough")
     reason = Reason("method-missing", "PostgreSQL has no such method on this platform")
     assert SyncMethod("one write", "fsync_writethrough", None, reason) == writethrough
-    assert writethrough.latency_us_mean is None
 
 
 def test_a_file_system_without_direct_io_is_another_reason(repository: Path) -> None:

@@ -233,7 +233,7 @@ def test_bulk_is_kept_while_tables_are_not_complete(tmp_path: Path, monkeypatch:
 
 SUSPECT: dict[str, tuple[Raw, str]] = {
     "no complete checkpoint": (Raw(checkpoints=(("time", 40.0, None),)), "no timed checkpoint lies wholly"),
-    "client saturated": (Raw(facts={"measure_client_cpu_s": 100.0}), "used 83% of its 2 threads"),
+    "client saturated": (Raw(facts={"measure_client_cpu_s": 100.0}), "used 83 % of its 2 threads"),
     "fits in the cache": (
         Raw(facts={"scale_asked": "4x memory"}, device=DeviceLevels(memory_bytes=2**31)),
         "fits into the memory of 2 GiB",
@@ -247,7 +247,7 @@ SUSPECT: dict[str, tuple[Raw, str]] = {
     "log incomplete": (Raw(whole=False), "not read to its end"),
     "failed transactions": (Raw(failed=7), "7 transactions failed beside 60000"),
     "too short": (Raw(facts={"duration_s_asked": 61.0}), "60.0 s were measured, 61 s were asked"),
-    "steal": (Raw(counters=lambda at: {"cpu.steal_s": 0.2 * (at + 10)}), "a hypervisor took 9.1%"),
+    "steal": (Raw(counters=lambda at: {"cpu.steal_s": 0.2 * (at + 10)}), "a hypervisor took 9.1 %"),
 }
 
 

@@ -394,3 +394,14 @@ def test_one_bad_cut_is_unsafe_where_nothing_was_known(tmp_path: Path) -> None:
     found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
     assert found is not None
     assert found.protected_cache == "unsafe"
+
+
+def test_a_cut_that_was_good_at_the_second_look_alone_is_counted_aloud(tmp_path: Path) -> None:
+    first, *others = points_of({})
+    again = replace(first, failed_once="mount: structure needs cleaning")
+    (_, verdict) = made(tmp_path, good(points=(again, *others, *controls())))
+    assert verdict is not None
+    found = measured(verdict, DECLARED)
+    assert found is not None
+    (reason,) = (each for each in found.reasons if each.code == "good-at-second-look")
+    assert reason.sentence.startswith("1 of 40 cuts were looked at twice")

@@ -12,6 +12,7 @@ from tests.support.studies.synthetic_power_cuts import (
     POINTS,
     RECORDING,
     SPEC,
+    RawCuts,
     controls,
     point,
     points_of,
@@ -22,6 +23,7 @@ from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE
 from bedplate.model.durability import DURABLE, UNSAFE
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import (
+    ChosenState,
     Placement,
     PointOutcome,
     PointRecord,
@@ -196,7 +198,7 @@ def test_a_sought_cut_that_is_missing_refuses_the_verdict(tmp_path: Path) -> Non
     recording = replace(RECORDING, sought=13)
     points = (*points_of({}), *sought_of({}), *controls())
     (reason,) = judged(tmp_path, good(points=points, recording=recording)).refused
-    assert "40 of 40 cuts and 12 of 13 where metadata waits were judged" in reason.sentence
+    assert "40 of 40 cuts and 12 of 13 that were sought or enumerated were judged" in reason.sentence
 
 
 def test_a_sought_cut_is_none_of_those_that_may_promise_more(tmp_path: Path) -> None:
@@ -205,3 +207,63 @@ def test_a_sought_cut_is_none_of_those_that_may_promise_more(tmp_path: Path) -> 
     found = measured(judged(tmp_path, good(points=points, durability=declared)), declared)
     assert found is not None
     assert (found.volatile_cache, found.volatile_cache_512) == (UNSAFE, UNSAFE)
+
+
+def enumerated(number: int, outcome: PointOutcome, *, waiting: int) -> PointRecord:
+    """One state of a window of so many writes."""
+    made_at = point(POINTS + number, outcome, Profile.WHOLE)
+    at = replace(made_at.point, placement=Placement.ENUMERATED, state=ChosenState(parts=(number,), kept=True))
+    return replace(made_at, point=at, volatile_writes=waiting)
+
+
+def with_states(
+    small: tuple[PointOutcome, ...], large: tuple[PointOutcome, ...], small_states: int
+) -> RawCuts:
+    states = (
+        *(enumerated(number, outcome, waiting=12) for number, outcome in enumerate(small)),
+        *(enumerated(len(small) + number, outcome, waiting=13) for number, outcome in enumerate(large)),
+    )
+    recording = replace(RECORDING, states=len(states), small_states=small_states)
+    return good(points=(*points_of({}), *states, *controls()), recording=recording)
+
+
+OK, DETECTED = PointOutcome.OK, PointOutcome.DETECTED
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "small_states", "words"),
+    [
+        ((OK,) * 4, (OK,) * 3, 4, "all 4 states of windows up to 12 writes and 3 of larger ones: none bad"),
+        ((OK,) * 4, (), 6050, "4 of 6,050 states of windows up to 12 writes: none bad"),
+        ((), (OK, DETECTED), 0, "2 states of larger windows: 1 bad (1 corrupt, detected)"),
+    ],
+)
+def test_states_that_were_tried_are_a_sentence_and_no_share(
+    small: tuple[PointOutcome, ...],
+    large: tuple[PointOutcome, ...],
+    small_states: int,
+    words: str,
+    tmp_path: Path,
+) -> None:
+    verdict = judged(tmp_path, with_states(small, large, small_states))
+    assert verdict.refused == ()
+    assert verdict.states is not None
+    assert words == verdict.states.words
+    assert 40 == verdict.drawn.cuts
+
+
+def test_a_state_that_is_bad_makes_its_cell_unsafe(tmp_path: Path) -> None:
+    found = measured(judged(tmp_path, with_states((OK, DETECTED), (), 4)), DECLARED)
+    assert found is not None
+    assert (UNSAFE, DURABLE) == (found.volatile_cache, found.protected_cache)
+    assert any(
+        "states tried one by one: 1 of 2 bad: 1 corrupt, detected" in words
+        for words in sentences(found.reasons)
+    )
+
+
+def test_a_state_that_is_missing_refuses_the_verdict(tmp_path: Path) -> None:
+    raw = with_states((OK,) * 4, (), 4)
+    recording = replace(RECORDING, states=5, small_states=4)
+    (reason,) = judged(tmp_path, replace(raw, recording=recording)).refused
+    assert "4 of 5 that were sought or enumerated were judged" in reason.sentence

@@ -252,7 +252,7 @@ SUSPECT: dict[str, tuple[RawTpch, str]] = {
         RawTpch(server_log=f"{WALL + 9:.3f} 7 client backend PANIC:  no space\n"),
         "first PANIC: no space",
     ),
-    "steal": (RawTpch(growth={"cpu.steal_s": 1.0}), "a hypervisor took 33.3%"),
+    "steal": (RawTpch(growth={"cpu.steal_s": 1.0}), "a hypervisor took 33.3 %"),
 }
 FINE: dict[str, RawTpch] = {
     "cold": COLD,

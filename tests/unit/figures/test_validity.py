@@ -62,12 +62,12 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
         replace(READ_ONLY, windows=(Window("timed", -9.0, 0.1),)),
         "1 checkpoint ran during a read-only run",
     ),
-    "client saturated": (replace(SOUND, client_cpu_s=961.0), "used 80% of its 2 threads (limit 80%)"),
+    "client saturated": (replace(SOUND, client_cpu_s=961.0), "used 80 % of its 2 threads (limit 80 %)"),
     "more threads than processors": (
         replace(SOUND, client_threads=64, client_cpu_s=2000.0),
-        "used 83% of its 4 threads",
+        "used 83 % of its 4 threads",
     ),
-    "still climbing": (replace(SOUND, tps_trend=0.11), "climbed over the window, by 11% of its mean"),
+    "still climbing": (replace(SOUND, tps_trend=0.11), "climbed over the window, by 11 % of its mean"),
     "two speeds": (
         replace(READ_ONLY, two_speeds=TwoSpeeds(70_000.0, 110_000.0, 12), device_reads_per_s=0.0),
         "tps was 70000 until 12 s and 110000 from then on",
@@ -82,7 +82,7 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
             client_cpu_s=10.0,
             device_reads_per_s=0.0,
         ),
-        "31% of the processors' time was idle",
+        "31 % of the processors' time was idle",
     ),
     "fits": (replace(SOUND, database_bytes=2 * 2**30), "4 times the memory"),
     "kernel": (replace(SOUND, kernel_messages=("a", "b", "c", "d")), "4 warnings during the visit: a; b; c"),
@@ -95,11 +95,12 @@ SUSPECT: dict[str, tuple[PgbenchEvidence, str]] = {
     "much shorter than its phase": (replace(SOUND, client_s=594.5, phase_s=603.0), "594.50 s"),
     "step": (replace(SOUND, clock_step_s=3600.0), "stepped by +3600.000 s"),
     "outside": (replace(SOUND, transactions_outside_window=5), "5 transactions of the log lie outside"),
-    "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0%"),
+    "steal": (replace(SOUND, steal_share=0.0501), "a hypervisor took 5.0 %"),
     "others": (
         replace(SOUND, others_cpu_share=0.34),
-        "other programs used 34% of the processors' time or more",
+        "other programs used 34 % of the processors' time or more",
     ),
+    "caches": (replace(SOUND, cache_drops=2), "dropped the machine's caches 2 times"),
     "short": (replace(SOUND, client_s=593.9, phase_s=594.0), "593.9 s were measured, 600 s were asked"),
 }
 UNKNOWN: dict[str, tuple[PgbenchEvidence, str]] = {

@@ -73,6 +73,9 @@ def test_twins_of_btrfs_are_mounted_and_unmounted_one_after_the_other(
     assert [is_free, is_free] == watched.was_free
 
 
+WITHOUT_RIGHTS = ("nosuid", "nodev", "noexec")
+
+
 def test_a_twin_that_somebody_else_mounts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(after_cut, "_TWIN_PAUSES_S", (0.0, 0.0))
     met = "BTRFS error: device /dev/loop2 already registered with a higher generation, found 7 expect 18"
@@ -93,11 +96,17 @@ def test_what_finds_its_parts_by_name_stands_alone() -> None:
 
 def test_an_image_is_told_from_its_twin_and_finds_its_journal() -> None:
     assert image_levels(FilesystemLevels("xfs", mount_options=("noatime",)), None).mount_options == (
-        "noatime",
-        "nouuid",
+        *("noatime", "nouuid"),
+        *WITHOUT_RIGHTS,
     )
-    assert image_levels(FilesystemLevels("ext4"), "/dev/loop7").mount_options == ("journal_path=/dev/loop7",)
-    assert image_levels(FilesystemLevels("ext4"), None).mount_options == ()
+    found = image_levels(FilesystemLevels("ext4"), "/dev/loop7").mount_options
+    assert ("journal_path=/dev/loop7", *WITHOUT_RIGHTS) == found
+    assert () == image_levels(FilesystemLevels("zfs"), None).mount_options
+
+
+def test_an_image_has_no_rights_here_whatever_its_study_asks_for() -> None:
+    levels = FilesystemLevels("ext4", mount_options=("suid", "dev", "exec"))
+    assert WITHOUT_RIGHTS == image_levels(levels, None).mount_options[-3:]
 
 
 def test_e2fsck_is_told_of_the_journal_and_a_corrected_file_system_may_be_mounted() -> None:

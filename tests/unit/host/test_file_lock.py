@@ -34,6 +34,15 @@ def test_second_holder_says_that_it_waits_and_gets_the_lock_when_the_first_is_ki
     first.join(30)
 
 
+def test_a_lock_is_for_its_owner_alone_also_one_that_was_made_before(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    path.chmod(0o644)
+    for each in (path, tmp_path / "fresh"):
+        with file_lock(each):
+            assert 0o600 == each.stat().st_mode & 0o777
+
+
 def test_free_lock_does_not_wait(tmp_path: Path) -> None:
     waits: list[str] = []
     for _ in range(2):

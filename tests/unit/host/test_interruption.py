@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,69 @@ def test_a_command_that_a_signal_meets_while_it_starts_is_not_left_running(tmp_p
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
     assert not mark.exists()
+
+
+@pytest.fixture
+def pythons_own_handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
+def test_a_program_that_calls_bedplate_and_has_no_handler_is_held_too() -> None:
+    reached: list[str] = []
+
+    def work() -> None:
+        with interruption.held(), interruption.held():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert ["the end"] == reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
+def test_a_handler_of_the_program_and_an_ignored_interrupt_stay_as_they_are() -> None:
+    for own in (signal.SIG_IGN, lambda *_: None):
+        signal.signal(signal.SIGINT, own)
+        with interruption.held():
+            assert own == signal.getsignal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        assert own == signal.getsignal(signal.SIGINT)
+
+
+def test_another_thread_neither_holds_nor_raises_what_is_for_the_main_one() -> None:
+    inside, over, raised = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        try:
+            with interruption.held():
+                inside.set()
+                over.wait(60)
+        except BaseException as error:  # noqa: BLE001 -- whatever it is, this thread must not have it
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert inside.wait(60)
+        with pytest.raises(Stop):
+            interruption.arrive(Stop())
+    finally:
+        over.set()
+        thread.join()
+    assert [] == raised
+    with interruption.held():
+        pass
+
+
+def test_what_is_raised_at_once_is_not_raised_again_later() -> None:
+    """Two signals, of which the second comes when a block has just ended and the first has not been raised yet."""
+    interruption._state.pending = Stop()
+    with pytest.raises(Stop):
+        interruption.arrive(Stop())
+    with interruption.held():
+        pass

@@ -299,16 +299,24 @@ def test_marked_processes_are_found_exactly() -> None:
 
 
 def test_server_counts_only_if_its_program_lies_in_the_prefix(tmp_path: Path) -> None:
-    child = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
+    child = work = subprocess.Popen(["sleep", "60"], cwd=tmp_path)
     try:
         (tmp_path / "postmaster.pid").write_text(f"{child.pid}\n")
         program = Path(f"/proc/{child.pid}/exe").readlink()
         assert (child.pid,) == servers_of(tmp_path, program.parent)
         assert () == servers_of(tmp_path, tmp_path)
         assert () == servers_of(tmp_path / "other", program.parent)
+        # Another server's process, and a pipe: whoever runs as the server's account may write what he likes.
+        work = subprocess.Popen(["sleep", "60"], cwd="/")
+        (tmp_path / "postmaster.pid").write_text(f"{work.pid}\n")
+        assert (child.pid,) == servers_of(tmp_path, program.parent)
+        (tmp_path / "postmaster.pid").unlink()
+        os.mkfifo(tmp_path / "postmaster.pid")
+        assert (child.pid,) == servers_of(tmp_path, program.parent)
     finally:
-        child.kill()
-        child.wait()
+        for each in (child, work):
+            each.kill()
+            each.wait()
 
 
 class Saying(Commands):

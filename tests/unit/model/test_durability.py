@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bedplate.model.durability import Commits, declared, lowered_by
+from bedplate.model.durability import Commits, FilesystemPromise, declared, lowered_by
 from bedplate.model.visit import Durability, FlushCount
 
 SAFE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
@@ -29,7 +29,7 @@ SILENT = (FlushCount("data", "appending", 50, 0), FlushCount("data", "overwritin
 def test_the_class_follows_from_flushes_and_settings(
     counts: tuple[FlushCount, ...], settings: dict[str, str], volatile: str, protected: str
 ) -> None:
-    found = declared(counts, {**SAFE, **settings})
+    found = declared(FilesystemPromise(counts), {**SAFE, **settings})
     assert (volatile, protected) == (found.volatile_cache, found.protected_cache)
 
 
@@ -40,7 +40,7 @@ def test_a_flush_of_the_journal_alone_is_not_called_durable() -> None:
         FlushCount("data", "overwriting", 50, 0),
         FlushCount("journal", "overwriting", 50, 100),
     )
-    found = declared(counts, SAFE)
+    found = declared(FilesystemPromise(counts), SAFE)
     assert ("unsafe", "durable") == (found.volatile_cache, found.protected_cache)
     assert any("data device" in reason.sentence for reason in found.reasons)
 
@@ -65,23 +65,24 @@ def test_which_device_was_flushed_decides_unless_the_journal_holds_the_data(
         FlushCount("data", "overwriting", 50, data),
         FlushCount("journal", "overwriting", 50, journal),
     )
-    assert volatile == declared(counts, SAFE, journal_holds_data=holds_data).volatile_cache
+    assert volatile == declared(FilesystemPromise(counts, journal_holds_data=holds_data), SAFE).volatile_cache
 
 
 def test_a_journal_in_memory_survives_no_cut_on_any_cache() -> None:
     counts = (*FLUSHING, *(FlushCount("journal", count.pattern, 50, 100) for count in FLUSHING))
-    found = declared(counts, {**SAFE, "fsync": "off"}, journal_in_memory=True)
+    found = declared(FilesystemPromise(counts, journal_in_memory=True), {**SAFE, "fsync": "off"})
     assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
     assert 2 == len(found.reasons)
 
 
 def test_flushes_while_appending_do_not_excuse_overwrites() -> None:
     counts = (FlushCount("data", "appending", 50, 100), FlushCount("data", "overwriting", 50, 0))
-    assert "unsafe" == declared(counts, SAFE).volatile_cache
+    assert "unsafe" == declared(FilesystemPromise(counts), SAFE).volatile_cache
 
 
 def test_a_file_system_without_a_journal_says_that_it_needs_fsck() -> None:
-    assert any("fsck" in reason.sentence for reason in declared(FLUSHING, SAFE, checked_by_fsck=True).reasons)
+    found = declared(FilesystemPromise(FLUSHING, checked_by_fsck=True), SAFE)
+    assert any("fsck" in reason.sentence for reason in found.reasons)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,8 @@ def test_a_file_system_without_a_journal_says_that_it_needs_fsck() -> None:
 def test_a_pool_that_delays_fsync_loses_its_last_seconds(
     flushes: bool, settings: dict[str, str], volatile: str, protected: str
 ) -> None:
-    found = declared(SILENT, {**SAFE, **settings}, rolls_back_whole=True, flushes_when_delayed=flushes)
+    filesystem = FilesystemPromise(SILENT, rolls_back_whole=True, flushes_when_delayed=flushes)
+    found = declared(filesystem, {**SAFE, **settings})
     assert (volatile, protected) == (found.volatile_cache, found.protected_cache)
 
 
@@ -116,7 +118,10 @@ def test_a_log_in_memory_costs_seconds_where_the_rest_is_whole(
         for pattern in ("appending", "overwriting")
         for device, flushes in (("data", 0), ("journal", journal))
     )
-    found = declared(counts, SAFE, journal_holds_data=True, journal_in_memory=True, rolls_back_whole=whole)
+    filesystem = FilesystemPromise(
+        counts, journal_holds_data=True, journal_in_memory=True, rolls_back_whole=whole
+    )
+    found = declared(filesystem, SAFE)
     assert classes == (found.volatile_cache, found.protected_cache)
 
 
@@ -127,9 +132,8 @@ def test_all_reasons_are_told_at_once_and_none_hides_what_is_certain() -> None:
         FlushCount("data", "overwriting", 50, 0),
         FlushCount("journal", "overwriting", 50, 0),
     )
-    found = declared(
-        counts, {**SAFE, "full_page_writes": "off"}, journal_in_memory=True, checked_by_fsck=True
-    )
+    filesystem = FilesystemPromise(counts, journal_in_memory=True, checked_by_fsck=True)
+    found = declared(filesystem, {**SAFE, "full_page_writes": "off"})
     assert ("unsafe", "unsafe") == (found.volatile_cache, found.protected_cache)
     told = (
         "memory",
@@ -139,13 +143,13 @@ def test_all_reasons_are_told_at_once_and_none_hides_what_is_certain() -> None:
         "fsck",
     )
     assert all(any(words in reason.sentence for reason in found.reasons) for words in told)
-    nothing_counted = declared((), {**SAFE, "fsync": "off"})
+    nothing_counted = declared(FilesystemPromise(()), {**SAFE, "fsync": "off"})
     assert ("unsafe", "unsafe") == (nothing_counted.volatile_cache, nothing_counted.protected_cache)
 
 
 SERVER = {**SAFE, "wal_sync_method": "fdatasync"}
 LOGGED = (*FLUSHING, FlushCount("data", "logging", 50, 50))
-DURABLE = declared(LOGGED, SERVER)
+DURABLE = declared(FilesystemPromise(LOGGED), SERVER)
 
 
 def commits(transactions: int | None = 6000, **found: Any) -> Commits:
@@ -207,7 +211,7 @@ def test_the_refusal_has_the_numbers() -> None:
 
 def test_without_barriers_flushes_prove_nothing_and_syncs_of_the_wal_do() -> None:
     silent = (*SILENT, FlushCount("data", "logging", 50, 0))
-    unflushed = declared(silent, SERVER)
+    unflushed = declared(FilesystemPromise(silent), SERVER)
     assert ("unsafe", "durable") == classes(lowered_by(unflushed, commits(flushes=0.0), silent, SERVER))
     found = lowered_by(unflushed, commits(flushes=0.0, wal_syncs=10.0), silent, SERVER)
     assert ("unknown", "unknown") == classes(found)
@@ -215,7 +219,7 @@ def test_without_barriers_flushes_prove_nothing_and_syncs_of_the_wal_do() -> Non
 
 def test_what_the_server_was_told_already_is_not_told_again_by_each_run() -> None:
     server = {**SERVER, "synchronous_commit": "off"}
-    asynchronous = declared(LOGGED, server)
+    asynchronous = declared(FilesystemPromise(LOGGED), server)
     run = commits(flushes=10.0, wal_syncs=10.0, settings=server, sets_asynchronous=True)
     assert asynchronous == lowered_by(asynchronous, run, LOGGED, server)
 

@@ -21,17 +21,17 @@ from bedplate.model.reason import (
     sentences,
 )
 
-_STEAL = because("throttled-machine", "a hypervisor took 7.0% of the time", share=0.07)
+_STEAL = because("throttled-machine", "a hypervisor took 7.0 % of the time", share=0.07)
 
 
 def test_a_reason_reads_as_its_sentence() -> None:
-    assert "a hypervisor took 7.0% of the time" == str(_STEAL)
-    assert ("a hypervisor took 7.0% of the time",) == sentences([_STEAL])
+    assert "a hypervisor took 7.0 % of the time" == str(_STEAL)
+    assert ("a hypervisor took 7.0 % of the time",) == sentences([_STEAL])
 
 
 def test_a_reason_said_of_something_keeps_code_and_values() -> None:
     assert Reason(
-        _STEAL.code, "read-write: a hypervisor took 7.0% of the time", _STEAL.values
+        _STEAL.code, "read-write: a hypervisor took 7.0 % of the time", _STEAL.values
     ) == _STEAL.about("read-write")
 
 

@@ -8,30 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.studies.own_data_plan import own_data_plan
 
-from bedplate.engines.postgresql.archive import read_archive
+from bedplate.engines.postgresql.own_data.archive import read_archive
 from bedplate.model.cell import Dataset
 from bedplate.model.plan import Plan
 from bedplate.plan.differences import differences
-from bedplate.plan.estimate import device_bytes_needed
+from bedplate.plan.estimate import StudyEstimate, device_bytes_needed, estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.load import load_plan
+from bedplate.plan.order import order
 from bedplate.units import MIB
-from bedplate.workloads.pgbench.commits import _named
-from bedplate.workloads.pgbench.dump import without_data
+from bedplate.workloads.pgbench.commits import _TEMPORARY, _named, _without_names
+from bedplate.workloads.pgbench.estimate import ESTIMATE
+from bedplate.workloads.pgbench.own_database import without_data
 from bedplate.workloads.pgbench.scripts import RunScript
 
 ReasonsOf = Callable[..., tuple[str, ...]]
-PLAN = """
-[[filesystem]]
-type = "ext4"
-[[workload]]
-type = "pgbench"
-{lines}
-[[workload.run]]
-script = "mine.sql"
-duration = "10 s"
-"""
 
 
 def head(
@@ -67,7 +60,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def plan_of(place: Path, lines: str) -> Plan:
-    return load_plan(PLAN.format(lines=lines), source="p.toml", directory=place)
+    return load_plan(own_data_plan(lines), source="p.toml", directory=place)
 
 
 def test_an_archive_is_a_dataset_by_its_checksum(place: Path) -> None:
@@ -89,6 +82,32 @@ def test_an_archive_is_a_dataset_by_its_checksum(place: Path) -> None:
     assert {str(place / "mine.dump")} == set(plan.archives.values())
     (warning,) = [each for each in plan.warnings if "dump" in each]
     assert "keeps no data" in warning
+
+
+def test_what_a_dump_takes_beforehand_is_reckoned_for_each_build_and_more_in_a_guest(place: Path) -> None:
+    text = own_data_plan('dump = "mine.dump"').replace('"ext4"', '{ vary = ["ext4", "xfs"] }')
+    blocks = '[postgresql]\nblock_size = { vary = ["4 kB", "8 kB"] }\n'
+
+    def estimated(text: str, executor: str = "local") -> StudyEstimate:
+        plan = load_plan(text, source="p.toml", directory=place)
+        expansion = expand(plan, None)
+        return estimate(plan, expansion, order(plan, expansion, executor=executor), executor=executor)
+
+    one, two = estimated(text), estimated(text + blocks)
+    assert 64 * MIB < one.data_bytes < 65 * MIB
+    assert (2 * one.data_bytes, 2 * one.data_seconds) == (two.data_bytes, two.data_seconds)
+    assert one.data_seconds > 5
+    assert (
+        0
+        == estimated(
+            text.replace('dump = "mine.dump"', "scale = 1").replace('"mine.sql"', '"read-only"')
+        ).data_seconds
+    )
+    (cell, load), *_ = expand(load_plan(text, source="p.toml", directory=place), None).by_visit.values()
+    here, in_guest = (
+        ESTIMATE.load_seconds(cell, load.dataset, emulated=emulated) for emulated in (False, True)
+    )
+    assert in_guest > here > 0.5
 
 
 def test_another_archive_of_the_same_name_is_another_dataset_and_its_place_decides_nothing(
@@ -171,7 +190,7 @@ def test_what_is_no_archive_that_can_be_restored_is_refused(
     place: Path, content: bytes, words: str, reasons_of: ReasonsOf
 ) -> None:
     (place / "mine.dump").write_bytes(content)
-    (reason,) = reasons_of(PLAN.format(lines='dump = "mine.dump"'))
+    (reason,) = reasons_of(own_data_plan('dump = "mine.dump"'))
     assert words in reason
 
 
@@ -194,7 +213,7 @@ def test_a_call_that_is_wrong_is_refused_in_a_sentence(
     place: Path, lines: str, words: str, reasons_of: ReasonsOf
 ) -> None:
     (place / "shell.sql").write_text("\\shell touch x\n")
-    (reason,) = reasons_of(PLAN.format(lines=lines))
+    (reason,) = reasons_of(own_data_plan(lines))
     assert words in reason
     assert len(reason) < 700
 
@@ -202,7 +221,7 @@ def test_a_call_that_is_wrong_is_refused_in_a_sentence(
 def test_pgbench_s_own_scripts_and_default_runs_are_not_for_a_dump(
     place: Path, reasons_of: ReasonsOf
 ) -> None:
-    text = PLAN.format(lines='dump = "mine.dump"')
+    text = own_data_plan('dump = "mine.dump"')
     (reason,) = reasons_of(text.replace('script = "mine.sql"', 'scripts = ["mine.sql", "read-write"]'))
     assert "read-write: pgbench's scripts are for its own tables" in reason
     (reason,) = reasons_of(text.partition("[[workload.run]]")[0])
@@ -210,7 +229,7 @@ def test_pgbench_s_own_scripts_and_default_runs_are_not_for_a_dump(
 
 
 def test_an_older_version_in_the_plan_is_named(place: Path, reasons_of: ReasonsOf) -> None:
-    text = PLAN.format(lines='dump = "mine.dump"') + '[postgresql]\nversion = { vary = ["15", "18"] }\n'
+    text = own_data_plan('dump = "mine.dump"') + '[postgresql]\nversion = { vary = ["15", "18"] }\n'
     (reason,) = reasons_of(text)
     assert 'version = "15" restores none of a later version' in reason
 
@@ -244,3 +263,24 @@ def test_only_tables_that_a_script_names_are_named() -> None:
     tables = ["public.sessions", "public.secret", 'public."Own"']
     assert "public.sessions, 2 of the database's own" == _named(tables, scripts)
     assert "1 of the database's own" == _named(["public.secret"], scripts)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("CREATE TEMP TABLE own (n int);", True),
+        ("create  temporary\nview v as select 1;", True),
+        ("SELECT 1 INTO TEMP own;", True),
+        ("INSERT INTO pg_temp.own VALUES (1);", True),
+        ("CREATE TABLE temperature (n int);", False),
+        ("INSERT INTO temp VALUES (1);", False),
+    ],
+)
+def test_scripts_with_temporary_tables_are_known_by_their_text(text: str, found: bool) -> None:
+    assert found is bool(_TEMPORARY.search(text))
+
+
+def test_a_setting_of_a_role_is_kept_without_its_names() -> None:
+    assert "a role or a database: synchronous_commit=off" == _without_names(
+        "shop for app: writer: synchronous_commit=off"
+    )

@@ -221,7 +221,7 @@ script = "read-only"
             "filesystem",
             'block_size = { vary = ["1 kB"], also = 1 }',
             "filesystem[0].block_size",
-            "stands alone",
+            "alone in its table",
         ),
         ("filesystem", 'barrier = "off"', "filesystem[0].barrier", "true and false"),
         ("filesystem", "barrier = 1", "filesystem[0].barrier", "true and false"),

@@ -244,6 +244,27 @@ def test_lmdb_writes_first_and_reads_what_was_left() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tests", "left"),
+    [
+        (["fillrandbatch", "fillseqsync", "readrandom"], "fillseqsync"),
+        (["fillrandsync", "readrandom", "readseq"], "fillrandsync"),
+        (["fillrandsync", "fillrandbatch", "readrandom"], None),
+        (["fillseqsync", "overwrite", "readrandom"], None),
+        (["fillrandbatch", "fillseqsync"], None),
+        (["fillseqsync", "fillseq100K", "readseq100K"], None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["lmdb", "microbenchmark"])
+def test_reads_of_a_thousandth_of_the_entries_are_warned_of(
+    kind: str, tests: list[str], left: str | None
+) -> None:
+    plan = plan_of(f'[[workload]]\ntype = "{kind}"\ntests = {tests}\nreads = ["warm"]\n')
+    found = [sentence for sentence in plan.warnings if "a thousandth of the entries" in sentence]
+    assert found == [sentence for sentence in plan.warnings if "run read-warm" in sentence]
+    assert ([left] if left else []) == [sentence.split(" read what ")[1].split()[0] for sentence in found]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ('type = "lmdb"\ntests = ["readseq"]', "readseq read what a fill leaves"),

@@ -89,6 +89,28 @@ def test_what_is_asked_for_reaches_dataset_and_run() -> None:
     }
 
 
+def test_late_completions_are_datasets_of_their_own_and_the_usual_ones_are_not_named() -> None:
+    (workload,) = plan_of(cuts('completions = { vary = ["at once", "late"] }')).workloads
+    assert [levels.get("completions") for levels in workload.datasets] == [None, "late"]
+
+
+@pytest.mark.parametrize(("asked", "level"), [("", None), ("states = 0", None), ("states = 3000", 3000)])
+def test_states_are_a_level_of_the_run_where_any_are_asked_for(asked: str, level: int | None) -> None:
+    (workload,) = plan_of(cuts(asked)).workloads
+    assert level == workload.runs[0].levels.get("states")
+
+
+@pytest.mark.parametrize(("asked", "level"), [("none", None), ("8 kB", 8192), ("16 kB", 16384)])
+def test_a_device_unit_is_a_level_of_the_run_where_there_is_one(asked: str, level: int | None) -> None:
+    (workload,) = plan_of(cuts(f'device_unit = "{asked}"')).workloads
+    assert level == workload.runs[0].levels.get("device_unit")
+
+
+def test_a_unit_that_no_device_promises_is_refused() -> None:
+    with pytest.raises(PlanError, match="allowed: 8 kB, 16 kB, none"):
+        plan_of(cuts('device_unit = "12 kB"'))
+
+
 def test_each_engine_gets_cells_and_only_its_own_datasets() -> None:
     plan = plan_of(cuts('engine = { vary = ["lmdb", "postgresql"] }') + '[lmdb]\nsync = "full"\n')
     expansion = expand(plan, None)
@@ -115,6 +137,10 @@ def test_a_plan_of_lmdb_alone_has_a_canary_and_builds_no_postgresql() -> None:
         ('engine = "oracle"', "allowed: postgresql, lmdb, sqlite"),
         ("points = 0", "whole number from 1"),
         ("points = 3", "points = 3 leave some of 4 profiles without a cut: give 4 or more"),
+        (
+            'device_unit = "16 kB"\nstates = 50',
+            "states are of a device that writes 4 KiB whole, and a device_unit makes it another one",
+        ),
         (
             'profiles = ["lost", "whole"]',
             'profiles lack "ordered": only cuts in order show that a recording is whole',
@@ -181,8 +207,16 @@ def test_two_workloads_of_one_dataset_share_a_plan_by_their_cells() -> None:
     }
     assert points == {"ext4-pg8k": [200], "ext4-pg8k-nobarrier": [60]}
     assert "load the same dataset in ext4" in refused(few + few)
-    assert "which decides the run" in refused(few + cuts("points = 60\nseed = 1\ncells = [{}]"))
+    assert "give it another number of points" in refused(few + cuts("points = 60\nseed = 1\ncells = [{}]"))
     assert "loads the same dataset as workload[0]" in refused(few + cuts("points = 60"))
+
+
+def test_a_unit_and_states_share_a_plan_as_two_recordings_and_the_error_says_so() -> None:
+    unit, states = 'points = 60\ndevice_unit = "16 kB"', "points = 60\nstates = 100"
+    for said in (refused(cuts(f"{unit}\nstates = 100")), refused(cuts(unit) + cuts(states))):
+        assert "another number of points" in said
+    plan = plan_of(cuts(unit) + cuts(states.replace("60", "61")))
+    assert 2 == len({load.dataset.id for load in expand(plan, None).cells[0].loads})
 
 
 def test_a_cell_of_another_workload_stays_when_the_power_cuts_leave_it() -> None:

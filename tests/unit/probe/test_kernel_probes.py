@@ -57,7 +57,10 @@ def test_flushes_that_are_counted_for_another_device_are_absent_not_none(tmp_pat
 def test_memory_is_in_bytes(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal: 1 kB\nDirty:    12 kB\nWriteback:  3 kB\nDirtyFoo: 9 kB\n")
-    assert {"memory.dirty_bytes": 12288.0, "memory.writeback_bytes": 3072.0} == MemoryProbe(meminfo).read()
+    vmstat = tmp_path / "vmstat"
+    vmstat.write_text("drop_pagecache_x 3\ndrop_pagecache 7\ndrop_slab 8\n")
+    expected = {"memory.dirty_bytes": 12288.0, "memory.writeback_bytes": 3072.0, "memory.cache_drops": 7.0}
+    assert expected == MemoryProbe(meminfo, vmstat).read()
 
 
 def test_pressure_that_the_kernel_does_not_have_is_absent(tmp_path: Path) -> None:

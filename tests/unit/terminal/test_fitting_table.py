@@ -7,12 +7,10 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from rich.text import Text
 from tests.support.runs.raw_sequential_run import sequential_study
 from tests.support.studies.known_study import Place, known_study
@@ -20,6 +18,7 @@ from tests.support.studies.synthetic_microbenchmark import synthetic_microbenchm
 from tests.support.studies.synthetic_power_cuts import power_cut_study
 from tests.support.studies.synthetic_study import HOSTILE, Recipe
 from tests.support.studies.synthetic_tpch import synthetic_tpch_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.claims.file import load_claims
@@ -58,20 +57,12 @@ def large(place: Place) -> float:
     return 104_321.0 * (1.3 if place.cell.filesystem.type == "xfs" else 1.0) * math.exp(noise)
 
 
-def rendered(tables: Sequence[RenderableType], width: int) -> str:
-    text = StringIO()
-    console = Console(file=text, width=width, color_system=None, highlight=False)
-    for table in tables:
-        console.print(table)
-    return text.getvalue()
-
-
 def require_unbroken(tables: Sequence[RenderableType], widths: Sequence[int] = WIDTHS) -> None:
     """Every number of a wide rendering stands in each narrow one as often, and no line is too wide."""
-    wide = Counter(NUMBER.findall(rendered(tables, 400)))
+    wide = Counter(NUMBER.findall(as_printed(tables, 400)))
     assert wide
     for width in widths:
-        text = rendered(tables, width)
+        text = as_printed(tables, width)
         assert max(map(len, text.splitlines())) <= width, width
         found = Counter(NUMBER.findall(text))
         assert not wide - found, (width, text)
@@ -136,20 +127,20 @@ def figures() -> RenderableType:
 
 
 def test_where_there_is_room_nothing_changes() -> None:
-    wide = rendered([figures()], 80)
+    wide = as_printed([figures()], 80)
     assert "100,300–111,000" in wide
     assert "███████" in wide
 
 
 def test_bars_go_before_a_number_is_broken() -> None:
-    narrow = rendered([figures()], 42)
+    narrow = as_printed([figures()], 42)
     assert "100,300–111,000" in narrow
     assert "█" not in narrow
     assert "read-only" in narrow
 
 
 def test_a_row_becomes_lines_where_its_columns_do_not_fit() -> None:
-    lines = [line.strip() for line in rendered([figures()], 24).splitlines() if line.strip()]
+    lines = [line.strip() for line in as_printed([figures()], 24).splitlines() if line.strip()]
     assert [
         "ext4 nobarrier",
         "fs 4k · db 8k",
@@ -181,7 +172,7 @@ def test_hostile_names_are_shown_as_they_are() -> None:
     table = plain_table()
     table.add_column("cell", max_width=20)
     table.add_row(Text(HOSTILE))
-    assert HOSTILE.replace(" ", "") in rendered([table], 30).replace("\n", "").replace(" ", "")
+    assert HOSTILE.replace(" ", "") in as_printed([table], 30).replace("\n", "").replace(" ", "")
 
 
 @pytest.mark.parametrize(

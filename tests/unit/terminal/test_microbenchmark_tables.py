@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.support.studies.synthetic_microbenchmark import CELLS, DATASET, synthetic_microbenchmark
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import Overview, overview
 from bedplate.model.cell import ClusterLevels, Dataset
@@ -18,6 +19,7 @@ from bedplate.model.durability import ONLY_READS
 from bedplate.model.levels import Levels
 from bedplate.model.metrics import metric_today
 from bedplate.page.document import page_document
+from bedplate.page.static import page_shell
 from bedplate.terminal.tables import show_document, show_tables
 from bedplate.workloads.microbenchmark.analysis import SPEED, promise
 from bedplate.workloads.microbenchmark.plan import BENCH_TESTS
@@ -35,11 +37,7 @@ def found(study: Path) -> Overview:
 
 
 def printed(study: Path, workload: str | None = None, metric: str | None = None) -> str:
-    text = StringIO()
-    console = Console(file=text, width=80, color_system=None)
-    for table in show_tables([study], workload=workload, metric=metric):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(show_tables([study], workload=workload, metric=metric))
 
 
 def test_every_write_has_what_it_promises_behind_its_speed(study: Path) -> None:
@@ -171,6 +169,11 @@ def test_the_page_has_the_tests_and_their_promises(found: Overview) -> None:
     }
 
 
+def test_settings_of_an_engine_are_cells_and_no_file_systems_of_the_page(found: Overview) -> None:
+    (study,) = page_shell([found])["studies"]
+    assert study.sentence.startswith("4 cells in 2 file system variants, runs write")
+
+
 def test_repetitions_are_counted_by_the_runs(found: Overview) -> None:
     assert 3 == found.repetitions
 
@@ -184,15 +187,17 @@ def test_doubts_that_differ_in_a_share_are_one_line_with_its_range(tmp_path: Pat
     ]
     assert 12 == len(paths)
     for place, path in enumerate(paths):
-        reason = f"other programs used {11 + place}% of the processors' time or more (limit 10%)"
+        reason = f"other programs used {11 + place} % of the processors' time or more (limit 10 %)"
         run = json.loads(path.read_text())
         path.write_text(json.dumps({**run, "validity": "suspect", "validity_reasons": [reason]}))
     text = " ".join(printed(study, workload="write").split())
     assert 1 == text.count("other programs used")
-    assert "suspect (write): other programs used 11–22% of the processors' time or more (limit 10%) (" in text
+    assert (
+        "suspect (write): other programs used 11–22 % of the processors' time or more (limit 10 %) (" in text
+    )
     assert "more; --json" not in text
     (document,) = show_document([study], workload="write")["studies"]
-    assert "suspect (write): other programs used 12% of" in json.dumps(document)
+    assert "suspect (write): other programs used 12 % of" in json.dumps(document)
 
 
 def test_a_study_with_the_former_names_is_shown_as_one_of_today(study: Path, tmp_path: Path) -> None:

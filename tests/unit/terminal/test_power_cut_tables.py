@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 from tests.support.studies.planted_reasons import planted
 from tests.support.studies.synthetic_power_cuts import DATASET, RECIPE, power_cut_study
 from tests.support.studies.synthetic_study import write_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.advice.sentences import closing_sentences
@@ -50,11 +49,7 @@ def cell_of(found: Overview, panel: str) -> CellFacts:
 
 
 def printed(study: Path, *, width: int = 80, workload: str | None = None, metric: str | None = None) -> str:
-    text = StringIO()
-    console = Console(file=text, width=width, color_system=None)
-    for table in show_tables([study], workload=workload, metric=metric):
-        console.print(table)
-    return text.getvalue()
+    return as_printed(show_tables([study], workload=workload, metric=metric), width)
 
 
 def test_a_cell_whose_power_was_cut_has_the_measured_class(found: Overview) -> None:
@@ -241,7 +236,7 @@ def test_the_page_has_a_row_for_each_recording_and_what_its_pictures_need(found:
     ]
     # Nothing tells what device the study had, so that the least is promised.
     assert ["volatile cache, 512-byte sectors"] == [cache.words for cache in rows["xfs"].caches if cache.fits]
-    assert rows["ext4 nobarrier"].lost == "43; 150.5 ms"
+    assert ("43", "150.5 ms") == (rows["ext4 nobarrier"].lost, rows["ext4 nobarrier"].lost_within)
     assert "controls: 6 of 6 bad" in rows["ext4 barrier"].notes
     drawn = power_cut_document([found])
     assert drawn is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.runs.raw_sequential_run import sequential_study
-from tests.unit.terminal.test_tables import printed
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
 from bedplate.analysis.run_heads import has_raw, has_transactions, run_head, run_kind
@@ -23,7 +23,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_throughput_stands_with_its_cpu_per_gib(study: Path) -> None:
-    text = printed(show_tables([study], workload="bonnie"))
+    text = as_printed(show_tables([study], workload="bonnie"))
     (row,) = re.findall(r"^ *ext4.*$", text.split("its file")[1], re.MULTILINE)[:1]
     # tests/golden/bonnie/limited.csv, KiB/s.
     assert "1,408" in row
@@ -35,13 +35,13 @@ def test_throughput_stands_with_its_cpu_per_gib(study: Path) -> None:
 
 
 def test_every_table_fits_eighty_columns(study: Path) -> None:
-    text = printed(show_tables([study]))
+    text = as_printed(show_tables([study]))
     assert [] == [line for line in text.splitlines() if len(line) > 80]
     assert "…" not in text
 
 
 def test_what_is_not_measurable_is_a_dash_and_no_column_is_only_dashes(study: Path) -> None:
-    text = printed(show_tables([study], workload="bonnie"))
+    text = as_printed(show_tables([study], workload="bonnie"))
     # All small files of the golden run were over in less than half a second: no columns, and a line that says so.
     assert "create\n" not in text
     (told,) = re.findall(r"In no cell measurable: [^.]*\.", re.sub(r"\s+", " ", text))
@@ -61,13 +61,13 @@ def test_without_small_files_there_is_no_table_of_them(tmp_path: Path) -> None:
             if run["workload"] == "bonnie":
                 run["levels"]["files"] = 0
     path.write_text(json.dumps(schedule))
-    text = printed(show_tables([study], workload="bonnie"))
+    text = as_printed(show_tables([study], workload="bonnie"))
     assert "bonnie: its file" in text
     assert "files, 1/s" not in text
 
 
 def test_jobs_and_methods_have_tables_of_their_own(study: Path) -> None:
-    text = printed(show_tables([study], workload="fio"))
+    text = as_printed(show_tables([study], workload="fio"))
     assert ["random-read-8k: fio", "wal-append: fio"] == re.findall(r"^.*: fio$", text, re.MULTILINE)
     assert "p99 of" not in text.split("wal-append: fio")[0]
     assert "p99 of" in text.split("wal-append: fio")[1]

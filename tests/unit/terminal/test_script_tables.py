@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.studies.synthetic_study import Recipe, write_changed_study
-from tests.unit.terminal.test_tables import printed
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.analysis.overview import overview
 from bedplate.export.workbook.results import choices_of
@@ -42,7 +42,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_terminal_has_a_row_for_each_script(study: Path) -> None:
-    text = printed(show_tables([study]))
+    text = as_printed(show_tables([study]))
     assert f"mix: {_P99}, ms" in text
     (row,) = [line for line in text.splitlines() if line.lstrip().startswith("scripts: stock")]
     assert "7.2" in row

@@ -3,12 +3,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 from tests.support.studies.synthetic_study import Recipe, write_study
+from tests.support.tools.as_printed import as_printed
 
 from bedplate.errors import PlanError
 from bedplate.terminal.table_parts import Notes, bar
@@ -17,17 +16,8 @@ from bedplate.terminal.tables import Order, show_document, show_tables
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import RenderableType
 
 RECIPE = Recipe(filesystem_blocks=(None,), database_blocks=(8192,), repetitions=2, course_s=5)
-
-
-def printed(shown: list[RenderableType], width: int = 80) -> str:
-    text = StringIO()
-    console = Console(file=text, width=width, color_system=None)
-    for table in shown:
-        console.print(table)
-    return text.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +27,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_table_fits_into_80_columns(study: Path) -> None:
-    text = printed(show_tables([study]))
+    text = as_printed(show_tables([study]))
     assert max(len(line) for line in text.splitlines()) <= 80
     for word in ("ext4 barrier", "nodatacow", "read-only", "read-write", "unsafe", "image file".capitalize()):
         assert word in text
 
 
 def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
-    text = printed(show_tables([study]))
+    text = as_printed(show_tables([study]))
     assert "✗" in text
     assert "failed: mkfs.ext4 exited with status 1: no space" in text
     # Both runs of the visit give the same reason: it is one footnote.
@@ -56,7 +46,7 @@ def test_each_doubt_has_its_mark_and_footnote(study: Path) -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_every_footnote_has_its_mark_and_no_mark_is_read_as_a_number(study: Path, width: int) -> None:
     tables = show_tables([study])
-    text = printed(tables, width)
+    text = as_printed(tables, width)
     table, _, notes = text.partition("Geometric mean of n")
     below = re.findall(r"^\[([a-z]+)\] ", notes, re.MULTILINE)
     assert below
@@ -77,14 +67,14 @@ def test_marks_stand_in_brackets_of_three_and_go_on_behind_z() -> None:
 
 
 def test_validity_and_p99_are_there_at_60_columns(study: Path) -> None:
-    text = printed(show_tables([study]), 60)
+    text = as_printed(show_tables([study]), 60)
     cells = 4
     assert cells == len(re.findall(r"^  p99 ms: (?:[\d.,]+|–)", text, re.MULTILINE))
     assert cells == len(re.findall(r"^  n: \S+ [✓!?✗·]", text, re.MULTILINE))
 
 
 def test_a_workload_and_a_metric_can_be_chosen(study: Path) -> None:
-    text = printed(show_tables([study], workload="read-only", metric="latency_ms_p50"))
+    text = as_printed(show_tables([study], workload="read-only", metric="latency_ms_p50"))
     assert "read-write" not in text
     assert "median latency" in text
 
@@ -98,7 +88,7 @@ def test_an_unknown_choice_names_what_there_is(study: Path) -> None:
 
 def test_markup_in_names_is_printed_not_obeyed(tmp_path: Path) -> None:
     recipe = replace(RECIPE, title="[bold red]title[/]", hostile=False)
-    text = printed(show_tables([write_study(tmp_path / "study", recipe)]))
+    text = as_printed(show_tables([write_study(tmp_path / "study", recipe)]))
     assert "[bold red]title[/]" in text
 
 
@@ -134,7 +124,7 @@ def test_cells_are_sorted_by_a_metric_and_the_first_are_shown(study: Path) -> No
     times = [time for time in means(Order("latency_ms_p99")) if time is not None]
     assert times == sorted(times)
     assert speeds[:2] == means(Order("tps", 2))
-    text = printed(show_tables([study], order=Order("tps", 2)))
+    text = as_printed(show_tables([study], order=Order("tps", 2)))
     assert "Sorted by tps of read-write, the first 2 of 4 cells." in text
     with pytest.raises(PlanError, match=r"did you mean tps\?"):
         show_tables([study], order=Order("tsp"))

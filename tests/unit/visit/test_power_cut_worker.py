@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -169,6 +170,10 @@ def test_a_mount_that_was_killed_is_no_file_system_that_is_lost(
     ("said", "repaired"),
     [
         ("sysfs: cannot create duplicate filename '/fs/btrfs/db822d43'\nopen_ctree failed: -17", False),
+        (
+            "superblock fsid doesn't match fsid of fs_devices: 743f03db != c5b043bc\nopen_ctree failed: -22",
+            False,
+        ),
         ("BTRFS error (device loop3): open_ctree failed: -5", True),
     ],
 )
@@ -177,15 +182,74 @@ def test_only_a_mount_that_met_a_twin_is_made_again_as_it_was(
 ) -> None:
     tried: list[str] = []
 
-    def refused_once(*_: Any, **__: Any) -> None:
+    def failed_once(*_: Any, **__: Any) -> None:
         tried.append("mount")
         if len(tried) == 1:
             raise MountRefused(f"mount: {said}", said=said)
 
-    monkeypatch.setattr(play, "mount", refused_once)
+    monkeypatch.setattr(play, "mount", failed_once)
     recovered, _ = examined(play, tmp_path)
     # What says something of the image is a finding, and a repair comes before the next attempt.
     assert (True, repaired, repaired) == (recovered.mounted, recovered.repaired, bool(recovered.problems))
+
+
+class Rebuilding:
+    """Builds the image of a point as often as it is asked to."""
+
+    def __init__(self) -> None:
+        self.built = 0
+
+    def build(self, _: CutPoint, folder: Path) -> Built:
+        self.built += 1
+        (folder / "disk").write_bytes(b"image")
+        return Built(WINDOW, (folder / "disk",))
+
+
+@pytest.mark.parametrize(
+    ("refusals", "expected"),
+    [
+        (0, (PointOutcome.OK, None)),
+        # The repair of the first try did not help, and the image is another one behind it.
+        (2, (PointOutcome.OK, "mount: open_ctree failed: -5")),
+        (4, (PointOutcome.FILE_SYSTEM_LOST, None)),
+    ],
+)
+def test_a_file_system_is_lost_only_where_a_copy_of_the_image_does_not_mount_either(
+    play: Play,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refusals: int,
+    expected: tuple[PointOutcome, str | None],
+) -> None:
+    tried: list[str] = []
+
+    def refused(*_: Any, **__: Any) -> None:
+        tried.append("mount")
+        if len(tried) <= refusals:
+            raise MountRefused("mount: open_ctree failed: -5", said="open_ctree failed: -5")
+
+    monkeypatch.setattr(play, "mount", refused)
+    builder = Rebuilding()
+    record = CutSite(job(), tmp_path, commands=Commands()).replay(POINT, cast("Any", builder), PROMISED)
+    assert expected == (record.outcome, record.failed_once)
+    assert builder.built == (2 if refusals else 1)
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        (1, (PointOutcome.OK, "the checker did not end within 30 s")),
+        (2, (PointOutcome.DETECTED, None)),
+    ],
+)
+def test_an_engine_that_is_out_of_time_is_asked_once_more_on_a_copy(
+    play: Play, tmp_path: Path, late: int, expected: tuple[PointOutcome, str | None]
+) -> None:
+    silent = OracleAnswer(None, detected=("the checker did not end within 30 s",), out_of_time=True)
+    play.answers = [*(silent for _ in range(late)), WHOLE]
+    builder = Rebuilding()
+    record = CutSite(job(), tmp_path, commands=Commands()).replay(POINT, cast("Any", builder), PROMISED)
+    assert (*expected, 2) == (record.outcome, record.failed_once, builder.built)
 
 
 @pytest.mark.parametrize("engine", ["lmdb", "postgresql"])
@@ -209,6 +273,20 @@ def test_an_engine_that_cannot_be_started_has_found_nothing(
     monkeypatch.setattr(native_cuts, "examine", broken)
     monkeypatch.setattr(oracle, "examine", broken)
     assert "Input/output error" in site._ask({0: 3}).detected[0]
+
+
+def test_a_folder_of_data_that_cannot_be_looked_at_is_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(power_cut_worker, "server_account", lambda: Account("me", -1, -1))
+    site = CutSite(job(), tmp_path, commands=Commands())
+
+    def damaged(path: Path) -> bool:
+        raise OSError(errno.EUCLEAN, "Structure needs cleaning", str(path))
+
+    monkeypatch.setattr(Path, "is_symlink", damaged)
+    found = site._ask({0: 3})
+    assert (None, f"{tmp_path}/mount/data: Structure needs cleaning") == (found.present, *found.detected)
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])
@@ -257,8 +335,7 @@ def test_memory_that_runs_out_is_an_error_and_no_verdict(
         return Recovered(mounted=True), OracleAnswer(None, detected=("invalid page in block 7",))
 
     monkeypatch.setattr(site, "examine", examine)
-    marks = SimpleNamespace(before=lambda _: PROMISED)
     builder = SimpleNamespace(build=build)
     with pytest.raises(NoRoomForImages):
-        power_cut_worker._replay(POINT, cast("Any", builder), cast("Any", marks), site, tmp_path)
+        site.replay(POINT, cast("Any", builder), PROMISED)
     assert image.exists() == (when == "building")

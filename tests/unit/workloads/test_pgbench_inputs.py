@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from bedplate.campaign.dataset_inputs import MadeAnyway
-from bedplate.engines.postgresql.foreign_data import ClusterLayout, copy_data
-from bedplate.engines.postgresql.restored import DatabaseSource, ensure_restored
-from bedplate.errors import BedplateError, RequirementMissing
+from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, copy_data
+from bedplate.engines.postgresql.own_data.restored import DatabaseSource, ensure_restored
+from bedplate.errors import BedplateError, PlanError, RequirementMissing
 from bedplate.host.account import server_account
 from bedplate.model.cell import (
     BuildLevels,
@@ -23,7 +24,7 @@ from bedplate.model.cell import (
     KernelLevels,
 )
 from bedplate.model.levels import Levels
-from bedplate.workloads.pgbench import inputs
+from bedplate.workloads.pgbench import inputs, run
 
 if TYPE_CHECKING:
     from bedplate.model.visit import EngineBuild
@@ -112,9 +113,58 @@ def test_links_tablespaces_and_files_of_others_are_not_copied(data: Path) -> Non
     with pytest.raises(BedplateError, match="is a link or no regular file"):
         copy_data(data, target, server_account())
     (data / "pg_wal").unlink()
-    (data / "pg_tblspc/16400").mkdir()
+    (data / "pg_tblspc/16400").symlink_to("/var")
     with pytest.raises(BedplateError, match="has tablespaces"):
         copy_data(data, target, server_account())
+    (data / "pg_tblspc/16400").unlink()
+    # Of a base backup: its server would make links of it.
+    (data / "tablespace_map").write_text("16400 /var\n")
+    with pytest.raises(BedplateError, match="has tablespaces"):
+        copy_data(data, target, server_account())
+    (data / "tablespace_map").unlink()
+    os.chown(data / "base/5/112", 12345, -1)
+    with pytest.raises(BedplateError, match="belongs to account 12345, its data directory to"):
+        copy_data(data, target, server_account())
+
+
+def test_a_data_directory_is_taken_from_where_it_is_if_nothing_ran_on_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied = Dataset("pgbench", Levels(copy="main", database="shop", source_sha256="ef"))
+    asked: list[Path] = []
+    monkeypatch.setattr(inputs, "demand_unchanged", lambda data, _: asked.append(data))
+    made = MadeAnyway(archives={"ef": "/srv/main"})
+    assert {"copy": "/srv/main"} == inputs.INPUTS.make(copied, made, lambda *_: None)
+    assert [Path("/srv/main")] == asked
+    with pytest.raises(PlanError, match="begin with the plan beside it"):
+        inputs.INPUTS.make(copied, MadeAnyway(), lambda *_: None)
+
+
+def test_what_does_not_fit_the_device_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "demand_unchanged", lambda *_: None)
+    monkeypatch.setattr(run, "size_of", lambda _: 2**45)
+    server = SimpleNamespace(build=SimpleNamespace(digest="ab"))
+    context = SimpleNamespace(
+        server=server,
+        dataset=Dataset("pgbench", Levels(copy="main", database="shop")),
+        request=SimpleNamespace(cell=_cell("ext4", 8192)),
+        inputs={"copy": "/srv/main"},
+        mount_point=tmp_path,
+    )
+    with pytest.raises(BedplateError, match=r"the database has 32 TiB, and the file system .* free"):
+        run.RUN.load(context.dataset, cast("Any", context))
+
+
+def test_a_cluster_is_shipped_no_database_and_an_account_without_rights_restores_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied = Dataset("pgbench", Levels(copy="main", database="shop"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for own in (_OWN, copied):
+        assert "ships no database to the nodes" in (inputs.INPUTS.obstacle(own, on_nodes=True) or "")
+    assert "needs root" in (inputs.INPUTS.obstacle(_OWN, on_nodes=False) or "")
+    assert None is inputs.INPUTS.obstacle(copied, on_nodes=False)
+    assert None is inputs.INPUTS.obstacle(Dataset("pgbench", Levels(scale=1)), on_nodes=True)
 
 
 def test_without_root_nothing_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,14 +24,8 @@ def summary(repository: Path, version: str, name: str) -> PgbenchSummary:
 def test_reads_every_figure_of_a_read_write_run(repository: Path) -> None:
     expected = PgbenchSummary(
         transactions=61014,
-        failed=0,
-        skipped=None,
         tps=1525.734523,
-        latency_ms_mean=2.622,
-        latency_ms_stddev=None,
-        schedule_lag_ms_mean=None,
         initial_connection_ms=19.053,
-        aborted=False,
     )
     assert expected == summary(repository, "pg15", "read-write")
 
@@ -45,52 +39,27 @@ def test_the_divisor_of_tps_is_the_time_asked_and_what_the_last_transactions_too
 @pytest.mark.parametrize("version", VERSIONS)
 def test_takes_the_first_number_where_pgbench_says_n_of_m(repository: Path, version: str) -> None:
     found = summary(repository, version, "read-only-transactions")
-    assert (50, False) == (found.transactions, found.aborted)
+    assert 50 == found.transactions
 
 
 @pytest.mark.parametrize(
-    ("version", "name", "transactions", "failed"),
+    ("version", "name", "transactions"),
     [
-        ("pg15", "serialization-failures", 2032, 2917),
-        ("pg15", "retried", 2556, 350),
-        ("pg18", "serialization-failures", 2584, 3036),
-        ("pg18", "retried", 2458, 304),
+        ("pg15", "serialization-failures", 2032),
+        ("pg15", "retried", 2556),
+        ("pg18", "serialization-failures", 2584),
+        ("pg18", "retried", 2458),
     ],
 )
-def test_failed_transactions_are_counted_apart_from_processed_ones(
-    repository: Path, version: str, name: str, transactions: int, failed: int
+def test_failed_transactions_are_not_among_the_processed_ones(
+    repository: Path, version: str, name: str, transactions: int
 ) -> None:
-    found = summary(repository, version, name)
-    assert (transactions, failed) == (found.transactions, found.failed)
-    assert found.latency_ms_mean is not None
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_rate_gives_schedule_lag_and_deviation(repository: Path, version: str) -> None:
-    found = summary(repository, version, "rate-limited")
-    assert found.schedule_lag_ms_mean is not None
-    assert found.latency_ms_stddev is not None
-    assert found.skipped is None
-
-
-def test_skipped_transactions_are_counted(repository: Path) -> None:
-    assert 17718 == summary(repository, "pg15", "skipped").skipped
+    assert transactions == summary(repository, version, name).transactions
 
 
 def test_totals_are_not_taken_from_the_parts_of_several_scripts(repository: Path) -> None:
     found = summary(repository, "pg15", "several-scripts")
-    assert (6641, 2214.228343, 0.903, None) == (
-        found.transactions,
-        found.tps,
-        found.latency_ms_mean,
-        found.latency_ms_stddev,
-    )
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", ["aborted", "server-crashed"])
-def test_an_aborted_run_is_marked(repository: Path, version: str, name: str) -> None:
-    assert summary(repository, version, name).aborted
+    assert (6641, 2214.228343) == (found.transactions, found.tps)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

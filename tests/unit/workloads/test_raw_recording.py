@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from bedplate.errors import BedplateError, CommandFailed, VisitFailed
-from bedplate.host.command import Account
+from bedplate.host.command import Account, Commands
 from bedplate.model.cell import RunSpec
 from bedplate.units import GIB
 from bedplate.visit.tool_recording import RawRecording, time_limit_s
@@ -20,6 +20,7 @@ from bedplate.visit.workload import VisitContext
 def recording(directory: Path, mount_point: Path | None = None) -> RawRecording:
     context = SimpleNamespace(
         account=Account("me", os.getuid(), os.getgid()),
+        commands=Commands(),
         data_directory=directory,
         mount_point=mount_point or directory,
         memory_bytes=GIB,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bedplate.analysis.comparison.compared import candidates_of
-from bedplate.analysis.comparison.surroundings import Surroundings, surroundings_of
+from bedplate.analysis.comparison.surroundings import surroundings_between, surroundings_of
 from bedplate.analysis.default_metric import default_metric
-from bedplate.analysis.run_heads import has_speed, is_meant
+from bedplate.analysis.run_heads import cells_due, has_speed, is_meant
 from bedplate.analysis.wording import device_sectors, durability_class
 from bedplate.errors import PlanError
 from bedplate.model.device_cache import CACHE_WORDS, PROTECTED, sectors_told, volatile_cache_of
@@ -192,16 +192,13 @@ def advised(
         )
     named = RECOMMENDED if durability is None else (durability,)
     runs = _runs(found, workloads)
-    drafts = [
-        (run, name, objectives)
+    drafted = [
+        _drafted(found, run, name, objectives, cells)
         for run in runs
         if (objectives := objectives_of(found, run))
         for name in CLASSES
-        if name in named and name in classes.values()
-    ]
-    drafted = [
-        _drafted(found, run, name, objectives, [cell for cell, own in classes.items() if own == name])
-        for run, name, objectives in drafts
+        if name in named
+        and (cells := [cell.id for cell in cells_due(found, [run]) if classes[cell.id] == name])
     ]
     judged = iter(confidences([pairs for draft in drafted for pairs in draft.pairs]))
     return Advised(
@@ -339,7 +336,7 @@ def _comparable(found: Overview, cells: Sequence[str], run: Run) -> BoolArray:
     troubled = any(found.cells[cell].incomparable for cell in cells)
     if not troubled and not differences(surroundings_of(record) for record in plain):
         return np.ones(len(first), dtype=np.bool_)
-    surroundings = Surroundings([found], ())
+    surroundings = surroundings_between([found])
     by_cell = {candidate.cell: candidate for candidate in candidates_of([found])}
     own = [by_cell[cell] for cell in cells]
     return np.array(

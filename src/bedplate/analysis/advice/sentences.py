@@ -11,17 +11,18 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.advice.advised import RECOMMENDED
+from bedplate.analysis.advice.next_visits import next_visits
 from bedplate.analysis.overview import Trouble
 from bedplate.analysis.power_cut_view import disagreement, pooled
-from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, confidence_words, figure
+from bedplate.analysis.wording import WRONG_ON_AVERAGE, block_words, capital, confidence_words, figure
 from bedplate.model.durability import CLASSES, UNKNOWN, UNSAFE
 from bedplate.model.figure import Better
 from bedplate.model.power_cut_verdict import TOO_FEW_FOR_MORE, counted_words, cut_words, too_few_words
 from bedplate.model.template import and_more, filled
-from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, Comparison, EstimateKind, Verdict
+from bedplate.statistics.comparison import CHANCE, MARGIN, REPETITIONS_MAX, Comparison, EstimateKind, Verdict
 from bedplate.statistics.estimation import REPETITIONS_MIN
 from bedplate.statistics.pareto import Standing, told_apart
-from bedplate.units import percent
+from bedplate.units import format_duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +57,11 @@ class Sentence:
 def contest_sentences(found: Advised, contest: Contest) -> tuple[Sentence, ...]:
     """What holds among the cells of one class of durability in one run."""
     if not contest.can_judge:
-        return (_too_few(found, contest), *_left_out(found, contest))
+        return (
+            _too_few(found, contest),
+            *_next_visits(found, contest),
+            *_left_out(found, contest),
+        )
     return (
         _leading(found, contest),
         *(_by_objective(found, contest, objective) for objective in contest.objectives),
@@ -72,7 +77,7 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
     """What holds of the whole study: which runs are missing, what is unsafe and unknown, what bounds the advice."""
     sentences = [*_missing(found.overview), *_not_recommended(found), *_by_power_cuts(found)]
     if found.sectors:
-        sentences.append(Sentence("limits", f"{found.sectors[:1].upper()}{found.sectors[1:]}."))
+        sentences.append(Sentence("limits", f"{capital(found.sectors)}."))
     if not found.contests:
         sentences.insert(0, _no_contest(found))
     if found.judged:
@@ -80,7 +85,7 @@ def closing_sentences(found: Advised) -> tuple[Sentence, ...]:
         sentences.append(
             Sentence(
                 "limits",
-                f"{found.verdicts} of {found.judged} comparisons can tell. "
+                f"{found.verdicts:,} of {found.judged:,} comparisons can tell. "
                 + filled(WRONG_ON_AVERAGE, confidence=confidence_words(own)),
             )
         )
@@ -131,8 +136,8 @@ def _leading(found: Advised, contest: Contest) -> Sentence:
     verb = "leads" if len(cells) == 1 else "lead"
     return Sentence(
         "leading",
-        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{_rest(cells)}. Of none of "
-        f"them another is shown better in one of {heads} and worse in none.",
+        f"{len(cells)} of {len(contest.cells)} cells that are {contest.durability} {verb}: {shown}{_rest(cells)}. A cell leads "
+        f"unless another is shown better in one of {heads} and worse in none.",
         cells,
     )
 
@@ -290,6 +295,31 @@ def _too_few(found: Advised, contest: Contest) -> Sentence:
         f"Of {there} cells that are {contest.durability}, {len(contest.cells)} can be compared ({named}): no "
         "recommendation.",
         contest.cells,
+    )
+
+
+def _next_visits(found: Advised, contest: Contest) -> Iterable[Sentence]:
+    """Which visits would tell most per hour, by the model of a search: no recommendation of a cell."""
+    told = next_visits(found, contest)
+    if told is None:
+        return
+    names = (
+        f"{cell_words(found.overview, cell)} ({percent(chance)})" for cell, chance, _ in told.rivals[:_SHOWN]
+    )
+    cells = (told.leader, *(cell for cell, _, _ in told.rivals))
+    seconds = told.seconds + sum(own for _, _, own in told.rivals)
+    others = (
+        f" These may be better by more than {percent(MARGIN)}, with that chance: {'; '.join(names)}{_rest(told.rivals)}."
+        if told.rivals
+        else ""
+    )
+    yield Sentence(
+        "next",
+        f"By a model of the factors, these visits would tell most per hour. {cell_words(found.overview, told.leader)} "
+        f"is within {percent(MARGIN)} of the best of {told.among} cells in {contest.objectives[0].head} with a chance of "
+        f"{percent(told.chance)}.{others} One visit of each takes {format_duration(seconds)}, one of all cells "
+        f"{format_duration(told.all_seconds)}.",
+        cells,
     )
 
 

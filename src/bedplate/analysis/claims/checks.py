@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bedplate.analysis.cell_filter import Selection, select
-from bedplate.analysis.claims.evidence import NothingMeasuredError, by_contender, mean_rows, same_level
+from bedplate.analysis.claims.evidence import NothingMeasuredError, by_contender, mean_rows
 from bedplate.analysis.claims.file import (
     PAIR,
     AlikeCheck,
@@ -24,7 +24,7 @@ from bedplate.analysis.claims.file import (
     ValueCheck,
 )
 from bedplate.analysis.comparison.matching import matched
-from bedplate.analysis.factors import level_text
+from bedplate.analysis.factors import level_text, typed
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better
 from bedplate.model.metrics import METRICS
@@ -306,7 +306,7 @@ def _size(factor: str, text: str) -> int | None:
 
 
 def _is_about(level: Scalar, answer: Scalar | None, about: float) -> bool:
-    if answer is not None and same_level(level, answer):
+    if answer is not None and typed(level) == typed(answer):
         return True
     numbers = [
         each for each in (level, answer) if isinstance(each, int | float) and not isinstance(each, bool)

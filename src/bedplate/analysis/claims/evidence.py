@@ -18,7 +18,7 @@ import numpy as np
 from bedplate.analysis.cell_filter import Selection, factor_named, select
 from bedplate.analysis.comparison.compared import asked_of
 from bedplate.analysis.comparison.matching import is_named, matched
-from bedplate.analysis.factors import TYPE, level_text, short_name
+from bedplate.analysis.factors import TYPE, level_text, short_name, typed
 from bedplate.analysis.parts import VISIT_FIGURES
 from bedplate.analysis.wording import words_on_device
 from bedplate.errors import PlanError
@@ -128,7 +128,9 @@ class CheckEvidence:
     def at(self, factor: str, level: Scalar) -> Selection:
         """The cells with a level, as if a filter had named them by it."""
         cells = [
-            cell for cell in self.cells if factor in cell.levels and same_level(cell.levels[factor], level)
+            cell
+            for cell in self.cells
+            if factor in cell.levels and typed(cell.levels[factor]) == typed(level)
         ]
         return Selection(level_text(factor, level), frozenset({factor}), tuple(cells))
 
@@ -285,11 +287,6 @@ def _one_sided(pair: Pair, named: frozenset[str]) -> Iterator[tuple[Candidate, s
         for name in cell.levels.keys() - other.levels.keys():
             if not is_named(name, named):
                 yield cell, name
-
-
-def same_level(first: Scalar, second: Scalar) -> bool:
-    """Whether two levels are one; `True` and 1 are two."""
-    return type(first) is type(second) and first == second
 
 
 def _known_levels(text: str, cells: Sequence[Candidate]) -> str:

@@ -15,7 +15,7 @@ from bedplate.analysis.claims.checks import TooFewError, check_doubt
 from bedplate.analysis.claims.evidence import LeftOut, NothingMeasuredError, evidences
 from bedplate.analysis.claims.file import Bounded, SpreadCheck
 from bedplate.analysis.comparison.compared import candidates_of
-from bedplate.analysis.comparison.surroundings import Surroundings
+from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.statistics.claims import all_of
 from bedplate.statistics.false_discovery import RATE, joint_confidence
 
@@ -121,7 +121,7 @@ def judge_claims(overviews: Sequence[Overview], files: Sequence[ClaimFile]) -> C
 def _weigh(claim: Claim, study: int, overview: Overview, cells: Sequence[Candidate]) -> _Weighed:
     tally = LeftOut()
     # Of one study: the levels of its cells name it nowhere, so that no filter pairs it with another.
-    surroundings = Surroundings([overview], ())
+    surroundings = surroundings_between([overview])
     own = [_alone(cell) for cell in cells]
     checks: list[tuple[Check, Doubt]] = []
     lacking: list[str] = []

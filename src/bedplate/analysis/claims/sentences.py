@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from bedplate.analysis.claims.file import Check
     from bedplate.analysis.claims.judged import ClaimsAnswer, JudgedClaim
 
+# What one claim came to, and several.
+_ENDS = {
+    Finding.HOLDS: ("holds", "hold"),
+    Finding.FAILS: ("does not hold", "do not hold"),
+    Finding.CANNOT_TELL: ("cannot be told", "cannot be told"),
+    Finding.NOT_MEASURED: ("was not measured", "were not measured"),
+}
+
 
 def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
     """How many claims came to which end, and how sure the intervals are."""
@@ -35,10 +43,14 @@ def claim_sentences(found: ClaimsAnswer) -> tuple[str, ...]:
 
 
 def findings_sentence(judged: Sequence[JudgedClaim]) -> str:
-    """How many of these came to which end."""
+    """`30 claims: 5 hold, 25 were not measured.`: how many of these came to which end."""
     counts = Counter(one.finding for one in judged)
-    ends = ", ".join(f"{counts[finding]} {finding.value}" for finding in Finding if counts[finding])
-    return f"{len(judged)} claims: {ends}."
+    ends = ", ".join(
+        f"{n} {one if n == 1 else several}"
+        for finding, (one, several) in _ENDS.items()
+        if (n := counts[finding])
+    )
+    return f"{len(judged)} claim{'s' * (len(judged) != 1)}: {ends}."
 
 
 def is_measured(judged: Sequence[JudgedClaim]) -> bool:
@@ -51,7 +63,7 @@ def unmeasured_sentence(judged: Sequence[JudgedClaim]) -> str:
     reasons = Counter(one.reasons[0] for one in judged if one.reasons).most_common()
     more = f", and {len(reasons) - 1} reasons more" if len(reasons) > 1 else ""
     why = f": {reasons[0][0]}{more}" if reasons else ""
-    return f"none of {len(judged)} claims was measured here{why}."
+    return f"none of {len(judged)} claim{'s' * (len(judged) != 1)} was measured here{why}."
 
 
 def check_words(check: Check) -> str:
@@ -68,6 +80,14 @@ def check_words(check: Check) -> str:
 
 def _value_words(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def claim_bounds(one: JudgedClaim) -> str:
+    """`0.91–0.97`, `-3 to …`, a bound that is open as dots; empty where both are."""
+    if one.low is None and one.high is None:
+        return ""
+    ends = ("…" if end is None else claim_figure(one, end) for end in (one.low, one.high))
+    return ("–" if one.is_ratio else " to ").join(ends)
 
 
 def claim_figure(one: JudgedClaim, value: float | None) -> str:

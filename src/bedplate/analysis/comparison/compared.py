@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.analysis.cell_filter import STUDY, Candidate, Selection, select
 from bedplate.analysis.comparison.accepted import accepting
 from bedplate.analysis.comparison.matching import Matched, matched
-from bedplate.analysis.comparison.surroundings import Surroundings
+from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.analysis.default_metric import default_metric
 from bedplate.analysis.factors import DEFAULT, TYPE, factor_levels
 from bedplate.analysis.fleet import nodes_of_repetitions
@@ -33,7 +33,7 @@ from bedplate.analysis.wording import (
 )
 from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
-from bedplate.model.template import and_more
+from bedplate.model.template import first_of
 from bedplate.near_names import unknown_name, unknown_run
 from bedplate.statistics.blocks import blocks
 from bedplate.statistics.comparison import MARGIN, EstimateKind, Verdict, compare
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from bedplate.analysis.comparison.matching import Pair
+    from bedplate.analysis.comparison.surroundings import Surroundings
     from bedplate.analysis.overview import Overview
     from bedplate.statistics.comparison import Comparison
     from bedplate.statistics.summary import Observation, Summary
@@ -145,7 +146,7 @@ def answer(overviews: Sequence[Overview], question: ComparisonQuestion) -> Compa
     if not found.pairs:
         raise PlanError(_no_pair(baseline, contender, found))
     asked = _once(asked_of(overviews, question.workload, question.metrics))
-    surroundings = Surroundings(overviews, question.factors)
+    surroundings = surroundings_between(overviews, question.factors)
     compared = [
         _compared(overviews, pair, each, surroundings=surroundings, margin=question.margin)
         for each in asked
@@ -171,6 +172,14 @@ def answer(overviews: Sequence[Overview], question: ComparisonQuestion) -> Compa
 
 def candidates_of(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
     """Every cell of the studies, with its factors and the name of its study's directory."""
+    return overviews[0].once(_candidates_within) if len(overviews) == 1 else _candidates(overviews)
+
+
+def _candidates_within(found: Overview) -> tuple[Candidate, ...]:
+    return _candidates([found])
+
+
+def _candidates(overviews: Sequence[Overview]) -> tuple[Candidate, ...]:
     places = [(number, cell) for number, found in enumerate(overviews) for cell in found.cells]
     facts = [overviews[number].cells[cell] for number, cell in places]
     cells = [overviews[number].study.schedule.cells[cell] for number, cell in places]
@@ -359,7 +368,7 @@ def _words_about_nodes(
     if within is None:
         return
     each = [f"{node} {math.exp(mean):.3g} (n {within.counts[node]})" for node, mean in within.means.items()]
-    shown = ", ".join(each[:_SHOWN_NODES]) + and_more(len(each), _SHOWN_NODES)
+    shown = first_of(each, _SHOWN_NODES)
     if within.disagree:
         yield f"the nodes disagree beyond chance (p {within.p_agreement:.2g}), the verdict is about all of them: {shown}"
     else:

@@ -19,7 +19,7 @@ import numpy as np
 
 from bedplate.analysis.cell_filter import STUDY
 from bedplate.analysis.comparison.matching import is_named
-from bedplate.analysis.factors import level_rank
+from bedplate.analysis.factors import level_rank, typed
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.comparison import CONFIDENCE, of_estimate, taken_back
@@ -206,7 +206,7 @@ def _levels(each: Compared, side: Candidate) -> Mapping[str, Scalar]:
 
 
 def _same(first: Mapping[str, Scalar], second: Mapping[str, Scalar], name: str) -> bool:
-    return name in first and name in second and _typed(first[name]) == _typed(second[name])
+    return name in first and name in second and typed(first[name]) == typed(second[name])
 
 
 def _classes(found: ComparisonAnswer, each: Compared) -> tuple[str, ...]:
@@ -345,10 +345,10 @@ def _factors(own: Sequence[Mapping[str, Scalar]]) -> dict[str, tuple[Scalar, ...
     """The factors of several levels, in order; of those that divide the pairs alike the first."""
     found: dict[tuple[int, ...], tuple[str, tuple[Scalar, ...]]] = {}
     for name in dict.fromkeys(name for levels in own for name in levels):
-        known = {_typed(each[name]): each[name] for each in own if name in each}
+        known = {typed(each[name]): each[name] for each in own if name in each}
         levels = tuple(sorted(known.values(), key=level_rank))
         division = tuple(
-            [_typed(level) for level in levels].index(_typed(each[name])) if name in each else -1
+            [typed(level) for level in levels].index(typed(each[name])) if name in each else -1
             for each in own
         )
         alike = tuple(list(dict.fromkeys(division)).index(part) for part in division)
@@ -371,7 +371,7 @@ def _contrasts(
     strata: defaultdict[frozenset[tuple[str, type, Scalar]], dict[int, list[int]]] = defaultdict(dict)
     for at, (common, usual) in enumerate(keys):
         rest = frozenset(
-            (one, *_typed(own))
+            (one, *typed(own))
             for one, own in common.items()
             if one in factors and one != name and one not in usual
         )
@@ -423,9 +423,4 @@ def _share(places: Sequence[int]) -> dict[int, float]:
 
 
 def _has(levels: Mapping[str, Scalar], name: str, level: Scalar) -> bool:
-    return name in levels and _typed(levels[name]) == _typed(level)
-
-
-def _typed(level: Scalar) -> tuple[type, Scalar]:
-    """`True` and 1 are two levels, whatever Python says."""
-    return type(level), level
+    return name in levels and typed(levels[name]) == typed(level)

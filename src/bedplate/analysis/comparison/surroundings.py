@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.factors import DEFAULT
 from bedplate.analysis.fleet import NODE
+from bedplate.model.engine import library_levels
 from bedplate.model.template import filled
 from bedplate.model.visit import Outcome
 from bedplate.statistics.comparable import differences
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 VISITS_DIFFER = "visits of {cell} differ: {words}"
 RUNS_DIFFER = "{name} of the run {run}: {levels}"
 # Which surroundings follow from a factor, by the start of its name.
-FOLLOWING = {"kernel.": ("kernel",), "build.": ("build",), "build.engine": ("tools",)}
+FOLLOWING = {
+    "kernel.": ("kernel",),
+    "build.": ("build",),
+    "build.engine": ("tools",),
+    **dict.fromkeys(sorted(library_levels()), ("tools",)),
+}
 
 
 class Surroundings:
@@ -72,6 +78,17 @@ class Surroundings:
             asked = [str(found.get(name, DEFAULT)) for found in levels]
             if asked[0] != asked[1]:
                 yield filled(RUNS_DIFFER, name=name, run=run[1], levels=", ".join(asked))
+
+
+def surroundings_between(overviews: Sequence[Overview], declared: Sequence[str] = ()) -> Surroundings:
+    """Those of some studies; of one alone they are worked out once."""
+    if len(overviews) == 1 and not declared:
+        return overviews[0].once(_surroundings_within)
+    return Surroundings(overviews, declared)
+
+
+def _surroundings_within(found: Overview) -> Surroundings:
+    return Surroundings([found], ())
 
 
 def surroundings_of(record: VisitRecord) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import asked_of, candidates_of
-from bedplate.analysis.comparison.surroundings import Surroundings
+from bedplate.analysis.comparison.surroundings import surroundings_between
 from bedplate.analysis.wording import safety, words_on_device
 from bedplate.errors import PlanError
 from bedplate.model.figure import Scale
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.cell_filter import Candidate
     from bedplate.analysis.comparison.compared import ComparedMetric
+    from bedplate.analysis.comparison.surroundings import Surroundings
     from bedplate.analysis.overview import Measurement, Overview
     from bedplate.statistics.effects import Crossing, Effects
 
@@ -73,12 +74,21 @@ def study_effects(
                 "`bedplate compare` takes it"
             )
     candidates = candidates_of([found])
-    surroundings = Surroundings([found], ())
-    judged = StudyEffects(found, tuple(_effects(found, each, candidates, surroundings) for each in asked))
+    surroundings = surroundings_between([found])
+    known = found.once(_judged_before)
+    for each in asked:
+        if each not in known:
+            known[each] = _effects(found, each, candidates, surroundings)
+    judged = StudyEffects(found, tuple(known[each] for each in asked))
     if not across_durability:
         return judged
     across = {each.asked: each for each in across_classes(judged).found}
     return replace(judged, found=tuple(across.get(each.asked, each) for each in judged.found))
+
+
+def _judged_before(_found: Overview) -> dict[ComparedMetric, FactorEffects]:
+    """The answer of a study asks for some of the effects that a page shows: what was judged once is kept with the study."""
+    return {}
 
 
 def across_classes(found: StudyEffects) -> StudyEffects:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.factors import TYPE, level_text, short_name
 from bedplate.model.figure import Better
+from bedplate.model.template import first_of
 from bedplate.statistics.comparison import MARGIN
 from bedplate.statistics.design import Lack
 from bedplate.statistics.estimation import REPETITIONS_MIN
@@ -278,9 +279,7 @@ def _unmatched_notes(unmatched: Sequence[Unmatched]) -> Iterable[str]:
 
 
 def _pairs_words(found: Sequence[Effect] | Sequence[Unmatched]) -> str:
-    shown = ", ".join(_levels_words(each) for each in found[:_PAIRS_SHOWN])
-    more = len(found) - _PAIRS_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_of([_levels_words(each) for each in found], _PAIRS_SHOWN)
 
 
 def _levels_words(each: Effect | Unmatched) -> str:

@@ -6,6 +6,7 @@ are told by their ids; `lines.py` has the same in words.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from bedplate.statistics.pareto import Standing
 from bedplate.statistics.summary import TRUSTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from bedplate.analysis.advice.advised import Advised, Contest, Objective, Run
     from bedplate.analysis.comparison.pooled import PooledPairs
@@ -118,7 +119,7 @@ class BesideCell:
 class NotTaken:
     """Cells that are not to be taken, all for one reason.
 
-    `reasons` are sentences of the records, each once, those of the first cell first. `seen` are the figures of those that
+    `reasons` are sentences of the records, each once, those first that most of the cells have. `seen` are the figures of those that
     have one, the best first: of other durability than what is taken, so never part of its ratio or its rank.
     """
 
@@ -193,17 +194,17 @@ class Headline:
 def headline(found: Overview, advice: Advised | None = None) -> Headline:
     """The answer of a study; `advice` is its advice with a volatile cache, where a caller has it already."""
     told = advised(found, cache=VOLATILE) if advice is None else advice
-    defaults = defaults_of(found)
+    defaults, pairs = defaults_of(found), AllPairs(found, told.classes)
     asked = [
         (run, objectives[0])
         for run in found.runs
         if has_speed(found, run) and (objectives := objectives_of(found, run))
     ]
     answers = tuple(
-        _answer(told, defaults, run, objective)
+        _answer(told, defaults, pairs, run, objective)
         for run, objective in sorted(asked, key=lambda each: _order(found, *each))
     )
-    answers = (*(_with_types(found, each, told.classes) for each in answers[:1]), *answers[1:])
+    answers = (*(_with_types(pairs, each) for each in answers[:1]), *answers[1:])
     cuts = cuts_answer(found, told.cache)
     return Headline(
         advice=told,
@@ -214,11 +215,10 @@ def headline(found: Overview, advice: Advised | None = None) -> Headline:
     )
 
 
-def _with_types(found: Overview, own: RunAnswer, classes: Mapping[str, str]) -> RunAnswer:
+def _with_types(pairs: AllPairs, own: RunAnswer) -> RunAnswer:
     if own.taken is None:
         return own
-    pairs = AllPairs(found, own.run, own.metric, own.durability, classes)
-    return replace(own, types=pairs.beside_other_types(own.taken.cell))
+    return replace(own, types=pairs.beside_other_types(own, own.taken.cell))
 
 
 def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
@@ -229,7 +229,9 @@ def _order(found: Overview, run: Run, objective: Objective) -> tuple[bool, int]:
     return not writes(found, run), headlines.index(name) if name in headlines else len(headlines)
 
 
-def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective) -> RunAnswer:
+def _answer(
+    advice: Advised, defaults: Defaults, pairs: AllPairs, run: Run, objective: Objective
+) -> RunAnswer:
     """Of the strictest class in which a cell has a trusted figure."""
     contests = [contest for contest in advice.contests if contest.run == run]
     having = [contest for contest in contests if _seen(advice, contest, objective)]
@@ -250,7 +252,7 @@ def _answer(advice: Advised, defaults: Defaults, run: Run, objective: Objective)
     if not plain.seen:
         return plain
     if contest.can_judge:
-        return _judged(advice, defaults, contest, plain)
+        return _judged(advice, defaults, pairs, contest, plain)
     if len(due) > 1 or plain.seen[0].summary.n < REPETITIONS_MIN:
         return replace(plain, answered=Answered.NO_VERDICT)
     return _taking(advice, defaults, replace(plain, answered=Answered.ALONE), plain.seen[0])
@@ -274,7 +276,9 @@ def _ranked(
     return tuple(each for _, each in sorted(known, key=lambda pair: pair[0]))
 
 
-def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAnswer) -> RunAnswer:
+def _judged(
+    advice: Advised, defaults: Defaults, pairs: AllPairs, contest: Contest, plain: RunAnswer
+) -> RunAnswer:
     """Among the cells that nothing rules out the one with the best mean, or one that may be as good and is nearer to the default.
 
     What pairs of cells do not tell, all pairs of two levels together may: at a level that is shown worse none is taken.
@@ -285,8 +289,7 @@ def _judged(advice: Advised, defaults: Defaults, contest: Contest, plain: RunAns
     ruled_out = standing_cells(contest, Standing.RULED_OUT)
     best = [each for each in ranked if not contest.better[0, :, place(each.cell)].any()]
     unbeaten = [each for each in best if each.cell not in ruled_out] or best
-    pairs = AllPairs(advice.overview, plain.run, plain.metric, plain.durability, advice.classes)
-    kept = pairs.not_beaten([each.cell for each in unbeaten])
+    kept = pairs.not_beaten(plain, [each.cell for each in unbeaten])
     among = [each for each in unbeaten if each.cell in kept] or unbeaten[:1]
     taken = min(
         among,
@@ -394,6 +397,10 @@ def _reasons(advice: Advised, run: Run, why: NotTakenFor, cells: Sequence[str]) 
             if (promise := found.cells[cell].durability) is not None and promise.basis == "declared"
         ]
         return tuple(dict.fromkeys(each for promise in promises for each in sentences(promise.reasons)))
-    return tuple(
-        dict.fromkeys(words for cell in cells for m in found.of(cell, run) for words in sentences(m.reasons))
+    doubts = {cell: [reason for m in found.of(cell, run) for reason in m.reasons] for cell in cells}
+    shared = Counter(code for told in doubts.values() for code in {reason.code for reason in told})
+    # One reason is said of all these cells: not what speaks against one of them alone.
+    every = sorted(
+        (reason for told in doubts.values() for reason in told), key=lambda each: -shared[each.code]
     )
+    return tuple(dict.fromkeys(sentences(every)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.compared import ComparisonQuestion, answer, candidates_of
@@ -11,7 +11,7 @@ from bedplate.analysis.comparison.pooled import pooled_pairs
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.factors import TYPE
 from bedplate.errors import PlanError
-from bedplate.model.figure import Better, Metric, Scale
+from bedplate.model.figure import Better, Scale
 from bedplate.statistics.comparison import Verdict
 
 if TYPE_CHECKING:
@@ -19,61 +19,61 @@ if TYPE_CHECKING:
 
     from bedplate.analysis.advice.advised import Run
     from bedplate.analysis.comparison.pooled import NamedLevels, PooledPairs
+    from bedplate.analysis.headline.answered import RunAnswer
     from bedplate.analysis.overview import Overview
+    from bedplate.model.figure import Metric
     from bedplate.model.levels import Scalar
     from bedplate.statistics.effects import Effects
 
 
 @dataclass(frozen=True)
 class AllPairs:
-    """The cells of one durability class in one figure of one run. `classes` are those of all cells."""
+    """Of a study: the cells of one durability class in what one run answers. `classes` are those of all cells."""
 
     found: Overview
-    run: Run
-    metric: Metric
-    durability: str
     classes: Mapping[str, str]
+    _pooled: dict[tuple[Run, str, str], tuple[PooledPairs, ...]] = field(default_factory=dict, repr=False)
 
-    def not_beaten(self, cells: Sequence[str]) -> tuple[str, ...]:
+    def not_beaten(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
         """Of some cells those at no level that is shown worse than a level of another of them; all where none would be left.
 
         By `effects`, and of the type also by what `compare` pools, which asks one question and so tells more. Not where the ratio
         depends on another factor beyond chance: then a ratio over all pairs is not that of each.
         """
-        if len(cells) < 2 or self.metric.scale is not Scale.RATIO:
+        if len(cells) < 2 or of.metric.scale is not Scale.RATIO:
             return tuple(cells)
-        left = self._at_levels_not_worse(cells)
+        left = self._at_levels_not_worse(of, cells)
         kinds = {self._type_of(cell) for cell in left}
         worse = {
             kind
-            for line in self._types(min(kinds))
+            for line in self._types(of, self._type_of(left[0]))
             for kind, other in (_worse_and_better(line),)
             if kind is not None and {kind, other} <= kinds
         }
         return tuple(cell for cell in left if self._type_of(cell) not in worse) or left
 
-    def beside_other_types(self, cell: str) -> tuple[PooledPairs, ...]:
+    def beside_other_types(self, of: RunAnswer, cell: str) -> tuple[PooledPairs, ...]:
         """The type of a cell beside each other one, over all pairs of cells that differ in the type alone.
 
         As `compare` pools them, the most pairs first; none where no two pairs do.
         """
         own = self._type_of(cell)
-        beside = [each for each in self._types(own) if _type_in(each.contender) == own]
+        beside = [each for each in self._types(of, own) if _type_in(each.contender) == own]
         return tuple(sorted(beside, key=lambda each: -len(each.pairs)))
 
     def _type_of(self, cell: str) -> str:
         return self.found.study.schedule.cells[cell].filesystem.type
 
-    def _at_levels_not_worse(self, cells: Sequence[str]) -> tuple[str, ...]:
+    def _at_levels_not_worse(self, of: RunAnswer, cells: Sequence[str]) -> tuple[str, ...]:
         levels = {one.cell: one.levels for one in candidates_of([self.found]) if one.cell in cells}
-        told = study_effects(self.found, workload=self.run[1], metrics=(self.metric.name,)).found
+        told = study_effects(self.found, workload=of.run[1], metrics=(of.metric.name,)).found
         worse = [
             pair
             for each in told
-            if each.asked.run == self.run
+            if each.asked.run == of.run
             for part in each.parts
-            if part.durability == self.durability
-            for pair in _worse_levels(part, self.metric)
+            if part.durability == of.durability
+            for pair in _worse_levels(part, of.metric)
         ]
         left = tuple(
             cell
@@ -85,27 +85,34 @@ class AllPairs:
         )
         return left or tuple(cells)
 
-    def _types(self, first: str) -> tuple[PooledPairs, ...]:
+    def _types(self, of: RunAnswer, first: str) -> tuple[PooledPairs, ...]:
+        """Those of its own class."""
+        place = (of.run, of.metric.name, first)
+        if place not in self._pooled:
+            self._pooled[place] = self._of_every_two_types(*place)
+        return tuple(each for each in self._pooled[place] if not each.beside and self._is_own(of, each))
+
+    def _of_every_two_types(self, run: Run, metric: str, first: str) -> tuple[PooledPairs, ...]:
         """Every two types once, all as one family whatever is `first`, which stands as the contender of its pairs."""
-        others = {self._type_of(cell) for cell in self.found.cells if self.found.of(cell, self.run)} - {first}
+        others = {self._type_of(cell) for cell in self.found.cells if self.found.of(cell, run)} - {first}
         order = (first, *sorted(others))
         answers = []
         for place, kind in enumerate(order[:-1]):
             question = ComparisonQuestion(
                 f"{TYPE}={','.join(order[place + 1 :])}",
                 f"{TYPE}={kind}",
-                workload=self.run[1],
-                metrics=(self.metric.name,),
+                workload=run[1],
+                metrics=(metric,),
             )
             with suppress(PlanError):
                 answers.append(answer([self.found], question))
-        return tuple(each for each in pooled_pairs(*answers) if not each.beside and self._is_own(each))
+        return pooled_pairs(*answers)
 
-    def _is_own(self, line: PooledPairs) -> bool:
+    def _is_own(self, of: RunAnswer, line: PooledPairs) -> bool:
         """Whether its pairs are of this run and class; all pairs of a line keep the same of a power cut."""
         pair = line.pairs[0].pair
-        return line.asked.run == self.run and all(
-            self.classes[side.cell] == self.durability for side in (pair.baseline, pair.contender)
+        return line.asked.run == of.run and all(
+            self.classes[side.cell] == of.durability for side in (pair.baseline, pair.contender)
         )
 
 

@@ -176,36 +176,27 @@ def _directory(found: Overview) -> str:
 def _seconds_of_a_repetition(found: Overview) -> float | None:
     """The mean time of each visit that a repetition has, with its share of canaries; a fleet's nodes work at once."""
     schedule = found.study.schedule
-    times = _times(found)
-    known = [seconds for each in times.values() for seconds in each]
-    if not known:
-        return None
-    middle = fmean(known)
     due = {(visit.cell_id, visit.dataset_id, visit.canary) for visit in schedule.visits if not visit.canary}
-    plain = sum(fmean(times.get(each, [middle])) for each in due)
     canaries = [(visit.cell_id, visit.dataset_id, True) for visit in schedule.visits if visit.canary]
-    beside = sum(fmean(times.get(each, [middle])) for each in canaries) / schedule.repetitions
-    return (plain + beside) / max(len(found.study.nodes), 1)
+    plain, beside = (_seconds_of_visits(found, each) for each in (due, canaries))
+    return None if plain is None or beside is None else plain + beside / schedule.repetitions
 
 
 def _seconds_of(found: Overview, runs: Iterable[Measurement]) -> float | None:
     """The visits of these runs once more."""
-    times = _times(found)
+    visits = {(m.cell, m.dataset, m.repetition) for m in runs}
+    return _seconds_of_visits(found, [(cell, dataset, False) for cell, dataset, _ in visits])
+
+
+def _seconds_of_visits(found: Overview, visits: Iterable[tuple[str, str, bool]]) -> float | None:
+    """What visits of these cells and datasets, canaries or not, took with all that belongs to them; the mean of all that completed where none of them did."""
+    times: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(list)
+    for record in (visit.record for visit in found.study.visits):
+        if record.outcome is Outcome.COMPLETED:
+            key = record.key
+            times[key.cell, key.dataset, key.canary].append(record.whole_seconds or record.seconds)
     known = [seconds for each in times.values() for seconds in each]
     if not known:
         return None
     middle = fmean(known)
-    visits = {(m.cell, m.dataset, m.repetition) for m in runs}
-    took = sum(fmean(times.get((cell, dataset, False), [middle])) for cell, dataset, _ in visits)
-    return took / max(len(found.study.nodes), 1)
-
-
-def _times(found: Overview) -> dict[tuple[str, str, bool], list[float]]:
-    """Seconds of the visits that completed, with all that belongs to them."""
-    times: defaultdict[tuple[str, str, bool], list[float]] = defaultdict(list)
-    for visit in found.study.visits:
-        record = visit.record
-        if record.outcome is Outcome.COMPLETED:
-            key = record.key
-            times[key.cell, key.dataset, key.canary].append(record.whole_seconds or record.seconds)
-    return times
+    return sum(fmean(times.get(each, [middle])) for each in visits) / max(len(found.study.nodes), 1)

@@ -16,6 +16,7 @@ from bedplate.analysis.comparison.compared import candidates_of
 from bedplate.analysis.factors import DEFAULT, TYPE, level_text, short_name
 from bedplate.analysis.headline.defaults import defaults_of
 from bedplate.analysis.headline.names import cell_names
+from bedplate.analysis.headline.page_copies import without_copies
 from bedplate.analysis.power_cut_view import pooled
 from bedplate.analysis.wording import durability_class
 from bedplate.model.durability import DURABLE
@@ -24,6 +25,7 @@ from bedplate.model.power_cut_verdict import BOUNDED, LOSS, CutCounts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from bedplate.analysis.headline.page_copies import WithoutCopies
     from bedplate.analysis.overview import CellFacts, Overview
     from bedplate.model.levels import Scalar
     from bedplate.model.power_cut_verdict import CacheCuts
@@ -95,13 +97,16 @@ class CutsAnswer:
     """The power cuts of a study with one kind of cache (`cache`, of `model.device_cache`).
 
     `sound` are the cells of which no cut found anything bad, `groups` the others, those with corruption first. `refused` had
-    cuts and no verdict.
+    cuts and no verdict. `copies` says where the engine may do without copies of its pages.
     """
 
     cache: str
     sound: tuple[CutCell, ...]
     groups: tuple[CutGroup, ...]
     refused: tuple[str, ...]
+    of_others: tuple[str, ...]
+    uncounted: tuple[str, ...]
+    copies: tuple[WithoutCopies, ...]
 
     @property
     def safe(self) -> tuple[CutCell, ...]:
@@ -122,11 +127,21 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     judged = [each for facts in cells if (each := _judged(facts, cache)) is not None]
     known = {each.cell for each in judged}
     sound = tuple(each for each in judged if each.is_sound)
+    unknown = [facts.id for facts in cells if facts.cuts and facts.id not in known]
     return CutsAnswer(
         cache=cache,
         sound=sound,
         groups=_Separation(found, sound).groups([each for each in judged if not each.is_sound]),
-        refused=tuple(facts.id for facts in cells if facts.cuts and facts.id not in known),
+        refused=tuple(each for each in unknown if any(run.verdict.refused for run in found.cells[each].cuts)),
+        of_others=tuple(
+            each for each in unknown if not any(run.verdict.refused for run in found.cells[each].cuts)
+        ),
+        uncounted=tuple(
+            facts.id
+            for facts in cells
+            if any(run.verdict.recoveries and run.verdict.recoveries.refused for run in facts.cuts)
+        ),
+        copies=without_copies(found),
     )
 
 

@@ -14,10 +14,12 @@ from bedplate.analysis.comparison.sentences import pooled_line, ratio_words
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
+from bedplate.analysis.headline.page_copies import copies_words
 from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
-from bedplate.analysis.wording import confidence_words, figure, margin_words
+from bedplate.analysis.wording import capital, confidence_words, figure, margin_words
 from bedplate.model.device_cache import CACHE_WORDS
+from bedplate.model.power_cut_verdict import BOUNDED, BROKEN, LOSS, CutCounts
 from bedplate.model.template import and_more
 from bedplate.statistics.comparison import CHANCE, REPETITIONS_MAX, EstimateKind, Verdict
 from bedplate.statistics.false_discovery import RATE
@@ -73,7 +75,13 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     elif told.cuts is None:
         lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
-        lines += _of_cuts(told.cuts, names, first=not told.answers)
+        pages = [
+            HeadlineLine(head, text, rank, lead=lead)
+            for each in told.cuts.copies
+            for head, text, lead, rank in copies_words(each, names)
+        ]
+        lines += pages
+        lines += _of_cuts(told.cuts, names, first=not told.answers and not pages)
     for place, step in enumerate(told.following[:2]):
         lines += _step(step, told, names, rank=3 if place else 1)
     lines += _sureness(told)
@@ -219,7 +227,7 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
             words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
     if default is None and not answer.is_default:
         words.append(f"how far ahead of {_DEFAULT} is not known: no cell is like it")
-    return ". ".join(f"{each[:1].upper()}{each[1:]}" for each in words) + "." if words else ""
+    return ". ".join(map(capital, words)) + "." if words else ""
 
 
 def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -337,11 +345,14 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
         listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
         lead = f"{durability} by what their settings promise"
         yield HeadlineLine("Not", f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
-    if found.refused:
-        listed = ", ".join(names[cell] for cell in found.refused[:_SHOWN])
-        yield HeadlineLine(
-            "Open", f"{listed}{_rest(found.refused)}: cut, but the verdict was refused.", rank + 2
-        )
+    for cells, words in (
+        (found.refused, "cut, but the verdict was refused"),
+        (found.of_others, "cut as another device or journal would leave it, which is no class of the cell"),
+        (found.uncounted, "a recovery that nothing cut left damage, so that no cut in recovery counts"),
+    ):
+        if cells:
+            listed = ", ".join(names[cell] for cell in cells[:_SHOWN])
+            yield HeadlineLine("Open", f"{listed}{_rest(cells)}: {words}.", rank + 2)
 
 
 def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -367,14 +378,14 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
     """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 bad, so under 12 %`."""
     own = {each.cell: each.within or names[each.cell] for each in (*group.bad, *group.good)}
     words = []
-    for what, counts in (
-        ("corrupt", {each.cell: each.corrupt for each in group.bad}),
-        ("acknowledged commits lost", {each.cell: each.lost for each in group.bad}),
-        ("the last commits lost", {each.cell: each.bounded for each in group.bad}),
+    for what, findings in (
+        ("corrupt", BROKEN),
+        ("acknowledged commits lost", (LOSS,)),
+        ("the last commits lost", (BOUNDED,)),
     ):
-        having = [each for each in group.bad if counts[each.cell]]
+        having = [each for each in group.bad if each.cuts.all.of(*findings)]
         listed = [
-            f"{own[each.cell]} ({counts[each.cell]}{_NO_BREAK}of{_NO_BREAK}{each.cuts.all.cuts}{'' if place else ' cuts'})"
+            f"{own[each.cell]} ({_share_words(each, findings, first=not place)})"
             for place, each in enumerate(having[:_SHOWN])
         ]
         if listed:
@@ -388,6 +399,21 @@ def group_words(group: CutGroup, names: Mapping[str, str]) -> str:
     return f"{group.name}: {told}" if group.name else told
 
 
+def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
+    """`3 of 208 cuts, 2 of 40 in recovery`; `3 of 208` behind the first. What is counted apart is named where it was bad."""
+    cuts = CutCounts.together((cell.cuts.drawn, cell.cuts.sought))
+    counted = (
+        (cuts, " cuts" if first else ""),
+        (cell.cuts.recut, f" in{_NO_BREAK}recovery"),
+        (cell.cuts.enumerated, f"{_NO_BREAK}states"),
+    )
+    return ", ".join(
+        f"{bad:,}{_NO_BREAK}of{_NO_BREAK}{tally.cuts:,}{words}"
+        for tally, words in counted
+        if (bad := tally.of(*findings))
+    )
+
+
 def none_bad_words(cells: Sequence[CutCell]) -> str:
     """`none of 30 bad, so under 12 %`, of several the one that was cut least."""
     least = min(each.tally.cuts for each in cells)
@@ -395,7 +421,7 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
     if not least:
         return "no cut bad"
     bound = percent_from_above(proportion(0, least).high)
-    return f"none of {least} cuts{each} bad, so under {bound} %".replace(" %", f"{_NO_BREAK}%")
+    return f"none of {least:,} cuts{each} bad, so under {bound} %".replace(" %", f"{_NO_BREAK}%")
 
 
 def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
@@ -414,7 +440,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
     if step.kind is StepKind.CUTS:
         bound = percent_from_above(step.bound or 1.0)
-        return f"at least {step.count} cuts of each, none bad, would bound every one by {bound}{_NO_BREAK}%{takes}"
+        return f"at least {step.count:,} cuts of each, none bad, would bound every one by {bound}{_NO_BREAK}%{takes}"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
@@ -442,7 +468,7 @@ def _about(seconds: float) -> str:
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     if told.advice.judged:
         confidences = [each.confidence for each in told.answers if each.confidence is not None]
-        words = f"{told.advice.verdicts} of {told.advice.judged} comparisons can tell; {percent(RATE)} of verdicts are wrong on average"
+        words = f"{told.advice.verdicts:,} of {told.advice.judged:,} comparisons can tell; {percent(RATE)} of verdicts are wrong on average"
         intervals = f", ratios have {confidence_words(confidences)} intervals" if confidences else ""
         # A family of their own, of all pairs of types.
         of_types = [
@@ -455,7 +481,7 @@ def _sureness(told: Headline) -> Iterable[HeadlineLine]:
     # Speeds of an emulator may not be read without it.
     rank = 1 if any(facts.emulated for facts in told.found.cells.values()) else 5
     for doubt in told.doubts:
-        yield HeadlineLine("But", _ended(f"{doubt[:1].upper()}{doubt[1:]}"), rank)
+        yield HeadlineLine("But", _ended(capital(doubt)), rank)
         rank = 5
 
 

@@ -1,4 +1,7 @@
-"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word."""
+"""A study in ten lines and a table, for a mail, a ticket or a mailing list: plain text, no wider than 72 columns but for a command's longest word.
+
+A row of Markdown is as wide as the name of its cell.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
 from bedplate.analysis.headline.lines import headline_lines, placed
-from bedplate.analysis.headline.names import cell_names, shortened
-from bedplate.analysis.power_cut_view import bound_words
-from bedplate.analysis.wording import durability_class, figure
+from bedplate.analysis.headline.names import NAME_CHARACTERS, cell_names, shortened
+from bedplate.analysis.labels import stands_on_image
+from bedplate.analysis.power_cut_view import cut_cell_words
+from bedplate.analysis.wording import (
+    BASIS_MARKS,
+    SUSPECT_MARK,
+    UNKNOWN_MARK,
+    UNKNOWN_VALIDITY,
+    durability_class,
+    figure,
+)
+from bedplate.statistics.summary import SUSPECT, UNKNOWN_BASIS
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -25,15 +37,22 @@ _POWER_CUT = "power cut"
 # With the line of the machine they are ten.
 _ANSWER_LINES = 9
 _NAME_COLUMNS_MIN = 8
+# Longer ones are cut in their middle: a name may be of any length.
+_NAME_LINES_MAX = 3
+_DOUBTED = (
+    (SUSPECT, SUSPECT_MARK, "suspect"),
+    (UNKNOWN_BASIS, UNKNOWN_MARK, UNKNOWN_VALIDITY),
+)
 
 
 class _Table(NamedTuple):
-    """What it shows, its heads, and its rows; the first column has names, which are shortened. Of `figures` columns stand right."""
+    """What it shows, its heads, its rows, and what its marks mean; the first column has names. Of `figures` columns stand right."""
 
     about: str
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
     figures: int = 0
+    notes: tuple[str, ...] = ()
 
     def is_figure(self, place: int) -> bool:
         """Whether a column is one of the figures, which are the last."""
@@ -56,10 +75,16 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
     for table in tables:
         if table.rows:
             rest += ["", table.about, "", *_drawn(table, markdown=markdown)]
-        if len(table.rows) > ROWS_MAX:
-            rest.append(f"{len(table.rows) - ROWS_MAX} more cells are left out here.")
+        left = len(table.rows) - ROWS_MAX
+        notes = [f"{left} more {'cell is' if left == 1 else 'cells are'} left out here."] if left > 0 else []
+        notes += table.notes
+        # A line right behind a table of Markdown is a row of it.
+        rest += ["", *notes] if notes and markdown else notes
     about = textwrap.wrap(_machine(found), COLUMNS, break_on_hyphens=False)
-    return "\n".join((*lines, *map(_cut, (*rest, "", *about)))) + "\n"
+    return (
+        "\n".join((*lines, *(line if line.startswith("|") else _cut(line) for line in (*rest, "", *about))))
+        + "\n"
+    )
 
 
 def _of_run(told: Headline, answer: RunAnswer) -> _Table:
@@ -74,6 +99,11 @@ def _of_run(told: Headline, answer: RunAnswer) -> _Table:
         ("cell", _POWER_CUT, metric.name, "from", "to", "n"),
         [_row(told, names[each.cell], each) for each in seen],
         figures=4,
+        notes=tuple(
+            f"{mark} {words}: no part of a verdict."
+            for basis, mark, words in _DOUBTED
+            if any(each.summary.basis == basis for each in seen[:ROWS_MAX])
+        ),
     )
 
 
@@ -85,7 +115,7 @@ def _row(told: Headline, name: str, each: SeenCell) -> tuple[str, ...]:
         words.mean,
         words.low or "–",
         words.high or "–",
-        str(each.summary.n),
+        f"{each.summary.n}{f' {mark}' if (mark := BASIS_MARKS.get(each.summary.basis or '')) else ''}",
     )
 
 
@@ -99,7 +129,7 @@ def _of_cuts(found: Overview, cuts: CutsAnswer) -> _Table:
         [
             (
                 names[each.cell],
-                bound_words(each.tally),
+                cut_cell_words(each.cuts),
                 durability_class(found.cells[each.cell].durability, cuts.cache),
             )
             for each in cells
@@ -113,19 +143,30 @@ def _drawn(table: _Table, *, markdown: bool) -> Iterable[str]:
     # Markdown takes a delimiter of two characters or more.
     widths = [max(2, *(_width(row[place]) for row in rows)) for place in range(len(table.heads))]
     others = sum(widths[1:]) + len(between) * (len(widths) - 1) + 2 * len(edge)
-    widths[0] = min(widths[0], max(_NAME_COLUMNS_MIN, COLUMNS - others))
+    room = max(_NAME_COLUMNS_MIN, COLUMNS - others)
+    widths[0] = min(widths[0], NAME_CHARACTERS if markdown else room)
     for place, row in enumerate(rows):
+        # Plain text goes on below: two names may differ in what is cut.
+        name, *more = [row[0]] if markdown else _name_lines(row[0], widths[0])
         cells = [
             _padded(text, width, right=table.is_figure(at))
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+            for at, (text, width) in enumerate(zip((name, *row[1:]), widths, strict=True))
         ]
         yield f"{edge}{between.join(cells)}{edge[::-1]}".rstrip()
+        yield from more
         if place == 0:
             dashes = [
                 "-" * (width - 1) + (":" if markdown and table.is_figure(at) else "-")
                 for at, width in enumerate(widths)
             ]
             yield f"{edge}{between.join(dashes)}{edge[::-1]}".rstrip()
+
+
+def _name_lines(name: str, width: int) -> list[str]:
+    """Broken between its words; one of more lines than a name may have is shortened."""
+    lines = textwrap.wrap(name, width, break_on_hyphens=False, subsequent_indent="  ")
+    is_whole = len(lines) <= _NAME_LINES_MAX and all(_width(line) <= width for line in lines)
+    return lines if is_whole and lines else [name]
 
 
 def _padded(text: str, width: int, *, right: bool) -> str:
@@ -140,7 +181,10 @@ def _padded(text: str, width: int, *, right: bool) -> str:
 def _machine(found: Overview) -> str:
     machine, facts = found.study.machine, found.study.facts
     cpu = f"{machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}"
-    return _plain(f"{facts.created[:10]}, {cpu}, Linux {facts.kernel_release}, bedplate {facts.bedplate}")
+    image = ", on an image file" if any(stands_on_image(each.record) for each in found.study.visits) else ""
+    return _plain(
+        f"{facts.created[:10]}, {cpu}, Linux {facts.kernel_release}, bedplate {facts.bedplate}{image}"
+    )
 
 
 def _plain(text: str) -> str:

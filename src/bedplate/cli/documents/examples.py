@@ -21,6 +21,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "inspect": (
         "bedplate inspect /var/lib/postgresql/18/main",
+        "bedplate inspect /var/lib/mysql",
         "bedplate inspect /dev/sda1 --plan mine.toml",
     ),
     "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
@@ -64,7 +65,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate power-cut try ./my-engine --on ext4,xfs,btrfs --points 200 --fail-if bad",
     ),
     "power-cut points": ("bedplate power-cut points cuts", "bedplate power-cut points cuts ext4 --all"),
-    "power-cut replay": ("sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",),
+    "power-cut blame": ("sudo bedplate power-cut blame cuts", "sudo bedplate power-cut blame cuts ext4 17"),
+    "power-cut bundle": ("sudo bedplate power-cut bundle cuts ext4 17 --output /var/tmp/cut-17-bundle",),
+    "power-cut replay": (
+        "sudo bedplate power-cut replay cuts ext4 17 --keep /var/tmp/cut-17",
+        "sudo bedplate power-cut replay cuts ext4 --profile untorn-16k --points 90",
+    ),
     "release": ("sudo bedplate release", "bedplate release --cache"),
     "completion": (
         "bedplate completion bash > ~/.local/share/bash-completion/completions/bedplate",

@@ -24,6 +24,7 @@ import click
 
 from bedplate import registry
 from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
+from bedplate.analysis.workload_view import view_of
 from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
@@ -35,6 +36,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
+from bedplate.model.power_cut_blame import Story
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.model.workload import RecordWords, model_of
 from bedplate.plan.document import TABLES
@@ -60,6 +62,7 @@ _DOCUMENTS = (
     RunRecord,
     RecordingFacts,
     PointRecord,
+    Story,
     RunFigures,
     *(record for own in registry.parts("records").values() for record in own),
 )
@@ -165,8 +168,8 @@ def _rules() -> str:
 def _judged(rule: Rule[Any]) -> str:
     known = rules_of_runs()
     found = [each.of for each in known if rule in each.rules]
-    # Nothing of a power cut is timed.
-    by_count = {len(known): "every run", len(known) - 1: "every timed run"}
+    timed = sum(view_of(name).has_speed for name in registry.WORKLOADS)
+    by_count = {len(known): "every run", timed: "every timed run"}
     return by_count.get(len(found), ", ".join(found))
 
 
@@ -204,7 +207,7 @@ def _keys(table: type[PlanTable]) -> str:
         if issubclass(each, PlanTable) and each.__doc__:
             told = {**_meanings(each), **told}
     found = sorted(table.model_fields.items(), key=lambda item: item[0] in FEATURES)
-    rows = ((f"`{name}`", *_key_row(name, field, told.get(name))) for name, field in found)
+    rows = ((f"`{field.alias or name}`", *_key_row(name, field, told.get(name))) for name, field in found)
     return _table(("key", "layer", "varies", "values", "default", "example"), rows)
 
 

@@ -23,7 +23,7 @@ PROMISED_CLASSES = (DURABLE, BOUNDED_LOSS, UNSAFE)
 NAME, DIGEST = "name", "programs"
 # The setting that is the page size: what a cut can tear, and an axis of heat maps.
 PAGE_SIZE = "page_size"
-# What the writer is told besides.
+# Options of the writer's beside the settings.
 _RESERVED = (NAME, DIGEST, "clients", "seed", "duration")
 _CHECK_LIMIT_S, _CHECK_LIMIT_MOST_S = 30.0, 600.0
 _MOST_SETTINGS, _MOST_LEVELS, _LONGEST = 50, 100, 300
@@ -38,7 +38,7 @@ _PROMISE_KEYS = ("when", "class", "transactions", "ms", "source")
 class Setting:
     """What the writer takes as `--NAME=VALUE`. `kind` is a key of `KINDS`; no `levels`: any value of the kind.
 
-    `default` is what the writer is told where a plan says nothing; None: it is told nothing.
+    `default` is the value that both programs get where a plan gives none; None: no option.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class EngineDescription:
     promises: tuple[EnginePromise, ...]
 
     def told(self, settings: Levels) -> Levels:
-        """What the programs are told for the settings of a cell: those that were asked for, and defaults that are written down."""
+        """The options of both programs for the settings of a cell: those that were asked for, and defaults that are written down."""
         defaults = {name: each.default for name, each in self.settings.items() if each.default is not None}
         asked = {name: level for name, level in settings.items() if name in self.settings}
         return Levels({**defaults, **asked})

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.engines.external.description import FILE, read_description
 from bedplate.engines.external.model import PROMISE
-from bedplate.model.durability import UNKNOWN, UNSAFE, declared, worst
+from bedplate.model.durability import UNKNOWN, declared, lowered_to
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Durability, ReadBack
+from bedplate.model.visit import ReadBack
+from bedplate.visit.declaration import EngineDurability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bedplate.engines.external.description import EnginePromise
     from bedplate.model.cell import Cell
+    from bedplate.model.durability import FilesystemPromise
     from bedplate.model.levels import Levels
-    from bedplate.model.visit import FlushCount
-    from bedplate.visit.declaration import DurabilityOfCells, EngineDurability, Promises
+    from bedplate.model.visit import Durability
+    from bedplate.visit.declaration import DurabilityOfCells
 
 _NO_PROMISE = because(
     "no-promise", f"{FILE} promises nothing for these settings, so that there is nothing to hold cuts against"
 )
 
 
-class ExternalDurability:
+class ExternalDurability(EngineDurability):
     """By the engine.toml of a cell."""
 
     def __init__(self, configuration: str) -> None:
         self._description = read_description(configuration)
 
     def opened(self, settings: Levels) -> Sequence[ReadBack]:
-        """What the programs are told, and what is promised for it."""
+        """The options of both programs, and what is promised for them."""
         told = self._description.told(settings)
         promise = self._description.promise(settings)
         source = FILE if promise is None else f"{FILE}: {promise.source}"
@@ -48,32 +49,12 @@ class ExternalDurability:
         self,
         settings: Levels,
         server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
-        flush_counts: tuple[FlushCount, ...],
-        promises: Promises,
-        *,
-        keeps_write_order: bool,  # noqa: ARG002 -- what an engine makes of it only its author knows
+        filesystem: FilesystemPromise,
     ) -> Durability:
         """The author's class, and never a better one than the file system's; unknown without a promise."""
-        of_filesystem = declared(flush_counts, {}, **promises)
         promise = self._description.promise(settings)
-        if promise is None:
-            return replace(
-                of_filesystem,
-                volatile_cache=UNKNOWN,
-                protected_cache=UNKNOWN,
-                reasons=(*of_filesystem.reasons, _NO_PROMISE),
-            )
-        return Durability(
-            _with(promise.durability, of_filesystem.volatile_cache),
-            _with(promise.durability, of_filesystem.protected_cache),
-            of_filesystem.basis,
-            (*of_filesystem.reasons, _said(promise)),
-        )
-
-
-def _with(promised: str, of_filesystem: str) -> str:
-    """An engine that may be damaged by a cut is so on any file system."""
-    return UNSAFE if promised == UNSAFE else worst(of_filesystem, promised)
+        promised, reason = (UNKNOWN, _NO_PROMISE) if promise is None else (promise.durability, _said(promise))
+        return lowered_to(declared(filesystem), promised, promised, reason)
 
 
 def _said(promise: EnginePromise) -> Reason:

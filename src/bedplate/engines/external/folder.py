@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.external.description import FILE, EngineDescription, read_description
 from bedplate.errors import PlanError
-from bedplate.units import MIB, format_size
+from bedplate.host.plain_file import plain_bytes
+from bedplate.units import KIB, MIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST_FILES, _MOST_BYTES = 1000, 256 * MIB
+_MOST_FILES, _MOST_BYTES, _DEEPEST = 1000, 256 * MIB, 20
+_MOST_TEXT_BYTES = 64 * KIB
 _DIGITS = 16
 # What a visit knows the folder of its copy by.
 PROGRAMS_KEY = "own engine"
@@ -40,13 +42,18 @@ def read_folder(path: Path) -> EngineFolder:
     if not path.is_dir():
         raise PlanError(f"{path} is no directory; name the folder that has {FILE} and the programs")
     try:
-        text = (path / FILE).read_bytes().decode("utf-8")
+        content = plain_bytes(path / FILE, _MOST_TEXT_BYTES + 1)
+        text = content.decode("utf-8")
     except OSError as error:
         raise PlanError(
             f"{path / FILE} cannot be read: {error.strerror}; docs/ENGINES.md shows one"
         ) from None
     except UnicodeDecodeError:
         raise PlanError(f"{path / FILE} is no UTF-8 text") from None
+    if len(content) > _MOST_TEXT_BYTES:
+        raise PlanError(
+            f"{path / FILE} has more than {format_size(_MOST_TEXT_BYTES)}; docs/ENGINES.md shows a short one"
+        )
     description = read_description(text)
     files = files_of(path)
     reasons = [*_of_others(path, files), *_no_programs(path, description)]
@@ -59,7 +66,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     """Every file below a folder, by its path; PlanError for what cannot be kept: links, devices, too many or too large ones."""
     found: list[Path] = []
     size_bytes = 0
-    for place, folders, names in os.walk(path):
+    for count, (place, folders, names) in enumerate(os.walk(path), start=1):
         folder = Path(place)
         folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
         links = [name for name in folders if (folder / name).is_symlink()]
@@ -71,9 +78,10 @@ def files_of(path: Path) -> tuple[Path, ...]:
                 )
             found.append(folder / name)
             size_bytes += mode.st_size
-        if len(found) > _MOST_FILES or size_bytes > _MOST_BYTES:
+        is_deep = len(folder.parts) - len(path.parts) > _DEEPEST
+        if is_deep or max(len(found), count) > _MOST_FILES or size_bytes > _MOST_BYTES:
             raise PlanError(
-                f"{path} has more than {_MOST_FILES} files or {format_size(_MOST_BYTES)}: name a folder that has the engine alone"
+                f"{path} has more than {_MOST_FILES} files or folders, {format_size(_MOST_BYTES)}, or folders more than {_DEEPEST} deep: name a folder that has the engine alone"
             )
     return tuple(sorted(found))
 

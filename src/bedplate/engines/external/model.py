@@ -26,7 +26,8 @@ class ExternalModel(EngineModel):
 
 MODEL = ExternalModel(
     "own engine",
-    {"cluster.settings.": "engine.settings.", "cluster.": "engine."},
+    # Of what `path` names a cell has the text, and the digest among the settings.
+    {"cluster.configuration": "engine.path", "cluster.settings.": "engine.settings.", "cluster.": "engine."},
     block_level="cluster.settings.page_size",
     configuration_words="engine.toml",
     unnamed_settings=frozenset({"programs"}),

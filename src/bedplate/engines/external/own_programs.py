@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import time
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.dataset_inputs import Unused
 from bedplate.campaign.engine_preparation import NamedEngine
-from bedplate.engines.external.description import DIGEST, NAME, read_description
+from bedplate.engines.external.description import DIGEST, FILE, NAME, read_description
 from bedplate.engines.external.folder import PROGRAMS_KEY, digest_of, files_of, read_folder
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.cache import cache_directory
 from bedplate.host.file_lock import file_lock
-from bedplate.host.whole_folder import lock_of, put_in_place, sweep_work_folders, work_folder
+from bedplate.host.whole_folder import (
+    is_work_folder,
+    lock_of,
+    put_in_place,
+    sweep_work_folders,
+    work_folder,
+)
 from bedplate.near_names import unknown_name
 
 if TYPE_CHECKING:
@@ -27,6 +37,10 @@ if TYPE_CHECKING:
 
 _INTERPRETER = b"#!"
 _ENV = "env"
+_FOLDER = "engines"
+# The copy of an engine and the digest of its programs, as `keep` calls it.
+_COPY = re.compile(r"(.+)-[0-9a-f]{16}")
+_UNUSED_DAYS = 30
 
 
 class ExternalPrograms:
@@ -52,8 +66,8 @@ class ExternalPrograms:
         cluster = setup.clusters[0]
         digest, name = cluster.settings.text(DIGEST) or "", cluster.settings.text(NAME) or ""
         description = read_description(cluster.configuration or "")
-        kept = cache_directory() / "engines" / f"{name}-{digest}"
-        if not kept.is_dir():
+        kept = cache_directory() / _FOLDER / f"{name}-{digest}"
+        if not _is_whole(kept):
             if setup.folder is None:
                 raise RequirementMissing(
                     f"the programs of {name} are not in {kept} any more; run the plan that names their folder"
@@ -62,7 +76,31 @@ class ExternalPrograms:
         reasons = tuple(_cannot_start(kept, description))
         if reasons:
             raise RequirementMissing(*reasons)
+        # When it was used last (`unused`).
+        os.utime(kept)
         return {PROGRAMS_KEY: str(kept)}
+
+    def unused(self, cache: Path) -> Iterator[Unused]:
+        """Copies of programs that were changed since, or that nobody started for a month, and those half made.
+
+        A study that stands on one asks for its folder when it goes on.
+        """
+        copies: dict[str, list[Path]] = defaultdict(list)
+        for path in sorted((cache / _FOLDER).glob("*")):
+            named = _COPY.fullmatch(path.name)
+            if named is None or not path.is_dir() or path.is_symlink():
+                continue
+            if is_work_folder(path) or not _is_whole(path):
+                yield Unused(path, "half made, or half removed", lock_of(path), FILE)
+            else:
+                copies[named[1]].append(path)
+        old_s = time.time() - _UNUSED_DAYS * 86400
+        for name, found in copies.items():
+            *older, newest = sorted(found, key=_used_s)
+            for path in older:
+                yield Unused(path, f"the programs of {name} were changed since", lock_of(path), FILE)
+            if _used_s(newest) < old_s:
+                yield Unused(newest, f"not used for {_UNUSED_DAYS} days", lock_of(newest), FILE)
 
 
 def _values(name: str, words: Sequence[str], known: Mapping[str, Setting]) -> list[str]:
@@ -89,10 +127,18 @@ def _toml(level: Scalar) -> str:
     return json.dumps(level, ensure_ascii=False)
 
 
+def _is_whole(kept: Path) -> bool:
+    return (kept / FILE).is_file()
+
+
+def _used_s(kept: Path) -> float:
+    return kept.stat().st_mtime
+
+
 def _copy(folder: Path, kept: Path, digest: str) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(lock_of(kept)):
-        if kept.is_dir():
+        if _is_whole(kept):
             return
         fresh = work_folder(kept)
         sweep_work_folders(kept.parent, but=fresh)

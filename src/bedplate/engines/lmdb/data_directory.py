@@ -6,7 +6,8 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-from bedplate.model.data_directory import DataDirectory
+from bedplate.host.plain_file import plain_bytes
+from bedplate.model.data_directory import DataDirectory, KnownFiles
 from bedplate.model.engines import LMDB
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def recognise(directory: Path) -> DataDirectory | None:
     """The environment in a directory, or whose file it is; None where there is none."""
     path = directory / _FILE if directory.is_dir() else directory
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        head = plain_bytes(path, _MAGIC_AT + 8)
     except PermissionError:
         # In a directory that is closed nothing says whether there is such a file.
         if path.name != _FILE or not os.path.isfile(path):  # noqa: PTH113 -- Path.is_file raises there
@@ -29,12 +30,6 @@ def recognise(directory: Path) -> DataDirectory | None:
         return _found(path, "", (f"{path}: no right to read it",))
     except OSError:
         return None
-    try:
-        head = os.pread(descriptor, _MAGIC_AT + 8, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     if len(head) < _MAGIC_AT + 8:
         return None
     magic, version = struct.unpack_from("=II", head, _MAGIC_AT)
@@ -52,4 +47,4 @@ def _found(path: Path, version: str, unread: tuple[str, ...]) -> DataDirectory:
     )
 
 
-DATA_DIRECTORY = recognise
+DATA_DIRECTORY = KnownFiles(recognise)

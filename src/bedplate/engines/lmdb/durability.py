@@ -23,18 +23,16 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.lmdb.model import MODEL
 from bedplate.engines.lmdb.settings import FULL, MAPASYNC, NOMETASYNC, SYNC_MODES, settings_in_force
-from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, worst
-from bedplate.model.durability import declared as declared_by_flushes
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, FilesystemPromise, lowered_to
+from bedplate.model.durability import declared as declared_by_filesystem
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, ReadBack
-from bedplate.visit.declaration import of_each_test
+from bedplate.visit.declaration import EngineDurability, of_each_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from bedplate.model.levels import Levels
-    from bedplate.model.visit import FlushCount
-    from bedplate.visit.declaration import EngineDurability, Promises
 
 _NOMETASYNC = because(
     "nometasync", "sync = nometasync: the last committed transaction may be undone, what stays is whole"
@@ -63,54 +61,20 @@ class LmdbFlags:
             raise ValueError(f"sync = {self.sync!r} is no mode of LMDB; known are {', '.join(SYNC_MODES)}")
 
 
-def declared(
-    flush_counts: Iterable[FlushCount],
-    flags: LmdbFlags,
-    *,
-    keeps_write_order: bool = False,
-    checked_by_fsck: bool = False,
-    journal_holds_data: bool = False,
-    journal_in_memory: bool = False,
-    rolls_back_whole: bool = False,
-    flushes_when_delayed: bool | None = None,
-) -> Durability:
-    """The class that the counted flushes, the journal and LMDB's flags declare together.
-
-    `keeps_write_order` is true of a file system whose writes reach the medium in the order in which they
-    were made even without a sync: one that `rolls_back_whole` does, and ext3 and ext4 with
-    `data=journal`, where "all data are committed into the journal prior to being written into the main
-    file system" (Documentation/admin-guide/ext4.rst), one transaction of the journal after the other. The other words are those of
-    `bedplate.model.durability.declared`, which speaks for the file system here.
-    """
-    filesystem = declared_by_flushes(
-        flush_counts,
-        {},
-        checked_by_fsck=checked_by_fsck,
-        journal_holds_data=journal_holds_data,
-        journal_in_memory=journal_in_memory,
-        rolls_back_whole=rolls_back_whole,
-        flushes_when_delayed=flushes_when_delayed,
-    )
-    of_flags, reason = _by_flags(flags, keeps_write_order=keeps_write_order or rolls_back_whole)
-    if of_flags is None or reason is None:
-        return filesystem
-    return Durability(
-        _with(of_flags, filesystem.volatile_cache),
-        _with(of_flags, filesystem.protected_cache),
-        filesystem.basis,
-        (*filesystem.reasons, reason),
-    )
+def declared(filesystem: FilesystemPromise, flags: LmdbFlags) -> Durability:
+    """The class that the file system and LMDB's flags declare together."""
+    found = declared_by_filesystem(filesystem)
+    lowered = _by_flags(flags, keeps_write_order=filesystem.keeps_write_order)
+    if lowered is None:
+        return found
+    best, reason = lowered
+    return lowered_to(found, best, best, reason)
 
 
-def _with(of_flags: str, of_filesystem: str) -> str:
-    # Damage that the flags allow needs no count of flushes, so an unknown file system makes it no less sure.
-    return UNSAFE if of_flags == UNSAFE else worst(of_filesystem, of_flags)
-
-
-def _by_flags(flags: LmdbFlags, *, keeps_write_order: bool) -> tuple[str | None, Reason | None]:
-    """What the flags allow at best, None where they take nothing away, and why."""
+def _by_flags(flags: LmdbFlags, *, keeps_write_order: bool) -> tuple[str, Reason] | None:
+    """What the flags allow at best, and why; None where they take nothing away."""
     if flags.sync == FULL or (flags.sync == MAPASYNC and not flags.writemap):
-        return None, None
+        return None
     if flags.sync == NOMETASYNC:
         return BOUNDED_LOSS, _NOMETASYNC
     if flags.writemap:
@@ -124,7 +88,7 @@ def _by_flags(flags: LmdbFlags, *, keeps_write_order: bool) -> tuple[str | None,
     return UNSAFE, _NOSYNC
 
 
-class LmdbDurability:
+class LmdbDurability(EngineDurability):
     """Of an environment whose tests may commit in two ways."""
 
     def opened(self, settings: Levels) -> Sequence[ReadBack]:
@@ -138,18 +102,13 @@ class LmdbDurability:
         self,
         settings: Levels,
         server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
-        flush_counts: tuple[FlushCount, ...],
-        promises: Promises,
-        *,
-        keeps_write_order: bool,
+        filesystem: FilesystemPromise,
     ) -> Durability:
         """By the mode; of `by-test` that of the synchronous tests, with that of the others."""
         writemap = settings_in_force(settings).flag("writemap") is True
 
         def of(mode: str) -> Durability:
-            return declared(
-                flush_counts, LmdbFlags(mode, writemap), keeps_write_order=keeps_write_order, **promises
-            )
+            return declared(filesystem, LmdbFlags(mode, writemap))
 
         return of_each_test(MODEL, settings, of)
 

@@ -1,4 +1,4 @@
-"""LMDB under the microbenchmark: what its driver is told, and what its errors call for."""
+"""LMDB under the microbenchmark: the options of its driver, and what its errors call for."""
 
 from __future__ import annotations
 

@@ -34,7 +34,11 @@ class MariadbModel(EngineModel):
 
 MODEL = MariadbModel(
     "MariaDB",
-    {f"cluster.settings.{PAGE_SIZE}": f"mariadb.{PAGE_SIZE}", "cluster.settings.": "mariadb.settings."},
+    {
+        f"cluster.settings.{PAGE_SIZE}": f"mariadb.{PAGE_SIZE}",
+        "cluster.settings.": "mariadb.settings.",
+        "cluster.": "mariadb.",
+    },
     making="mariadb-install-db",
     block_level=f"cluster.settings.{PAGE_SIZE}",
     before_block="innodb",

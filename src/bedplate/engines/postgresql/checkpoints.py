@@ -5,7 +5,10 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.settings import checkpoint_completion_target, checkpoint_timeout_s
+from bedplate.engines.postgresql.configuring.settings import (
+    checkpoint_completion_target,
+    checkpoint_timeout_s,
+)
 from bedplate.model.engines import POSTGRESQL
 from bedplate.units import format_duration
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql import configuration
-from bedplate.engines.postgresql.foreign_data import copy_data
-from bedplate.engines.postgresql.read_back import effective_settings, read_back
+from bedplate.engines.postgresql.configuring import configuration
+from bedplate.engines.postgresql.configuring.read_back import effective_settings, read_back
+from bedplate.engines.postgresql.own_data.adopted import adopt, before_any_session
+from bedplate.engines.postgresql.own_data.foreign_data import copy_data
 from bedplate.engines.postgresql.session import Session
 from bedplate.errors import BedplateError
 from bedplate.host.ledger import Holding
+from bedplate.host.plain_file import plain_text
 from bedplate.visit.engine_server import InForce, ServerFailed
 from bedplate.visit.server_process import ServerProcess
 
@@ -48,7 +50,15 @@ FOREIGN: Mapping[str, str] = {
     "log_min_error_statement": "panic",
     "log_autovacuum_min_duration": "-1",
     "listen_addresses": "",
+    # A subscription of a copied cluster would look for its publisher.
+    "max_logical_replication_workers": "0",
 }
+# A cluster has it, whatever databases it has besides; the workload's can be renamed from there.
+_ANY_DATABASE = "template1"
+# A level of io_method (PostgreSQL 18); the server has no io_uring where its configuration does not name it.
+_IO_URING = "io_uring"
+# A base backup may bring hours of WAL.
+_RECOVERY_LIMIT_S = 3600.0
 # As the postmaster tells of any process of its own (LogChildExit, src/backend/postmaster/postmaster.c).
 _CRASHED = "was terminated by signal "
 _KILLED = f"{_CRASHED}{int(signal.SIGKILL)}"
@@ -67,6 +77,8 @@ class Connection:
     account: Account
     database: str = DATABASE
     role: str | None = None
+    # Whether others wrote what is in the database: whoever owns it sets search_path, and may put functions before those of the system.
+    is_foreign: bool = False
 
     def program(self, name: str) -> Path:
         """A program of the same build as the server."""
@@ -80,7 +92,7 @@ class Connection:
     @property
     def of_client(self) -> Connection:
         """The same as the workload's client has it, with no more rights than it needs."""
-        return replace(self, role=CLIENT)
+        return replace(self, role=CLIENT, is_foreign=False)
 
 
 class Cluster:
@@ -98,7 +110,7 @@ class Cluster:
         self._commands = site.commands
         self._ledger = site.ledger
         self._server = ServerProcess(site, site.build.prefix, self._settle_after)
-        self._has_foreign_data = False
+        self._has_foreign_data = self._may_use_io_uring = False
         # Since when segments of shared memory may be left, as a file's time.
         self._segments_since_s: int | None = None
 
@@ -131,23 +143,13 @@ class Cluster:
         text = configuration.configuration_text(levels, cell.build, str(self.connection.socket_directory))
         with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(text)
+        self._may_use_io_uring = _IO_URING in text
 
     def start(self, *, timeout_s: float = 300.0, options: tuple[str, ...] = ()) -> None:
         """Start the server and wait until it accepts connections; `options` win over its configuration."""
         # Noted first, so given back last: of a server that is dead by then.
         self._note_shared_memory()
-        foreign = FOREIGN if self._has_foreign_data else {}
-        words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
-        own = (self.data_directory, self.connection.socket_directory)
-        self._server.start(
-            (
-                str(self.connection.program("postgres")),
-                *("-D", str(self.data_directory)),
-                *words,
-                *options,
-            ),
-            restricted_to=own if self._has_foreign_data else None,
-        )
+        self._start_process(*options)
         self._wait_until_ready(time.monotonic() + timeout_s)
 
     def stop(self, *, timeout_s: float = 300.0) -> int | None:
@@ -157,10 +159,19 @@ class Cluster:
         """
         return self._server.stop(signal.SIGINT, timeout_s=timeout_s)
 
-    def run(self, program: str, *arguments: str, timeout_s: float, check: bool = True) -> Completed:
-        """A program of the server's own build, by the server's account."""
+    def run(
+        self,
+        program: str,
+        *arguments: str,
+        timeout_s: float,
+        check: bool = True,
+        most_bytes: int | None = None,
+    ) -> Completed:
+        """A program of the server's own build, by the server's account; `most_bytes` as `Commands.run` has it."""
         argv = [str(self.connection.program(program)), *arguments]
-        return self._commands.run(argv, account=self.account, timeout_s=timeout_s, check=check)
+        return self._commands.run(
+            argv, account=self.account, timeout_s=timeout_s, check=check, most_bytes=most_bytes
+        )
 
     def kill(self) -> None:
         """End the server at once, for a visit that is being abandoned."""
@@ -205,18 +216,28 @@ class Cluster:
             s.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
             s.execute(f"CREATE DATABASE {DATABASE} OWNER {CLIENT}")
 
-    def take_over(self, data: Path) -> int:
+    def take_over(self, data: Path, *, database: str | None = None) -> int:
         """Stop, put a copy of a stopped server's data in the place of its own, and start on them; the bytes copied.
 
-        What is in them was made elsewhere and runs here: from now on the server starts without network, and with `/` read-only
-        to it but for its data. The configuration stays.
+        What is in them was made elsewhere and runs here: from now on the server starts restricted to its data (`host/shut_in/restriction.py`). The configuration stays. Of a cluster that nobody here made, `database` is the one that becomes the
+        workload's (`own_data/adopted.py`); ServerFailed or SessionFailed with the server's words where it cannot.
         """
         self.stop()
         self._has_foreign_data = True
+        self.connection = replace(self.connection, is_foreign=True)
         copied = copy_data(data, self.data_directory, self.account)
         # This file system only, as after initdb.
         self._commands.run(["sync", "--file-system", str(self.data_directory)], timeout_s=3600)
-        self.start()
+        if database is None:
+            self.start()
+            return copied
+        self._note_shared_memory()
+        self._start_process(_ANY_DATABASE, how=("--single",), commands=before_any_session(self.account.name))
+        self._server.demand_end(_RECOVERY_LIMIT_S)
+        self.start(timeout_s=_RECOVERY_LIMIT_S)
+        with Session(replace(self.connection, database=_ANY_DATABASE)) as session:
+            adopt(session, database=database, as_database=DATABASE, client=CLIENT)
+            session.execute(f"GRANT SET ON PARAMETER {', '.join(_CLIENT_SETS)} TO {CLIENT}")
         return copied
 
     def session(self) -> Session:
@@ -226,6 +247,23 @@ class Cluster:
     def client_session(self) -> Session:
         """A new session with the rights, and the settings, of the workload's client."""
         return Session(self.connection.of_client)
+
+    def _start_process(self, *options: str, how: tuple[str, ...] = (), commands: str = "") -> None:
+        foreign = FOREIGN if self._has_foreign_data else {}
+        words = (word for name, value in foreign.items() for word in ("-c", f"{name}={value}"))
+        own = (self.data_directory, self.connection.socket_directory)
+        self._server.start(
+            (
+                str(self.connection.program("postgres")),
+                *how,
+                *("-D", str(self.data_directory)),
+                *words,
+                *options,
+            ),
+            restricted_to=own if self._has_foreign_data else None,
+            io_uring=self._may_use_io_uring,
+            commands=commands,
+        )
 
     def _settle_after(self, in_order: bool) -> None:  # noqa: FBT001 -- what the process tells
         """With a server that ended by itself its shared memory is gone; the ledger looks for what a kill left."""
@@ -248,10 +286,10 @@ class Cluster:
         while time.monotonic() < deadline:
             self._server.demand_start(0.01)
             try:
-                lines = status_file.read_text().splitlines()
+                lines = plain_text(status_file).splitlines()
             except OSError:
                 continue
             # Line 8 of postmaster.pid is the server's own status (src/include/utils/pidfile.h).
-            if len(lines) >= 8 and lines[7].strip() == "ready" and int(lines[0]) == self._server.pid:
+            if len(lines) >= 8 and lines[7].strip() == "ready" and lines[0] == str(self._server.own_pid):
                 return
         raise ServerFailed(f"the server was not ready in time: {self.last_words()}")

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.configuration import truth
-from bedplate.engines.postgresql.server_settings import INCLUDES, configuration_lines
-from bedplate.model.data_directory import DataDirectory
+from bedplate.engines.postgresql.configuring.configuration import truth
+from bedplate.engines.postgresql.configuring.server_settings import INCLUDES, configuration_lines
+from bedplate.host.plain_file import plain_text
+from bedplate.model.data_directory import DataDirectory, KnownFiles
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.model.engines import POSTGRESQL
-from bedplate.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,6 @@ _DEFAULTS = {
 # guc-file.l: CONF_FILE_MAX_DEPTH.
 _DEPTH_MOST = 10
 _FILES_MOST = 1000
-_BYTES_MOST = MIB
 _UNTOLD = (
     "settings of roles and databases (ALTER ROLE … SET, ALTER DATABASE … SET) stand in tables, which cannot be read from files; "
     "a session can set synchronous_commit as well"
@@ -61,7 +59,7 @@ class _Reading:
             self.unread.append(f"{path}: included too deeply, as the server would say")
             return
         try:
-            text = _text(path)
+            text = plain_text(path)
         except FileNotFoundError:
             if not may_lack:
                 self.unread.append(f"{path}: it is not there")
@@ -89,19 +87,10 @@ class _Reading:
                 self.file(path / name, depth + 1)
 
 
-def _text(path: Path) -> str:
-    """A regular file alone, and no more of it than one may have: a name may lead to a pipe or a device."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is no file")
-        return file.read(_BYTES_MOST).decode(errors="replace")
-
-
 def _started_with(directory: Path, reading: _Reading) -> list[tuple[str, str]]:
     """The settings on the command line of the last start, or of the one that runs; none before the first."""
     try:
-        words = shlex.split(_text(directory / "postmaster.opts"))
+        words = shlex.split(plain_text(directory / "postmaster.opts"))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
@@ -124,7 +113,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 def recognise(directory: Path) -> DataDirectory | None:
     """The cluster in a directory; None where there is none. Where that cannot be told, one with what could not be read."""
     try:
-        version = _text(directory / "PG_VERSION").strip()[:20]
+        version = plain_text(directory / "PG_VERSION").strip()[:20]
     except PermissionError:
         # The directory is its owner's alone. That it is a cluster's is known by its lock file, or not at all.
         return None
@@ -163,4 +152,4 @@ def _places(directory: Path, reading: _Reading) -> dict[str, str]:
     return found
 
 
-DATA_DIRECTORY = recognise
+DATA_DIRECTORY = KnownFiles(recognise, frozenset({"postgres", "postmaster"}))

@@ -5,33 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.model.durability import declared
+from bedplate.visit.declaration import EngineDurability
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from bedplate.model.durability import FilesystemPromise
     from bedplate.model.levels import Levels
-    from bedplate.model.visit import Durability, FlushCount, ReadBack
-    from bedplate.visit.declaration import EngineDurability, Promises
+    from bedplate.model.visit import Durability
 
 
-class PostgresqlDurability:
+class PostgresqlDurability(EngineDurability):
     """The rules are those of `model/durability.py`."""
-
-    def opened(self, settings: Levels) -> Sequence[ReadBack]:  # noqa: ARG002 -- the server shows them
-        """Nothing: the server is asked."""
-        return ()
 
     def declare(
         self,
         settings: Levels,  # noqa: ARG002 -- what is in force counts
         server_settings: Mapping[str, str],
-        flush_counts: tuple[FlushCount, ...],
-        promises: Promises,
-        *,
-        keeps_write_order: bool,  # noqa: ARG002 -- a server waits
+        filesystem: FilesystemPromise,
     ) -> Durability:
         """From what is in force."""
-        return declared(flush_counts, server_settings, **promises)
+        return declared(filesystem, server_settings)
 
 
 DURABILITY: EngineDurability = PostgresqlDurability()

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.settings import in_force
+from bedplate.engines.postgresql.configuring.settings import in_force
 from bedplate.units import GIB, MIB, parse_size
 
 if TYPE_CHECKING:

@@ -209,6 +209,22 @@ def _heap_check(table: str) -> str:
     return f"SELECT blkno, offnum, msg FROM verify_heapam('{table}')"  # noqa: S608 -- a name of ours
 
 
+def by_hand_checks() -> Iterator[tuple[str, str]]:
+    """The checks that nobody runs by himself, each with a word for a shell: what they say, or nothing where all is well."""
+    for index, (table, _) in _INDEXES.items():
+        yield index, _index_check(index)
+        yield f"{table}-by-{index}", _disagreement(index)
+    yield from ((table, _heap_check(table)) for table in _TABLES)
+
+
+def _disagreement(index: str) -> str:
+    """A row where a table's pages and an index of it tell another count or another sum."""
+    table, columns = _INDEXES[index]
+    counted = f"SELECT count(*), coalesce(sum({columns}), 0) FROM {table}"  # noqa: S608 -- names of ours
+    ways = [way.replace("\\;", ";") for way in _WAYS]
+    return f"{ways[0]}; CREATE TEMP TABLE seen AS {counted}; {ways[1]}; {counted} EXCEPT SELECT * FROM seen"  # noqa: S608 -- as above
+
+
 def _ask(session: Session, check: str, detected: list[str], silent: list[str]) -> list[list[str | None]]:
     """A check's rows. What it cannot read the engine has refused to read; all else only the check found."""
     try:

@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, model_validator
 
-from bedplate.engines.postgresql import settings as known_settings
+from bedplate.engines.postgresql.configuring import settings as known_settings
+from bedplate.engines.postgresql.configuring.settings import PAGE_COSTS, refused_settings
 from bedplate.engines.postgresql.model import DATABASE_BLOCK_SIZES
-from bedplate.engines.postgresql.settings import PAGE_COSTS, refused_settings
-from bedplate.model.cell import BuildLevels, ClusterLevels
+from bedplate.model.cell import UNTORN_COUNT, UNTORN_OFF, UNTORN_ON, BuildLevels, ClusterLevels
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import EngineSetup
 from bedplate.plan import values
 from bedplate.plan.engine_table import EngineTable, asked
-from bedplate.plan.fields import Factor, Flag, within
+from bedplate.plan.fields import Factor, Flag, UntornWrites, within
 from bedplate.plan.words import joined, shown
 from bedplate.units import KIB
 
@@ -78,6 +78,12 @@ class PostgresqlTable(EngineTable):
     """cluster | `true`: the planner's `seq_page_cost` and `random_page_cost` follow the block size (a 4 kB page costs half of an 8
     kB page), so that block sizes are more often compared under one plan; what is scaled is what `settings` say, else
     PostgreSQL's default | `false` | `true`"""
+    untorn_writes: Factor[UntornWrites] = Field(
+        default=(UNTORN_OFF,), description=f"{UNTORN_OFF}, {UNTORN_ON} or {UNTORN_COUNT}"
+    )
+    """cluster | `on`: the server writes each data page whole or not at all, as far as the file system can (RWF_ATOMIC; a library is
+    preloaded into it); `count`: as without, and counted, to hold the other against. Both need `debug_io_direct = "data"`, and so version
+    16 or later | `"off"` | `{ vary = ["off", "on"] }`"""
     configuration: Factor[Configuration] = Field(default=(), description="path of an own postgresql.conf")
     """cluster | the path of an own `postgresql.conf`, in or below the plan's directory; its text becomes part of the plan | none |
     `"mine.conf"`"""
@@ -133,6 +139,7 @@ class PostgresqlTable(EngineTable):
             self.scaled_block_settings,
             self.scaled_page_costs,
             self.configuration,
+            self.untorn_writes,
         )
         return (*map(asked, scalars), *self.settings.values())
 
@@ -142,13 +149,14 @@ class PostgresqlTable(EngineTable):
         return EngineSetup(POSTGRESQL, builds, tuple(map(self._cluster, product(*self.cluster_factors()))))
 
     def _cluster(self, levels: tuple[Any, ...]) -> ClusterLevels:
-        checksums, scaled_blocks, scaled_costs, configuration, *of_settings = levels
+        checksums, scaled_blocks, scaled_costs, configuration, untorn, *of_settings = levels
         return ClusterLevels(
             data_checksums=checksums,
             settings=Levels(dict(zip(self.settings, of_settings, strict=True))),
             scaled_block_settings=scaled_blocks,
             configuration=configuration,
             scaled_page_costs=scaled_costs,
+            untorn_writes=untorn,
         )
 
 

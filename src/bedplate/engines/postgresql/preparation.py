@@ -13,7 +13,7 @@ from bedplate.engines.postgresql.builds.build import (
     read_build,
 )
 from bedplate.engines.postgresql.builds.build_record import STAMP, BuildSpec
-from bedplate.engines.postgresql.requirements import build_requirements
+from bedplate.engines.postgresql.builds.requirements import build_requirements
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.whole_folder import is_work_folder, lock_of

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bedplate.model.page_writes import WAL_BYTES, WAL_PAGE_IMAGES
 from bedplate.units import parse_duration_s
 
 if TYPE_CHECKING:
@@ -109,6 +110,14 @@ def settings_of(cluster: Cluster) -> Mapping[str, str]:
     """The settings that decide what a cut may take, as the server shows them."""
     with cluster.session() as session:
         return {name: session.value(f"SHOW {name}") for name in _DECISIVE}
+
+
+def counters_of(cluster: Cluster) -> Mapping[str, int]:
+    """What the server has written to its WAL so far, and how many whole pages of it."""
+    with cluster.session() as session:
+        statement = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, wal_fpi FROM pg_stat_wal"
+        ((wal_bytes, images),) = session.rows(statement)
+    return {WAL_BYTES: int(wal_bytes or 0), WAL_PAGE_IMAGES: int(images or 0)}
 
 
 def transaction(client: int, sequence: int, account: int) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.settings import in_force
+from bedplate.engines.postgresql.configuring.settings import in_force
+from bedplate.model.cell import UNTORN_OFF
+from bedplate.plan.untorn_writes import filesystem_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 # A key of Machine.tunables; where the fact is missing, no rule applies.
 IO_URING_DISABLED = "kernel.io_uring_disabled"
+_DIRECT_SINCE = 16
 
 
 def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
@@ -31,4 +34,26 @@ def io_method(cell: Cell, around: CellContext) -> Iterator[str]:
         yield f"io_method = io_uring: this machine forbids it; `sysctl {IO_URING_DISABLED}=0` allows it"
 
 
-RULES: Mapping[str, Rule] = {"io-method-impossible": io_method}
+def untorn_writes(cell: Cell, around: CellContext) -> Iterator[str]:
+    """The kernel takes an untorn write from direct I/O alone, of a file system that can make one of it."""
+    level = cell.cluster.untorn_writes
+    if level == UNTORN_OFF:
+        return
+    asked = f"untorn_writes = {level}"
+    if int(cell.build.version.split(".")[0]) < _DIRECT_SINCE:
+        yield f"{asked}: PostgreSQL {cell.build.version} has no debug_io_direct; it came with {_DIRECT_SINCE}"
+        return
+    direct = {word.strip() for word in (in_force(cell.cluster, "debug_io_direct") or "").split(",")}
+    if "data" not in direct:
+        yield f'{asked}: only direct I/O is written untorn; set debug_io_direct = "data" in [postgresql.settings]'
+    if direct & {"wal", "wal_init"}:
+        yield (
+            f'{asked}: with direct I/O the WAL would be taken for pages; set debug_io_direct = "data", without wal and wal_init'
+        )
+    yield from filesystem_refusals(cell, around)
+
+
+RULES: Mapping[str, Rule] = {
+    "io-method-impossible": io_method,
+    "untorn-writes-impossible": untorn_writes,
+}

@@ -10,13 +10,19 @@ if TYPE_CHECKING:
     from bedplate.engines.postgresql.cluster import Connection
 
 
+# A superuser in a database of others calls the system's functions, and nobody's of the same name. It wins over settings of database and role.
+_OF_THE_SYSTEM = {"PGOPTIONS": "-c search_path=pg_catalog"}
+
+
 class Session(PipedSession):
     r"""Its statements may be several, with `\\;` between them: one message to the server."""
 
     field: ClassVar[str] = "\x1f"
     null: ClassVar[str] = "\x1a"
     end: ClassVar[str] = "\x1e bedplate end of answer \x1e"
-    ask_for_end: ClassVar[str] = f"\\echo '{end}'"
+    # A server that ended while nobody asked leaves no error in the words: psql says that the connection is closed, and goes on.
+    failed: ClassVar[str | None] = "\x1a bedplate: the statement failed \x1a"
+    ask_for_end: ClassVar[str] = f"\\if :ERROR\n\\echo '{failed}'\n\\endif\n\\echo '{end}'"
     errors: ClassVar[tuple[str, ...]] = ("ERROR:", "FATAL:", "PANIC:", "psql:")
 
     def __init__(self, connection: Connection) -> None:
@@ -30,4 +36,4 @@ class Session(PipedSession):
             f"--pset=null={self.null}",
             *connection.options(),
         ]
-        super().__init__(argv, connection.account)
+        super().__init__(argv, connection.account, _OF_THE_SYSTEM if connection.is_foreign else None)

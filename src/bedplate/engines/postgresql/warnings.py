@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.settings import controlled_in, in_force, page_costs_in
+from bedplate.engines.postgresql.configuring.settings import controlled_in, in_force, page_costs_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,23 +17,21 @@ Rules, each with its source; "pragma" is sqlite.org/pragma.html, "synchronous" a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.engines.sqlite.model import MODEL
 from bedplate.engines.sqlite.settings import DELETE, EXCLUSIVE, FULL, MEMORY, NO_JOURNAL, NORMAL, OFF, WAL
-from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, declared, worst
+from bedplate.model.durability import BOUNDED_LOSS, UNSAFE, declared, lowered_to
 from bedplate.model.engine import BY_TEST
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, ReadBack
-from bedplate.visit.declaration import of_each_test
+from bedplate.visit.declaration import EngineDurability, of_each_test
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from bedplate.model.durability import FilesystemPromise
     from bedplate.model.levels import Levels
-    from bedplate.model.visit import FlushCount
-    from bedplate.visit.declaration import EngineDurability, Promises
 
 # SQLITE_DEFAULT_WAL_AUTOCHECKPOINT.
 _CHECKPOINT_PAGES = 1000
@@ -80,7 +78,7 @@ def bound_transactions(settings: Levels) -> int | None:
     return (_CHECKPOINT_PAGES if pages is None else pages) or None if code == "sqlite-normal-wal" else None
 
 
-class SqliteDurability:
+class SqliteDurability(EngineDurability):
     """Of connections whose tests may commit in two ways."""
 
     def opened(self, settings: Levels) -> Sequence[ReadBack]:
@@ -95,26 +93,17 @@ class SqliteDurability:
         self,
         settings: Levels,
         server_settings: Mapping[str, str],  # noqa: ARG002 -- there is no server
-        flush_counts: tuple[FlushCount, ...],
-        promises: Promises,
-        *,
-        keeps_write_order: bool,
+        filesystem: FilesystemPromise,
     ) -> Durability:
         """By the PRAGMAs; of `by-test` that of the synchronous tests, with that of the others."""
-        of_filesystem = declared(flush_counts, {}, **promises)
+        of_filesystem = declared(filesystem)
 
         def of(mode: str) -> Durability:
-            found = lowered(mode, settings, keeps_write_order=keeps_write_order)
+            found = lowered(mode, settings, keeps_write_order=filesystem.keeps_write_order)
             if found is None:
                 return of_filesystem
             best, reason = found
-            # Damage that a setting allows needs no count of flushes, so an unknown file system makes it no less sure.
-            volatile, protected = (
-                UNSAFE if best == UNSAFE else worst(each, best)
-                for each in (of_filesystem.volatile_cache, of_filesystem.protected_cache)
-            )
-            reasons = (*of_filesystem.reasons, reason)
-            return replace(of_filesystem, volatile_cache=volatile, protected_cache=protected, reasons=reasons)
+            return lowered_to(of_filesystem, best, best, reason)
 
         return of_each_test(MODEL, settings, of)
 

@@ -1,9 +1,10 @@
-"""SQLite under the microbenchmark: what its driver is told."""
+"""SQLite under the microbenchmark: the options of its driver."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.engines.sqlite.amalgamation import AMALGAMATION, told_of_library
 from bedplate.engines.sqlite.library import LIBSQLITE3
 from bedplate.engines.sqlite.model import MODEL
 from bedplate.model.levels import Levels
@@ -18,7 +19,7 @@ DATABASE = "test.db"
 class SqliteBench:
     """Its file is opened anew for each test."""
 
-    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBSQLITE3,), "sqlite"),)
+    drivers: tuple[Driver, ...] = (Driver("microbenchmark", (LIBSQLITE3,), "sqlite", AMALGAMATION),)
     library = "libsqlite3"
     files: tuple[str, ...] = tuple(f"{DATABASE}{suffix}" for suffix in ("", "-journal", "-wal", "-shm"))
 
@@ -31,7 +32,8 @@ class SqliteBench:
         fresh: bool,  # noqa: ARG002 -- what belongs to the file is read back from one that is there too
     ) -> Levels:
         """The PRAGMAs that the cell asks for; what it leaves out is the library's own."""
-        found = {name: level for name, level in settings.items() if name != MODEL.commit_setting}
+        found = dict(told_of_library(settings))
+        found.pop(MODEL.commit_setting, None)
         if synchronous is not None:
             found[MODEL.commit_setting] = MODEL.commit_mode(settings, synchronous=synchronous)
         return Levels(found)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.engines.sqlite.settings import FULL, NORMAL, OFF, PAGE_SIZE, WAL
+from bedplate.engines.sqlite.amalgamation import AMALGAMATION
+from bedplate.engines.sqlite.settings import EXCLUSIVE, FULL, NORMAL, OFF, PAGE_SIZE, WAL
 from bedplate.model.engine import EngineModel
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class SqliteModel(EngineModel):
         journal = in_force.get("sqlite.journal_mode") or settings.text("journal_mode")
         return mode != OFF and not (mode == NORMAL and journal == WAL)
 
+    def lets_one_in(self, settings: Levels) -> str | None:
+        """By its locking mode."""
+        return f"locking_mode = {EXCLUSIVE}" if settings.text("locking_mode") == EXCLUSIVE else None
+
 
 MODEL = SqliteModel(
     "SQLite",
@@ -30,4 +35,6 @@ MODEL = SqliteModel(
     cuts_per_s=400 / 60,
     commit_setting="synchronous",
     commit_modes=(FULL, OFF),
+    more_tests=("tpcb",),
+    library_level=f"cluster.settings.{AMALGAMATION}",
 )

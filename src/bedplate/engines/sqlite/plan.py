@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, ValidationInfo
 
+from bedplate.engines.sqlite.amalgamation import amalgamation
 from bedplate.engines.sqlite.settings import (
     AUTO_VACUUMS,
+    BEGINS,
     JOURNAL_MODES,
     LOCKING_MODES,
+    LONGEST_BUSY_MS,
     PAGE_SIZES,
     SYNCHRONOUS,
 )
@@ -30,7 +33,16 @@ Checkpoint: TypeAlias = Annotated[int, within(values.whole_number, 0, 10**9)]
 CacheSize: TypeAlias = Annotated[int, within(values.size, KIB, TIB)]
 MapSize: TypeAlias = Annotated[int, within(values.size, 0, TIB)]
 LockingMode: TypeAlias = Annotated[str, within(values.one_of, LOCKING_MODES)]
+Begin: TypeAlias = Annotated[str, within(values.one_of, BEGINS)]
+BusyTimeout: TypeAlias = Annotated[int, within(values.whole_number, 0, LONGEST_BUSY_MS)]
 AutoVacuum: TypeAlias = Annotated[str, within(values.one_of, AUTO_VACUUMS)]
+
+
+def _amalgamation(value: Any, info: ValidationInfo) -> str | None:
+    return amalgamation(value, info.context or {})
+
+
+Amalgamation: TypeAlias = Annotated[str | None, PlainValidator(_amalgamation)]
 
 
 class SqliteTable(SettingsTable):
@@ -42,7 +54,7 @@ class SqliteTable(SettingsTable):
     """cluster | `delete`, `truncate`, `persist`, `wal`, `memory`, `off` | SQLite's own (`delete`) | `{ vary = ["delete", "wal"] }`"""
     synchronous: Factor[Synchronous] = Field(default=(), description=f"one of {', '.join(_SYNCHRONOUS)}")
     """cluster | `off`, `normal`, `full`, `extra`; `by-test`: in the microbenchmark, as published, `full` for the tests named sync and
-    `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
+    `tpcb`, `off` for the rest; else `full` | `by-test` | `{ vary = ["full", "extra"] }`"""
     wal_autocheckpoint: Factor[Checkpoint] = Field(default=(), description="pages of the log")
     """cluster | pages of the log before a checkpoint, 0 for never; with `wal` alone | SQLite's own (1000) | `200`"""
     cache_size: Factor[CacheSize] = Field(default=(), description='size of the page cache, such as "64 MB"')
@@ -51,9 +63,22 @@ class SqliteTable(SettingsTable):
     """cluster | how much of the file is read by a memory map, 0 for none; SQLite itself takes at most 2 GB | SQLite's own (none) |
     `{ vary = [0, "1 GB"] }`"""
     locking_mode: Factor[LockingMode] = Field(default=(), description="normal or exclusive")
-    """cluster | `normal`, `exclusive`: one connection keeps the file, so there is no `readwhilewriting` | `normal` | `"exclusive"`"""
+    """cluster | `normal`, `exclusive`: one connection keeps the file, so there are no `readwhilewriting` and no `tpcb` | `normal` | `"exclusive"`"""
     auto_vacuum: Factor[AutoVacuum] = Field(default=(), description=f"one of {', '.join(AUTO_VACUUMS)}")
     """cluster | `none`, `full`, `incremental`; chosen when the file is made | SQLite's own (`none`) | `"full"`"""
+
+    busy_timeout: Factor[BusyTimeout] = Field(default=(), description="milliseconds, from 0")
+    """cluster | milliseconds for which a connection of the microbenchmark waits for another's lock; then SQLite answers SQLITE_BUSY,
+    and `tpcb` begins the transaction again, while any other test fails | 600000 | `{ vary = [0, 5000] }`"""
+    begin: Factor[Begin] = Field(default=(), description=f"one of {', '.join(BEGINS)}")
+    """cluster | how a transaction of the microbenchmark that writes begins: `immediate` gets the lock first, `deferred` at its first
+    write, when what it has read may be old | `immediate` | `{ vary = ["immediate", "deferred"] }`"""
+
+    amalgamation: Factor[Amalgamation] = Field(
+        default=(), description="system, or the path of a folder or zip"
+    )
+    """cluster | a folder or zip with sqlite3.c and sqlite3.h, relative to the plan or from the root; `system`: the distribution's library |
+    `"system"` | `{ vary = ["system", "sqlite-amalgamation.zip"] }`"""
 
     level_names: ClassVar[dict[str, str]] = {"sqlite": "cluster.settings."}
     engine: ClassVar[str] = SQLITE

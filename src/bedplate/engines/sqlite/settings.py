@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bedplate.units import KIB
-
 OFF, NORMAL, FULL, EXTRA = SYNCHRONOUS = ("off", "normal", "full", "extra")
 DELETE, TRUNCATE, PERSIST, MEMORY, WAL, NO_JOURNAL = JOURNAL_MODES = (
     *("delete", "truncate", "persist", "memory", "wal"),
@@ -11,7 +9,10 @@ DELETE, TRUNCATE, PERSIST, MEMORY, WAL, NO_JOURNAL = JOURNAL_MODES = (
 )
 LOCKING_MODES = ("normal", "exclusive")
 EXCLUSIVE = LOCKING_MODES[1]
+BEGIN = "begin"
+BEGINS = ("immediate", "deferred")
+BUSY_TIMEOUT = "busy_timeout"
+LONGEST_BUSY_MS = 600_000
 AUTO_VACUUMS = ("none", "full", "incremental")
 PAGE_SIZE = "page_size"
 PAGE_SIZES = tuple(512 << step for step in range(8))
-CACHE_UNIT = KIB

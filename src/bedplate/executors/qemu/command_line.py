@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "qemu-system-x86_64"
 NEEDS = (
-    Need(PROGRAM, "qemu-system-x86", "runs the guest that visits are lived in"),
+    Need(PROGRAM, "qemu-system-x86", "runs the guest that visits run in"),
     Need("setpriv", "util-linux", "lets a guest die with bedplate"),
 )
 KVM = "kvm"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.executors.needs import workload_needs
 from bedplate.executors.other_machine import other_hardware
+from bedplate.executors.protocol import Executor
 from bedplate.executors.qemu.command_line import NEEDS
 from bedplate.host.requirement import Need
 from bedplate.plan.platforms import GUEST_MEMORY_BYTES, QEMU
@@ -29,13 +30,12 @@ _ALWAYS = (
 )
 
 
-class QemuExecutor:
+class QemuExecutor(Executor):
     """Guests of this machine, one at a time."""
 
     name = QEMU
     runs_here = False
     estimate_words = " (reckoned for emulated processors; with KVM less)"
-    fleet = None
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:  # noqa: ARG002
         """QEMU itself, and what workloads need; tools of file systems come into the cache where they lack."""

@@ -160,11 +160,6 @@ class Guest:
             raise
         return guest
 
-    @property
-    def pid(self) -> int:
-        """The process id of QEMU."""
-        return self._process.pid
-
     def is_alive(self) -> bool:
         """Whether QEMU runs; a guest that hangs inside is found by its next visit."""
         return self._process.is_running()

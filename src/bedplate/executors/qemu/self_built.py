@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.executors.qemu.guest_kernel import GuestKernel
 from bedplate.executors.qemu.kernel_release import release_in_image
-from bedplate.host.checksum import sha256_of
+from bedplate.host.files import sha256_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def read_self_built(asked: str) -> GuestKernel:
         pairs = dict(_pairs(path))
     except OSError as error:
         raise PlanError(f"kernel {asked} cannot be read: {error.filename}: {error.strerror}") from error
-    built = _text(path / _RELEASE_FILE)
+    built = text_of(path / _RELEASE_FILE)
     if len(pairs) > 1 and built in {folder.name for folder in pairs}:
         pairs = {folder: image for folder, image in pairs.items() if folder.name == built}
     if not pairs:
@@ -106,16 +106,9 @@ def _digest(modules: Path, image: Path) -> str:
     """Of the image's content, and of each module's name, size and time: a build anew changes them."""
     state = hashlib.sha256(sha256_of(image).encode())
     for name in ("modules.dep", "modules.builtin"):
-        state.update(_text(modules / name).encode())
-    for line in _text(modules / "modules.dep").splitlines():
+        state.update(text_of(modules / name).encode())
+    for line in text_of(modules / "modules.dep").splitlines():
         name = line.partition(":")[0]
         facts = (modules / name).stat() if (modules / name).is_file() else None
         state.update(f"{name} {facts and (facts.st_size, facts.st_mtime_ns)}\n".encode())
     return state.hexdigest()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

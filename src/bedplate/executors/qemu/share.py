@@ -140,7 +140,7 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
     lines = tuple(lines)
     broken = [line for line in lines if "\n" in line]
     if broken:
-        raise RequirementMissing(f"a guest cannot be told of a path with a line break in it: {broken[0]!r}")
+        raise RequirementMissing(f"a guest cannot be given a path with a line break in it: {broken[0]!r}")
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogateescape")
 
 

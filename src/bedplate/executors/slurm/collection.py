@@ -50,7 +50,7 @@ class Collector:
             return self._visits[key.cell, key.dataset, key.repetition, key.canary]
         except KeyError:
             raise StudyError(
-                f"{self._store.layout.directory}: a job lived {key.cell}, repetition {key.repetition}, which the "
+                f"{self._store.layout.directory}: a job ran {key.cell}, repetition {key.repetition}, which the "
                 "schedule has not; the study was changed by hand"
             ) from None
 
@@ -82,7 +82,7 @@ class Collector:
         with self._store.attempt(visit) as attempt:
             if attempt.number != ordered.key.attempt:
                 raise StudyError(
-                    f"{attempt.directory} would be attempt {attempt.number}, its job lived attempt "
+                    f"{attempt.directory} would be attempt {attempt.number}, its job ran attempt "
                     f"{ordered.key.attempt}; the study was changed by hand"
                 )
             (attempt.directory / "logs").mkdir()

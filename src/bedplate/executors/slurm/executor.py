@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from bedplate.errors import PlanError, StudyError
+from bedplate.executors.protocol import Executor
 from bedplate.executors.slurm.controller import Slurm, require_slurm
 from bedplate.executors.slurm.layout import FleetLayout
 from bedplate.model.fleet import common_machine, fleet_identity
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from bedplate.executors.protocol import Listener, Start, StartOutcome
     from bedplate.host.requirement import Need
-    from bedplate.model.cell import Cell
     from bedplate.model.fleet import NodeFacts
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Plan
@@ -73,33 +73,20 @@ class ClusterNodes:
             )
 
 
-class SlurmExecutor:
+class SlurmExecutor(Executor):
     """Nodes of a cluster, from the machine where jobs are submitted."""
 
     name = SLURM
     runs_here = False
-    estimate_words = ""
 
-    def __init__(self) -> None:
-        self.fleet = ClusterNodes()
+    @property
+    def fleet(self) -> ClusterNodes:
+        """The nodes that the plan names."""
+        return ClusterNodes()
 
     def needs(self, filesystems: Iterable[str], workloads: Iterable[str]) -> tuple[Need, ...]:  # noqa: ARG002
-        """Slurm's commands; no program that only a visit starts."""
+        """Slurm's commands; no program that only a visit starts. Each node's kernel and device are looked at there, by the visit that uses them."""
         require_slurm()
-        return ()
-
-    def kernels(self, plan: Plan) -> tuple[str | None, ...]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def prepare(self, plan: Plan, listener: Listener) -> None:
-        """Nothing: each node's kernel is the one that runs there."""
-
-    def prepare_cells(self, cells: Iterable[Cell], listener: Listener) -> None:
-        """Nothing."""
-
-    def device_reasons(self, devices: Iterable[str]) -> tuple[str, ...]:  # noqa: ARG002
-        """None: each node's device is claimed there, by the visit that uses it."""
         return ()
 
     def another_machine(self, plan: Plan, begun: StudyFacts, machine: Machine) -> str | None:  # noqa: ARG002

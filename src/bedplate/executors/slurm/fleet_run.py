@@ -392,7 +392,7 @@ class FleetRun:
             self._waiting[live.order.node].extendleft(reversed(blocks_of(visits)))
             self._display.note(f"{verdict.sentence}; {len(visits)} visits of it are submitted again")
             return
-        self._tell_left(f"{verdict.sentence}; {len(visits)} visits of it were not lived")
+        self._tell_left(f"{verdict.sentence}; {len(visits)} visits of it did not run")
         if verdict.fate is Fate.UNFIT:
             self._take_out(live.order.node, verdict.sentence)
 
@@ -402,7 +402,7 @@ class FleetRun:
         blocks = self._waiting.pop(node, ())
         if blocks:
             visits = sum(len(block.visits) for block in blocks)
-            self._tell_left(f"{node} is taken out of this start; {visits} more visits of it were not lived")
+            self._tell_left(f"{node} is taken out of this start; {visits} more visits of it did not run")
         for other in self._live:
             other.is_to_end |= other.order.node == node
 

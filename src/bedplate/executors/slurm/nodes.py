@@ -58,7 +58,7 @@ def find_node_facts(
 ) -> Mapping[str, NodeFacts]:
     """The facts of every node, in the study from now on; waits until each node has been free.
 
-    RequirementMissing with all reasons why visits cannot be lived there, or in what nodes differ.
+    RequirementMissing with all reasons why visits cannot run there, or in what nodes differ.
     """
     assert plan.fleet is not None  # noqa: S101 -- the caller has a plan for a fleet
     display.note(f"looking at {len(plan.fleet.nodes)} nodes, by a job on each")

@@ -37,6 +37,8 @@ from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.journal_device import MEMORY_DIRECTORY, journal_refusal_reasons
 from bedplate.host.devices.scratch_device import refusal_reasons
 from bedplate.host.facts import read_machine, tool_versions
+from bedplate.host.files import text_of
+from bedplate.host.interruption import arrive
 from bedplate.host.ledger import release_orphans
 from bedplate.host.lock import IMAGE_FILES, study_lock, wait_for_last_visit
 from bedplate.host.patience import wait_until
@@ -66,7 +68,7 @@ class JobOver(BaseException):
 
 @dataclass(frozen=True)
 class FactsRequest:
-    """What is to be found out about a node: whether these visits could be lived there."""
+    """What is to be found out about a node: whether these visits could run there."""
 
     node: str
     scratch_device: ScratchDevice
@@ -118,7 +120,7 @@ def _say(*reasons: str) -> None:
 
 
 def find_facts(request: FactsRequest) -> NodeFacts:
-    """What this node is, and why no visit can be lived here."""
+    """What this node is, and why no visit can run here."""
     machine = replace(read_machine(), tools=tool_versions())
     needs = [need for kind in request.filesystems for need in filesystem_for(kind).needs]
     needs += [need for name in request.workloads for need in workload_for(name).needs]
@@ -140,11 +142,11 @@ def find_facts(request: FactsRequest) -> NodeFacts:
         node=request.node,
         machine=machine,
         firmware=_firmware(),
-        device_model=_text(disk / "device/model") if disk else None,
+        device_model=(text_of(disk / "device/model") or None) if disk else None,
         device_firmware=_first(disk, _FIRMWARE) if disk else None,
-        journal_device_model=_text(journal / "device/model") if journal else None,
+        journal_device_model=(text_of(journal / "device/model") or None) if journal else None,
         journal_device_firmware=_first(journal, _FIRMWARE) if journal else None,
-        device_size_bytes=int(_text(disk / "size") or 0) * 512 if disk else None,
+        device_size_bytes=int(text_of(disk / "size") or 0) * 512 if disk else None,
         problems=tuple(f"{request.node}: {problem}" for problem in problems),
     )
 
@@ -249,7 +251,7 @@ def _end_on_signals() -> None:
         # A second one must not interrupt the giving back.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        raise JobOver
+        arrive(JobOver())
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
@@ -278,19 +280,12 @@ def _disk(device: str | None) -> Path | None:
 
 
 def _firmware() -> str | None:
-    words = [_text(_DMI / name) for name in ("bios_vendor", "bios_version")]
+    words = [text_of(_DMI / name) for name in ("bios_vendor", "bios_version")]
     return " ".join(word for word in words if word) or None
 
 
 def _first(place: Path, names: Sequence[str]) -> str | None:
-    return next((text for name in names if (text := _text(place / name))), None)
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
+    return next((text for name in names if (text := text_of(place / name))), None)
 
 
 def _parser() -> argparse.ArgumentParser:

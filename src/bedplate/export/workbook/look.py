@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.analysis.parts import WHOLE
 from bedplate.analysis.run_heads import promised
-from bedplate.analysis.wording import AFTER_POWER_CUT, durability_class, durability_words
+from bedplate.analysis.wording import AFTER_POWER_CUT, capital, durability_class, durability_words
 from bedplate.export.workbook.model import (
     Area,
     BarChart,
@@ -175,7 +175,7 @@ def _key(choice: int, cell: int) -> int:
 def look_sheet(found: Overview, choices: Sequence[SheetChoice], results: Sequence[Result]) -> Sheet:
     """The first choice chosen; without any choice a sheet that says so."""
     title = cells(f"{found.study.facts.title}: one figure at a time")
-    marks = [cells(f"{words[:1].upper()}{words[1:]}.") for words in found.marks]
+    marks = [cells(f"{capital(words)}.") for words in found.marks]
     if not choices or not found.cells:
         return Sheet(
             LOOK, (Column("cell", 44),), (), (title, cells("Nothing has been measured yet."), *marks)
@@ -310,7 +310,7 @@ class _Look:
         first, last = self._head_row + 1, self._head_row + len(self._first) + 1
         bar = 2 + len(_SHOWN)
         return BarChart(
-            "Medians of what is chosen; colours: what survives a power cut",
+            "Means of what is chosen; colours: what survives a power cut",
             Area(LOOK, bar, first, last),
             tuple(
                 ChartSeries(

@@ -148,7 +148,12 @@ def results_of(found: Overview, choices: Sequence[SheetChoice]) -> Iterator[Resu
             validity, reasons = of_runs[place]
             key = SummaryKey(cell.id, *choice.run, choice.metric.name, choice.part.phase, choice.part.item)
             entry = ranked(found, key, found.summaries.get(key, Summary(0)))
-            why = _of_summary(entry.summary, entry.limit, found.absence(key))
+            due = bool(found.of(*place))
+            why = (
+                _of_summary(entry.summary, entry.limit, found.absence(key))
+                if due
+                else ("not due in this cell",)
+            )
             remarks = dict.fromkeys((*why, *reasons, *about[cell.id]))
             yield Result(
                 choice, cell, names[cell.id], entry.summary, entry.limit, validity, "; ".join(remarks)
@@ -163,7 +168,7 @@ def cell_remarks(found: Overview, cell: str) -> tuple[str, ...]:
 
 
 def validity_word(measurements: Sequence[Measurement]) -> str:
-    """The worst that is to be said of the repetitions of a run."""
+    """The worst that is to be said of the repetitions of a run; `not due` where the cell, of another engine say, has none."""
     troubles = {m.trouble for m in measurements}
     if Trouble.FAILED in troubles:
         return "failed"
@@ -171,7 +176,9 @@ def validity_word(measurements: Sequence[Measurement]) -> str:
         return "suspect"
     if Trouble.UNKNOWN in troubles:
         return "unknown"
-    return "incomplete" if not measurements or Trouble.NOT_RUN in troubles else "valid"
+    if not measurements:
+        return "not due"
+    return "incomplete" if Trouble.NOT_RUN in troubles else "valid"
 
 
 def _of_summary(summary: Summary, limit: float | None, absence: str | None) -> Iterator[str]:

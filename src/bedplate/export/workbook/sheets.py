@@ -9,7 +9,13 @@ from bedplate.analysis.effective import effective_document
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.labels import stands_on_image
-from bedplate.analysis.wording import AFTER_POWER_CUT, device_sectors, durability_words, repetitions_sentence
+from bedplate.analysis.wording import (
+    AFTER_POWER_CUT,
+    capital,
+    device_sectors,
+    durability_words,
+    repetitions_sentence,
+)
 from bedplate.export.tables import runs_table, workload_exports
 from bedplate.export.workbook.look import CHOICES, LOOK, RESULTS
 from bedplate.export.workbook.model import COLUMNS_MAX, Column, Sheet, cells, sheet_names
@@ -143,7 +149,7 @@ def _cell_row(found: Overview, cell: CellFacts, name: str, *, image: bool) -> tu
         durability.class_with(VOLATILE_512) if durability else None,
         durability.protected_cache if durability else None,
         durability.basis if durability else None,
-        "; ".join(sentences(durability.reasons)) if durability else "no visit has told yet",
+        "; ".join(sentences(durability.reasons)) if durability else "no visit has said yet",
         *(_rate(rate) for rate in flushes),
         cell.emulated,
         image,
@@ -196,7 +202,7 @@ def about_sheet(found: Overview) -> Sheet:
         ("cells", len(found.cells)),
         ("repetitions", found.repetitions),
         ("what they can tell", repetitions_sentence(found.repetitions, executor=facts.executor)),
-        *(("stands beside every figure", f"{words[:1].upper()}{words[1:]}.") for words in found.marks),
+        *(("stands beside every figure", f"{capital(words)}.") for words in found.marks),
         *(row for each in workload_exports() if each.is_in(found) for row in each.about),
         *_machines(found),
         ("sectors", f"{sectors_told(device_sectors(found))}. Colours are those of that class"),

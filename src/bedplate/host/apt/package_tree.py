@@ -30,8 +30,8 @@ from bedplate.host.apt.private_root import (
     read_apt_system,
     source_line,
 )
-from bedplate.host.checksum import sha256_of
 from bedplate.host.file_lock import file_lock
+from bedplate.host.files import sha256_of
 from bedplate.host.requirement import read_os_release
 from bedplate.host.whole_folder import put_in_place
 

@@ -22,6 +22,7 @@ from bedplate.errors import RequirementMissing, VerifyFailed
 from bedplate.host import undo
 from bedplate.host.cgroups.hierarchy import Hierarchy, read_hierarchy
 from bedplate.host.file_lock import file_lock_if_free
+from bedplate.host.files import text_of
 from bedplate.host.ledger import Holding
 from bedplate.host.tunables import restore, set_tunable
 from bedplate.model.visit import ReadBack
@@ -136,11 +137,8 @@ class Group:
             return None if nanoseconds is None else nanoseconds / 1e9
         if "v2" not in self._directories:
             return None
-        try:
-            text = (self._directories["v2"] / "cpu.stat").read_text()
-        except OSError:
-            return None
-        counters = dict(line.split(maxsplit=1) for line in text.splitlines() if " " in line)
+        lines = text_of(self._directories["v2"] / "cpu.stat").splitlines()
+        counters = dict(line.split(maxsplit=1) for line in lines if " " in line)
         microseconds = counters.get("usage_usec")
         return None if microseconds is None else int(microseconds) / 1e6
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.host.devices.loop_table import LoopFile, all_loops, backing_file, loop_file
+from bedplate.host.files import text_of
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.units import KERNEL_SECTOR_BYTES
 
@@ -234,10 +235,7 @@ class BlockTree:
 
     def text(self, name: str, file: str) -> str:
         """What stands in a file of the device's folder; empty where there is none, or it may not be read."""
-        try:
-            return (self._folder(name) / file).read_text().strip()
-        except OSError:
-            return ""
+        return text_of(self._folder(name) / file)
 
     def listed(self, name: str, folder: str) -> tuple[str, ...]:
         """The names in a folder of the device's; none where there is no such folder."""

@@ -15,7 +15,7 @@ from bedplate.errors import DeviceInUse
 from bedplate.host.devices.loop_table import SYS_BLOCK, backing_file
 from bedplate.host.mount import MountEntry, parse_mount_table
 from bedplate.host.patience import wait_until
-from bedplate.model.template import and_more
+from bedplate.model.template import first_of
 
 PROC = Path("/proc")
 # The kernel has no event for the end of an unmount, or of a look that udev(7) takes at a device.
@@ -64,8 +64,9 @@ def device_holders(path: str, *, proc: Path = PROC, sys_block: Path = SYS_BLOCK)
         if namespace == own:
             found.append(f"{path} is mounted on {entry.target}")
             continue
-        named = f"{', '.join(processes[:_NAMED_MOST])}{and_more(len(processes), _NAMED_MOST)}"
-        found.append(f"{named}: {path} is mounted on {entry.target} in another mount namespace")
+        found.append(
+            f"{first_of(processes, _NAMED_MOST)}: {path} is mounted on {entry.target} in another mount namespace"
+        )
     found += [
         f"/dev/{loop.name} stands on {path}"
         for loop in sorted(sys_block.glob("loop*"))

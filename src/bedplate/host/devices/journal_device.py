@@ -122,7 +122,7 @@ def _memory_reasons(journal: ScratchDevice, directory: Path) -> tuple[str, ...]:
     kind = type_below(directory) if directory.is_dir() else _MEMORY
     if kind == _MEMORY:
         return reasons
-    where = f"a journal in memory cannot stand in {directory}, which is on {kind or 'an unknown file system'}"
+    where = f"a journal in memory cannot lie in {directory}, which is on {kind or 'an unknown file system'}"
     return (*reasons, f"{where}; name a directory on a tmpfs, such as /dev/shm")
 
 

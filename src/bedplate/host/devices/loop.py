@@ -20,6 +20,7 @@ from bedplate.errors import DeviceInUse, RequirementMissing, VerifyFailed
 from bedplate.host import undo
 from bedplate.host.devices.device import AttachedDevice
 from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.files import text_of
 from bedplate.host.ledger import Holding
 from bedplate.host.patience import wait_until
 from bedplate.units import KERNEL_SECTOR_BYTES, MIB, format_size
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bedplate.host.command import Commands
-    from bedplate.host.ledger import Ledger
+    from bedplate.host.ledger import Holdings
 
 _CHUNK_BYTES = 4 * MIB
 # Left to the file system below, so that logs and the study do not run into a full disk.
@@ -98,7 +99,7 @@ def write_image(
 
 
 def attach_loop(
-    image: Path, *, ledger: Ledger, commands: Commands, in_memory: bool = False
+    image: Path, *, ledger: Holdings, commands: Commands, in_memory: bool = False
 ) -> AttachedDevice:
     """Attach a free loop device with direct I/O; VerifyFailed if it does not come up so.
 
@@ -110,7 +111,7 @@ def attach_loop(
     name = _losetup(image, commands)
     if not in_memory and not _has_direct_io(name):
         # A disk with 4 KiB sectors takes direct I/O only from a loop device that has them too.
-        _detach(image, commands)
+        detach(image, commands)
         name = _losetup(image, commands, "--sector-size", "4096")
     ledger.note(Holding("loop", str(image), f"/dev/{name}"))
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
@@ -135,11 +136,11 @@ def attach_loop(
     return device
 
 
-def detach_loop(device: AttachedDevice, *, ledger: Ledger, commands: Commands) -> None:
+def detach_loop(device: AttachedDevice, *, ledger: Holdings, commands: Commands) -> None:
     """Detach it and wait until it is; DeviceInUse if something holds it open. Safe to repeat."""
     if device.image is None:
         raise ValueError(f"{device.path} is no loop device of bedplate's own")
-    _detach(device.image, commands)
+    detach(device.image, commands)
     ledger.settled(Holding("loop", str(device.image)))
 
 
@@ -148,7 +149,8 @@ def _losetup(image: Path, commands: Commands, *options: str) -> str:
     return commands.run(argv).stdout.strip().removeprefix("/dev/")
 
 
-def _detach(image: Path, commands: Commands) -> None:
+def detach(image: Path, commands: Commands) -> None:
+    """Every loop device over it; DeviceInUse if one stays. Of no ledger, for whoever keeps his own."""
     for name in attached_to(image):
         commands.run(["losetup", "--detach", f"/dev/{name}"])
     # With another opener (udev looks at every device that was written) the kernel detaches when that
@@ -158,10 +160,7 @@ def _detach(image: Path, commands: Commands) -> None:
 
 
 def _has_direct_io(name: str) -> bool:
-    try:
-        return (Path("/sys/block") / name / "loop/dio").read_text().strip() == "1"
-    except OSError:
-        return False
+    return text_of(Path("/sys/block") / name / "loop/dio") == "1"
 
 
 def _allocated_bytes(path: Path) -> int:

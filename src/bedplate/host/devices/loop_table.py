@@ -36,7 +36,7 @@ class LoopFile:
     given: bytes
 
     def is_same(self, other: LoopFile) -> bool:
-        """Whether both stand on the same bytes."""
+        """Whether both are on the same bytes."""
         if self.block_device or other.block_device:
             return self.block_device == other.block_device
         return (self.device, self.inode) == (other.device, other.inode)

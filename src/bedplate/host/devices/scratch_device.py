@@ -204,7 +204,7 @@ def overlap_reasons(device: str, name: str, other: str, other_name: str, tree: B
     if name in tree.partitions(other_name) or other_name in tree.partitions(name):
         return (f"{device} and {other} overlap: one is a partition of the other; name another one",)
     if other_name in tree.loops_beside(name) or name in tree.loops_beside(other_name):
-        return (f"{device} and {other} stand on the same bytes; name another one",)
+        return (f"{device} and {other} are on the same bytes; name another one",)
     return ()
 
 

@@ -132,7 +132,7 @@ def _kind(name: str, whole: str, file: str | None, tree: BlockTree) -> str:
 
 def _cache(name: str, write_cache: str | None, tree: BlockTree, virtualisation: str | None) -> DeclaredCache:
     if name.startswith(_MEMORY):
-        return DeclaredCache(CacheKind.MEMORY, "it stands in memory, and a power cut takes all of it")
+        return DeclaredCache(CacheKind.MEMORY, "it is in memory, and a power cut takes all of it")
     if write_cache is None:
         return DeclaredCache(CacheKind.UNKNOWN, "the kernel does not say how it caches")
     if name.startswith("vd") or virtualisation is not None:

@@ -26,10 +26,11 @@ _FILES_UNIT = 1024
 _FILE_NAME_BYTES = 37
 _FILES_MAX = (GIB // _FILE_NAME_BYTES) // _FILES_UNIT * _FILES_UNIT
 _INT_MAX = 2**31 - 1
+_SEEKS_MAX = 10**8
+# As bonnie++ has it by default. Over one, its CPU figure of the seeks is wrong (`output.py`).
+_SEEKERS = 5
 # The kernel may refuse less than the device's logical block, and 4096 is the largest in use.
 _DIRECT_CHUNK_MIN = 4096
-# A user's name that getpwnam may know; bonnie++ reads a leading digit as a number.
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}|\d{1,9}", re.ASCII)
 
 
 class BonnieStage(StrEnum):
@@ -78,10 +79,7 @@ class BonnieJob:
     `file_size_bytes` of 0 leaves the file stages out, `files` of 0 the create, stat and delete
     stages, `per_character_bytes` of 0 the two stages that move single bytes. `direct` opens the file
     with O_DIRECT for the block writes; bonnie++ rewrites, reads and seeks through the page cache
-    all the same. `fsync_each` is its `-b`: an fsync for each created or deleted file and for each block
-    that a seek updates. `memory_limit_bytes` is the memory that may cache the file: the file must be twice as
-    large. None switches that check off, and the cache may answer. Over one seeker, bonnie++'s CPU
-    figure of the seeks is wrong (`figures.bonnie_output`).
+    all the same. Its small files are empty, and lie in one directory.
     """
 
     file_size_bytes: int
@@ -89,24 +87,20 @@ class BonnieJob:
     chunk_size_bytes: int = 8 * KIB
     per_character_bytes: int = 0
     seeks: int = 8192
-    seekers: int = 5
     direct: bool = False
-    fsync_each: bool = False
     files: int = 0
-    small_file_bytes_max: int = 0
-    small_file_bytes_min: int = 0
-    directories: int = 1
-    memory_limit_bytes: int | None = None
-    user: str | None = None
 
     def __post_init__(self) -> None:
-        reasons = [*_file_reasons(self), *_small_file_reasons(self), *_cache_reasons(self)]
+        reasons = _file_reasons(self)
+        if not 0 <= self.files <= _FILES_MAX or self.files % _FILES_UNIT:
+            reasons.append(
+                f"files = {self.files}: bonnie++ takes multiples of {_FILES_UNIT}, at most {_FILES_MAX} (their "
+                "names stay in memory)"
+            )
         if not self.file_size_bytes and not self.files:
             reasons.append("bonnie++ has nothing to do: give it a file_size or files")
         if not 0 <= self.seed < 2**32:
             reasons.append(f"seed = {self.seed}: bonnie++ takes 0 to {2**32 - 1}")
-        if self.user is not None and not _USER.fullmatch(self.user):
-            reasons.append(f"user = {self.user!r} is not the name or number of a user")
         if reasons:
             raise ValueError("; ".join(reasons))
 
@@ -116,21 +110,19 @@ class BonnieJob:
         `-x 1` prints the CSV alone and keeps the progress, which `-q` would switch off. A fixed
         `-m` keeps the machine's name out of the record, and commas out of the line.
         """
-        memory = self.memory_limit_bytes or 0
         return [
             program,
             *("-d", str(directory)),
             *("-m", "bedplate"),
             *("-x", "1"),
             *("-z", str(self.seed)),
-            *("-r", str(-(-memory // MIB))),
+            # It shall not refuse a file that the memory may hold: what a cache answered makes a run suspect.
+            *("-r", "0"),
             *("-s", self._file_words()),
             # The size must be joined to its letter: it is an optional argument.
             f"-f{self.per_character_bytes // MIB}",
-            *("-n", self._small_file_words()),
+            *("-n", f"{self.files // _FILES_UNIT}:0:0:1" if self.files else "0"),
             *(["-D"] if self.direct else []),
-            *(["-b"] if self.fsync_each else []),
-            *(["-u", self.user] if self.user is not None else []),
         ]
 
     def stages(self) -> tuple[BonnieStage, ...]:
@@ -148,13 +140,7 @@ class BonnieJob:
     def _file_words(self) -> str:
         if not self.file_size_bytes:
             return "0"
-        return f"{self.file_size_bytes // MIB}:{self.chunk_size_bytes}:{self.seeks}:{self.seekers}"
-
-    def _small_file_words(self) -> str:
-        if not self.files:
-            return "0"
-        sizes = f"{self.small_file_bytes_max}:{self.small_file_bytes_min}"
-        return f"{self.files // _FILES_UNIT}:{sizes}:{self.directories}"
+        return f"{self.file_size_bytes // MIB}:{self.chunk_size_bytes}:{self.seeks}:{_SEEKERS}"
 
 
 def _file_reasons(job: BonnieJob) -> list[str]:
@@ -178,47 +164,8 @@ def _file_reasons(job: BonnieJob) -> list[str]:
         )
     if job.direct and chunk < _DIRECT_CHUNK_MIN:
         reasons.append(f"direct: chunk_size = {chunk} may be refused; use at least {_DIRECT_CHUNK_MIN}")
-    for name, value, largest in (("seeks", job.seeks, 10**8), ("seekers", job.seekers, 1000)):
-        if not 1 <= value <= largest:
-            reasons.append(f"{name} = {value}: bonnie++ takes 1 to {largest}")
-    return reasons
-
-
-def _small_file_reasons(job: BonnieJob) -> list[str]:
-    reasons = []
-    if not 0 <= job.files <= _FILES_MAX or job.files % _FILES_UNIT:
-        reasons.append(
-            f"files = {job.files}: bonnie++ takes multiples of {_FILES_UNIT}, at most {_FILES_MAX} (their "
-            "names stay in memory)"
-        )
-    if not 0 <= job.small_file_bytes_min <= job.small_file_bytes_max <= _INT_MAX:
-        reasons.append(
-            f"small files of {job.small_file_bytes_min} to {job.small_file_bytes_max} bytes: the smallest must "
-            "not exceed the largest, nor that 2 GiB"
-        )
-    if not 1 <= job.directories <= 99_999:
-        reasons.append(f"directories = {job.directories}: bonnie++ takes 1 to 99999")
-    return reasons
-
-
-def _cache_reasons(job: BonnieJob) -> list[str]:
-    memory = job.memory_limit_bytes
-    if memory is None:
-        return []
-    if memory <= 0:
-        return [f"memory_limit = {memory}: give the bytes that may cache the file"]
-    reasons = []
-    # In bonnie++'s own units, so that it never refuses what passed here.
-    rounded = -(-memory // MIB) * MIB
-    if job.file_size_bytes and job.file_size_bytes < 2 * rounded:
-        reasons.append(
-            f"file_size = {format_size(job.file_size_bytes)} could be answered from {format_size(memory)} of "
-            f"memory; use at least {format_size(2 * rounded)}"
-        )
-    if job.files * _FILE_NAME_BYTES * 2 > rounded:
-        reasons.append(
-            f"files = {job.files}: their names would fill half of {format_size(memory)}; use fewer files"
-        )
+    if not 1 <= job.seeks <= _SEEKS_MAX:
+        reasons.append(f"seeks = {job.seeks}: bonnie++ takes 1 to {_SEEKS_MAX}")
     return reasons
 
 

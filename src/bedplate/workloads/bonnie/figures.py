@@ -6,28 +6,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import (
-    Deltas,
-    busy_cpu_s,
-)
+from bedplate.figures.counters import Deltas, busy_cpu_s
 from bedplate.figures.evidence import shared_evidence
-from bedplate.figures.facts import (
-    deltas_of,
-    integer,
-    no_fact,
-    number,
-    step_figure,
-)
-from bedplate.figures.inputs import COURSE, read_inputs
-from bedplate.figures.phased import PhasedRun, phase_deltas, phase_seconds
+from bedplate.figures.facts import deltas_of, free_space_figures, integer, no_fact, number, step_figure
+from bedplate.figures.phased import PhasedFigures, PhasedRun, phase_deltas, phase_seconds
 from bedplate.figures.protocol import Made
 from bedplate.figures.tool_parts import device_bytes, group_cpu_s, parsed_output, per_gib, phase_figures
 from bedplate.figures.tool_validity import Moved
-from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.model.visit import Outcome
 from bedplate.workloads.bonnie.output import FILE_STAGES, parse_result
 from bedplate.workloads.bonnie.validity import VALIDITY, BonnieEvidence
 
@@ -35,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from bedplate.figures.inputs import RunInputs
     from bedplate.figures.protocol import FigureMaker
     from bedplate.model.figure import Figure, RunFigures
-    from bedplate.model.visit import RunRecord
     from bedplate.workloads.bonnie.output import BonnieResult, StageFigures
 
 _BYTE_STAGES = ("putc", "getc")
@@ -45,22 +33,14 @@ _BYTE_STAGES = ("putc", "getc")
 _READING_STAGES = ("rewrite", "get_block")
 _SEEKS = "seeks"
 _NO_LATENCY = because("below-a-microsecond", "no operation took a microsecond, which is bonnie++'s finest")
-_NO_STAGE = because("no-stage-told", "bonnie++ told of no stage")
+_NO_STAGE = because("no-stage-told", "bonnie++ named no stage")
 
 
-class BonnieFigures:
+class BonnieFigures(PhasedFigures):
     """Makes the figures of runs whose workload is `bonnie`."""
 
-    bulky: tuple[str, ...] = (COURSE,)
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        inputs = read_inputs(visit_directory, run_directory, record)
-        if not inputs.record.phases:
-            return Made(unmeasured(inputs), {})
-        if inputs.record.outcome is not Outcome.COMPLETED:
-            run = PhasedRun(inputs)
-            return Made(run.run_figures((), not_completed(inputs)), {COURSE_FILE: run.course(None)})
+    def of_completed(self, inputs: RunInputs, run_directory: Path) -> Made:
+        """Of its stages."""
         result, problems = parsed_output(run_directory, "bonnie", parse_result)
         measured = _Measured(replace(inputs, problems=(*inputs.problems, *problems)))
         return Made(measured.whole(result), {COURSE_FILE: measured.course(None)})
@@ -86,6 +66,7 @@ class _Measured(PhasedRun):
         yield figure("stages_total_s", sum(of_stages) if of_stages else None, reason=_NO_STAGE)
         yield figure("tool_cpu_s", number(record, "tool_cpu_s"), reason=no_fact("tool_cpu_s"))
         yield step_figure(self.inputs.visit, "mkfs_s")
+        yield from free_space_figures(self.inputs.visit.free_space)
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
         yield from self.figures_without_server(deltas, self.first, self.last)
 

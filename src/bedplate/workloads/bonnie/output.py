@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 
 from bedplate.errors import OutputNotUnderstood
-from bedplate.figures.cpu_per_gigabyte import cpu_s_per_gib_of_share
 from bedplate.model.reason import Reason, because
 from bedplate.units import GIB, KIB, MIB
 
@@ -69,27 +68,12 @@ class StageFigures:
         """The rate of a stage that moves a file's bytes; None for the others, and where it has no rate."""
         return self.rate * KIB if self.rate is not None and self.unit == "KiB/s" else None
 
-    @property
-    def cpu_s_per_gib(self) -> tuple[float, float] | None:
-        """CPU seconds per GiB of the file: at least the first and less than the second.
-
-        bonnie++ cuts its percent to a whole number, so that the truth lies up to one percent higher;
-        with a few percent that is a large part of the figure, and a midpoint would hide it.
-        """
-        if self.cpu_percent is None or self.bytes_per_s is None:
-            return None
-        least = cpu_s_per_gib_of_share(self.cpu_percent / 100, self.bytes_per_s)
-        most = cpu_s_per_gib_of_share((self.cpu_percent + 1) / 100, self.bytes_per_s)
-        return None if least is None or most is None else (least, most)
-
 
 @dataclass(frozen=True)
 class BonnieResult:
     """One run: what bonnie++ says it did, and every stage, those that were not run too.
 
-    `file_size_bytes`, `seeks` and `seekers` are None without the file stages, `files` and
-    `directories` without the small files; `small_files` is `empty`, `link`, `symlink`, or the sizes
-    in bytes as bonnie++ writes them (`4096` or `4096 to 1024`).
+    `file_size_bytes`, `seeks` and `seekers` are None without the file stages, `files` without the small files.
     """
 
     version: str
@@ -98,8 +82,6 @@ class BonnieResult:
     seeks: int | None
     seekers: int | None
     files: int | None
-    small_files: str | None
-    directories: int | None
     stages: tuple[StageFigures, ...]
 
     def stage(self, name: str) -> StageFigures:
@@ -137,9 +119,6 @@ def parse_result(output: str, errors: str = "") -> BonnieResult:
         seeks=_optional(fields, 7, "the number of seeks"),
         seekers=seekers,
         files=None if files is None else files * 1024,
-        small_files=None if files is None else _small_files(fields),
-        # bonnie++ leaves a single directory out.
-        directories=None if files is None else _optional(fields, 25, "the number of directories") or 1,
         stages=tuple(_stage(fields, stage, seekers) for stage in STAGES),
     )
 
@@ -211,19 +190,6 @@ def _file_size(fields: list[str]) -> int | None:
     if found is None:
         raise _misfit("the size of the file in M or G", fields)
     return int(found[1]) * {"M": MIB, "G": GIB}[found[2]]
-
-
-def _small_files(fields: list[str]) -> str:
-    largest, smallest = fields[22], fields[23]
-    if largest in {"link", "symlink"} and not smallest:
-        return largest
-    if not largest and not smallest:
-        return "empty"
-    if _WHOLE.fullmatch(largest) and not smallest:
-        return largest
-    if _WHOLE.fullmatch(largest) and _WHOLE.fullmatch(smallest):
-        return f"{largest} to {smallest}"
-    raise _misfit("the sizes of the small files", fields)
 
 
 def _optional(fields: list[str], place: int, what: str) -> int | None:

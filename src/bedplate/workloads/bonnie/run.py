@@ -9,9 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
-from bedplate.model.reason import reasons_of
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.tool_recording import SYNC_PHASE, RawRecording, time_limit_s
 from bedplate.workloads.bonnie.command import PROGRAM, BonnieJob, BonnieProgress
@@ -46,15 +45,9 @@ class Bonnie:
         """Nothing: bonnie++ makes its file, and that is measured."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """All stages; VisitFailed where the stand could not be made cold: nothing is left then to run on."""
+        """All stages."""
         recording = RawRecording(spec, context, directory)
-        try:
-            _run(recording)
-        except VisitFailed:
-            raise
-        except BedplateError as error:
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+        return recording.made(lambda: _run(recording))
 
 
 def _run(recording: RawRecording) -> None:

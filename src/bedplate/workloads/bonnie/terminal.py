@@ -37,7 +37,7 @@ _SMALL = (
     ToolColumn("delete\nrandom", OPERATIONS, "ran_del"),
 )
 _WORDS = (
-    "Medians of n repetitions, range below. The last line of a throughput is its CPU seconds per GiB: "
+    "Geometric means of n repetitions, range below. The last line of a throughput is its CPU seconds per GiB: "
     f"{METRICS[CPU].definition}. – not measurable, or not run. {MARKS}"
 )
 

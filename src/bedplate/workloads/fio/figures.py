@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.figures.counters import (
-    busy_cpu_s,
-)
+from bedplate.figures.counters import busy_cpu_s
 from bedplate.figures.evidence import shared_evidence
-from bedplate.figures.facts import no_fact, number, step_figure
-from bedplate.figures.inputs import COURSE, read_inputs
-from bedplate.figures.phased import PhasedRun, phase_deltas
+from bedplate.figures.facts import free_space_figures, no_fact, number, step_figure
+from bedplate.figures.phased import PhasedFigures, PhasedRun, phase_deltas
 from bedplate.figures.protocol import Made
 from bedplate.figures.tool_parts import device_bytes, parsed_output, per_gib, phase_figures
 from bedplate.figures.tool_validity import Moved
-from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.metrics import figure
 from bedplate.model.reason import Reason, because
-from bedplate.model.visit import Outcome
 from bedplate.units import MIB
 from bedplate.workloads.fio import output as fio_output
 from bedplate.workloads.fio import pg_test_fsync_output
@@ -33,7 +28,6 @@ if TYPE_CHECKING:
     from bedplate.figures.inputs import RunInputs
     from bedplate.figures.protocol import FigureMaker
     from bedplate.model.figure import Figure
-    from bedplate.model.visit import RunRecord
     from bedplate.workloads.fio.output import FioJobResult, FioLatency, FioResult, FioSide
     from bedplate.workloads.fio.pg_test_fsync_output import PgTestFsyncResult
 
@@ -47,20 +41,12 @@ _RAMP_TIME = because("ramp-time-counted", "the counters hold the ramp time too, 
 _DEFAULT_METHOD = "fdatasync"
 
 
-class FioFigures:
+class FioFigures(PhasedFigures):
     """Makes the figures of runs whose workload is `fio`."""
 
-    bulky: tuple[str, ...] = (COURSE,)
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        inputs = read_inputs(visit_directory, run_directory, record)
-        if not inputs.record.phases:
-            return Made(unmeasured(inputs), {})
-        run = PhasedRun(inputs)
-        course = {COURSE_FILE: run.course(None)}
-        if inputs.record.outcome is not Outcome.COMPLETED:
-            return Made(run.run_figures((), not_completed(inputs)), course)
+    def of_completed(self, inputs: RunInputs, run_directory: Path) -> Made:
+        """Of its job, or of the methods of pg_test_fsync."""
+        course = {COURSE_FILE: PhasedRun(inputs).course(None)}
         if is_pg_test_fsync(inputs.record.spec):
             methods, problems = parsed_output(run_directory, PG_TEST_FSYNC, pg_test_fsync_output.parse_result)
             measured = _Measured(_with(inputs, problems))
@@ -133,6 +119,7 @@ class _Measured(PhasedRun):
         record = self.inputs.record
         yield figure("tool_cpu_s", number(record, "tool_cpu_s"), reason=no_fact("tool_cpu_s"))
         yield step_figure(self.inputs.visit, "mkfs_s")
+        yield from free_space_figures(self.inputs.visit.free_space)
         job = next((phase for phase in record.phases if phase.name == FIO_JOB), self.last)
         yield from self.figures_without_server(phase_deltas(record, FIO_JOB), job, job)
         # The counters of the job are those of the run.

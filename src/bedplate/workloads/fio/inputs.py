@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.dataset_inputs import DatasetInputs
 from bedplate.model.engines import POSTGRESQL
 from bedplate.workloads.fio.words import PG_TEST_FSYNC
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway, Unused
+    from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.model.cell import Dataset
 
 
-class FioInputs:
-    """The folder of PostgreSQL's programs."""
+class FioInputs(DatasetInputs):
+    """The folder of PostgreSQL's programs; builds are kept and cleared by themselves."""
 
     def make(
         self,
@@ -29,10 +30,6 @@ class FioInputs:
         if build is None or dataset.levels.get(PG_TEST_FSYNC) is not True:
             return {}
         return {PG_TEST_FSYNC: str(Path(build.prefix) / "bin")}
-
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- of others' role
-        """Nothing: builds are kept and cleared by themselves."""
-        return iter(())
 
 
 INPUTS: DatasetInputs = FioInputs()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -28,7 +27,6 @@ class FioLatency:
     """A latency in milliseconds, over all operations. fio keeps the percentiles in bins of about 1 %."""
 
     operations: int
-    latency_ms_min: float
     latency_ms_mean: float
     latency_ms_stddev: float
     latency_ms_max: float
@@ -41,10 +39,10 @@ class FioLatency:
 
 @dataclass(frozen=True)
 class FioSide:
-    """What was read, or written: fio's `slat` (submission), `clat` (completion), `lat` (both).
+    """What was read, or written: fio's `clat` (completion) and `lat` (submission too).
 
     `runtime_s` is that of the longest process; the fsync of `end_fsync` is inside it, and in the
-    bandwidth, but in no latency. `slat` is None with synchronous engines, which do not submit.
+    bandwidth, but in no latency.
     """
 
     size_bytes: int
@@ -52,25 +50,16 @@ class FioSide:
     runtime_s: float
     bandwidth_bytes_per_s: float
     iops: float
-    slat: FioLatency | None
     clat: FioLatency | None
     lat: FioLatency | None
 
 
 @dataclass(frozen=True)
 class FioSteadyState:
-    """Whether the criterion was met, and what it was judged by.
-
-    `asked` is as fio repeats it (`iops:5.000000%`); `seen` the deviation or slope in the last
-    `duration_s` seconds, and the means are over those; None where fewer have passed.
-    """
+    """Whether the criterion was met; `asked` is as fio repeats it (`iops:5.000000%`)."""
 
     asked: str
     attained: bool
-    duration_s: float
-    seen: str | None
-    iops_mean: float | None
-    bandwidth_bytes_per_s_mean: float | None
 
 
 @dataclass(frozen=True)
@@ -90,15 +79,7 @@ class FioJobResult:
     runtime_s: float
     user_cpu_percent: float
     system_cpu_percent: float
-    context_switches: int
-    major_faults: int
-    minor_faults: int
     steady_state: FioSteadyState | None
-
-    @property
-    def problem(self) -> str | None:
-        """Why the job stopped, None where it came to its end."""
-        return None if self.error == 0 else f"fio job {self.name!r}: {os.strerror(self.error)}"
 
     @property
     def size_bytes(self) -> int:
@@ -245,9 +226,6 @@ def _job(node: _Node) -> FioJobResult:
         runtime_s=node.number("job_runtime") / 1000,
         user_cpu_percent=node.number("usr_cpu"),
         system_cpu_percent=node.number("sys_cpu"),
-        context_switches=node.whole("ctx"),
-        major_faults=node.whole("majf"),
-        minor_faults=node.whole("minf"),
         steady_state=_steady_state(node.node("steadystate")) if "steadystate" in node else None,
     )
 
@@ -262,7 +240,6 @@ def _side(node: _Node) -> FioSide | None:
         runtime_s=node.number("runtime") / 1000,
         bandwidth_bytes_per_s=node.number("bw_bytes"),
         iops=node.number("iops"),
-        slat=_latency(node, "slat_ns"),
         clat=_latency(node, "clat_ns"),
         lat=_latency(node, "lat_ns"),
     )
@@ -275,7 +252,6 @@ def _latency(parent: _Node, name: str) -> FioLatency | None:
         return None
     return FioLatency(
         operations=operations,
-        latency_ms_min=node.number("min") / _NS_PER_MS,
         latency_ms_mean=node.number("mean") / _NS_PER_MS,
         latency_ms_stddev=node.number("stddev") / _NS_PER_MS,
         latency_ms_max=node.number("max") / _NS_PER_MS,
@@ -284,16 +260,4 @@ def _latency(parent: _Node, name: str) -> FioLatency | None:
 
 
 def _steady_state(node: _Node) -> FioSteadyState:
-    data = node.node("data")
-    attained = node.whole("attained") == 1
-    # Until a whole window has passed fio judges nothing, and counts the seconds to come as zeros in
-    # its means. A window in which nothing varied would have attained the criterion.
-    judged = attained or node.number("max_deviation") > 0 or node.real("slope") != 0
-    return FioSteadyState(
-        asked=node.text("ss"),
-        attained=attained,
-        duration_s=node.number("duration"),
-        seen=node.text("criterion") if judged else None,
-        iops_mean=data.number("iops_mean") if judged else None,
-        bandwidth_bytes_per_s_mean=data.number("bw_mean") if judged else None,
-    )
+    return FioSteadyState(node.text("ss"), attained=node.whole("attained") == 1)

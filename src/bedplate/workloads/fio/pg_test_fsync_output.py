@@ -47,19 +47,13 @@ _NO_DIRECT = because("direct-io-refused", "the file system and its mount options
 class SyncMethod:
     """One line: a method in its part of the output, by pg_test_fsync's own words.
 
-    `ops_per_s` is None with its `reason` where the method is not available. `latency_us_mean` is made
-    from the rate, because pg_test_fsync prints whole microseconds, and 0 for less than a half.
+    `ops_per_s` is None with its `reason` where the method is not available.
     """
 
     part: str
     method: str
     ops_per_s: float | None
     reason: Reason | None
-
-    @property
-    def latency_us_mean(self) -> float | None:
-        """The mean time of one operation in microseconds; None where the method is not available."""
-        return None if self.ops_per_s is None else _USECS_PER_S / self.ops_per_s
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError
 from bedplate.host.requirement import Need
-from bedplate.model.reason import reasons_of
 from bedplate.units import parse_duration_s
 from bedplate.visit.tool_process import ToolFailed, ToolProcess
 from bedplate.visit.tool_recording import SYNC_PHASE, RawRecording, time_limit_s
@@ -54,18 +53,10 @@ class Fio:
         """Nothing: each job lays out its own files."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """The job; VisitFailed where the stand could not be made cold: nothing is left then to run on."""
+        """The job."""
         recording = RawRecording(spec, context, directory)
-        try:
-            if is_pg_test_fsync(spec):
-                _run_pg_test_fsync(recording)
-            else:
-                _run_job(recording)
-        except VisitFailed:
-            raise
-        except BedplateError as error:
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+        steps = _run_pg_test_fsync if is_pg_test_fsync(spec) else _run_job
+        return recording.made(lambda: steps(recording))
 
 
 def finds_files(words: dict[str, str]) -> bool:

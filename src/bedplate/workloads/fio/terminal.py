@@ -29,7 +29,7 @@ _JOB = (
     ToolColumn("p99\nms", "latency_ms_p99"),
     ToolColumn("p99 of\na sync", "latency_ms_p99", FIO_JOB, "sync"),
 )
-_WORDS = f"Medians of n repetitions, range below. CPU: {METRICS[CPU].definition}. {MARKS}"
+_WORDS = f"Geometric means of n repetitions, range below. CPU: {METRICS[CPU].definition}. {MARKS}"
 
 
 def fio_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bedplate.figures.rule import Rule, RunRules
 from bedplate.figures.tool_validity import CACHE_ANSWERED, Moved, ToolEvidence, below
 from bedplate.figures.validity import OF_EVERY_TIMED_RUN
-from bedplate.units import format_size
+from bedplate.units import format_size, percent
 
 # What the kernel holds back at the end was never written at the speed that the tool states.
 WRITTEN_SHARE_MIN = 0.5
@@ -41,7 +41,7 @@ VALIDITY: RunRules[FioEvidence] = RunRules(
         CACHE_ANSWERED,
         Rule(
             "cache took the writes",
-            f"when a job ended that writes through the page cache, the device had less than {WRITTEN_SHARE_MIN:.0%} of "
+            f"when a job ended that writes through the page cache, the device had less than {percent(WRITTEN_SHARE_MIN)} of "
             "its bytes",
             "the kernel writes later, and the job's time ends before; the limit is a convention of bedplate",
             _not_on_the_device,

@@ -55,7 +55,12 @@ class BenchCall:
             f"--entries={self.entries}",
             f"--value-bytes={self.value_bytes}",
             f"--batch={self.levels.integer('batch') or 1}",
-            f"--threads={self.levels.integer('threads') or 1}",
+            f"--threads={self.levels.integer('processes') or self.levels.integer('threads') or 1}",
+            *(
+                (f"--duration-s={duration_s:.0f}",)
+                if (duration_s := self.levels.number("duration_s"))
+                else ()
+            ),
             *(f"--set={name}={as_in_a_plan(level)}" for name, level in self.settings.items()),
             *(() if self.fresh else ("--existing",)),
             # What a test leaves unwritten is part of its price, and no part of the next test's.

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import Deltas
 from bedplate.figures.evidence import shared_evidence
-from bedplate.figures.facts import deltas_of, step_figure
-from bedplate.figures.inputs import COURSE, read_inputs
-from bedplate.figures.phased import PhasedRun
+from bedplate.figures.facts import deltas_of, free_space_figures, step_figure
+from bedplate.figures.phased import PhasedFigures, PhasedRun
 from bedplate.figures.protocol import Made
 from bedplate.figures.tool_parts import device_bytes
 from bedplate.figures.tool_validity import Moved
-from bedplate.figures.unfinished import not_completed, unmeasured
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.engine import engine_model
 from bedplate.model.figure import Status
 from bedplate.model.metrics import figure
 from bedplate.model.reason import because
-from bedplate.model.visit import Outcome
 from bedplate.workloads.microbenchmark.figures_by_test import (
     left_out,
     missing_tests,
@@ -27,51 +24,49 @@ from bedplate.workloads.microbenchmark.figures_by_test import (
     run_tests_figures,
     tests_done,
 )
-from bedplate.workloads.microbenchmark.tests import COLD, TESTS
-from bedplate.workloads.microbenchmark.validity import VALIDITY, BenchEvidence, must_read_bytes
+from bedplate.workloads.microbenchmark.progress import read_progress
+from bedplate.workloads.microbenchmark.tests import COLD, DOCUMENTS, PROGRESS, TESTS
+from bedplate.workloads.microbenchmark.validity import (
+    VALIDITY,
+    BenchEvidence,
+    longer_than_asked,
+    must_read_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.figures.inputs import RunInputs
     from bedplate.figures.protocol import FigureMaker
     from bedplate.model.figure import Figure, RunFigures
     from bedplate.model.reason import Reason
-    from bedplate.model.visit import RunRecord
     from bedplate.workloads.microbenchmark.output import BenchDocument
 
 # They tell whether the run had the machine to itself, whatever its tests were.
 _OF_THE_SURROUNDINGS = frozenset({"watching_cpu_share", "others_cpu_share", "steal_share"})
 
 
-class BenchFigures:
+class BenchFigures(PhasedFigures):
     """Makes the figures of runs of the microbenchmark; the driver's documents stay, as they are small."""
 
-    bulky: tuple[str, ...] = (COURSE,)
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        inputs = read_inputs(visit_directory, run_directory, record)
-        if not inputs.record.phases:
-            return Made(unmeasured(inputs), {})
-        documents, problems = read_documents(inputs.record, run_directory)
-        return _Measured(inputs, documents, problems).made()
+    def of_completed(self, inputs: RunInputs, run_directory: Path) -> Made:
+        """Of its tests."""
+        measured = _Measured(inputs, *read_documents(inputs.record, run_directory))
+        told = (run_directory / DOCUMENTS / PROGRESS.format(test=test) for test in tests_done(inputs.record))
+        transactions = [each for path in told for each in read_progress(path)]
+        return Made(measured.whole(), {COURSE_FILE: measured.course(None, transactions)})
 
 
 @dataclass(frozen=True)
 class _Measured(PhasedRun):
-    """One run of which something was measured; `problems` say which documents cannot be read."""
+    """One run that came to its end; `problems` say which documents cannot be read."""
 
     documents: Mapping[str, BenchDocument]
     problems: tuple[str, ...]
 
-    def made(self) -> Made:
-        return Made(self._whole(), {COURSE_FILE: self.course(None)})
-
-    def _whole(self) -> RunFigures:
-        if self.inputs.record.outcome is Outcome.COMPLETED:
-            return self.run_figures(self._figures(), VALIDITY.judge(self._evidence()))
-        return self.run_figures((), not_completed(self.inputs))
+    def whole(self) -> RunFigures:
+        return self.run_figures(self._figures(), VALIDITY.judge(self._evidence()))
 
     def _figures(self) -> Iterator[Figure]:
         record, pass_ = self.inputs.record, self._pass
@@ -85,6 +80,7 @@ class _Measured(PhasedRun):
         why = because("tests-missing", "; ".join(absent))
         yield figure("tests_s", None if absent else sum(seconds), pass_=pass_, reason=why)
         yield step_figure(self.inputs.visit, "mkfs_s")
+        yield from free_space_figures(self.inputs.visit.free_space)
         # Without the two readings every counter is missing, and every figure says so.
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
         # What fewer tests wrote, flushed or computed would pass for less of what all of them do.
@@ -101,7 +97,14 @@ class _Measured(PhasedRun):
             made_cold=record.facts.get("made_cold") is True,
             reads=tuple(self._reads()),
             missing=missing_tests(record, self.documents),
+            late=tuple(self._late()),
         )
+
+    def _late(self) -> Iterator[str]:
+        for document in self.documents.values():
+            for test in document.tests:
+                if (words := longer_than_asked(test, document.options)) is not None:
+                    yield words
 
     def _reads(self) -> Iterator[Moved]:
         for test in tests_done(self.inputs.record):

@@ -131,12 +131,17 @@ def _commits(test: BenchTest) -> int:
 def _rows(test: BenchTest) -> Iterator[tuple[str, float | None, Reason | None]]:
     yield _SPEED, test.operations_per_s, _NOTHING_DONE
     yield "test_us_per_operation", test.us_per_operation, _NOTHING_DONE
-    yield "test_mib_per_s", test.mib_per_s, _NOTHING_DONE
+    # Of a transaction on tables nobody says how many bytes it is.
+    if test.busy is None:
+        yield "test_mib_per_s", test.mib_per_s, _NOTHING_DONE
     yield "test_cpu_us_per_operation", test.cpu_us_per_operation, _NOTHING_DONE
     if test.latency is not None:
         yield from _latencies(test.latency)
     if test.writer is not None:
         yield "test_writer_operations_per_s", test.writer.operations_per_s, _NOTHING_WRITTEN
+    if test.busy is not None:
+        yield "test_busy_share", test.busy_share, _NOTHING_DONE
+        yield "test_slowest_process_share", _slowest_share(test), _NOTHING_DONE
     if test.found is not None:
         share = test.found / test.operations if test.operations else None
         yield "test_found_share", share, _NOTHING_LOOKED_FOR
@@ -150,6 +155,11 @@ def _rows(test: BenchTest) -> Iterator[tuple[str, float | None, Reason | None]]:
     ):
         yield metric, None if size_bytes is None else size_bytes / MIB, _NO_SIZE
     yield "test_major_faults", test.major_faults, None
+
+
+def _slowest_share(test: BenchTest) -> float | None:
+    parts = [side.operations for side in test.threads or ()]
+    return min(parts) * len(parts) / sum(parts) if sum(parts) else None
 
 
 def _latencies(latency: BenchLatency) -> Iterator[tuple[str, float | None, Reason | None]]:

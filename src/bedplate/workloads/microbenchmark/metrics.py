@@ -16,7 +16,7 @@ _LSTAT = "lstat(2), in the driver’s document"
 # fmt: off
 _METRICS = taken_from(
     "the driver’s document",
-    Metric("test_operations_per_s", "1/s", _RATIO, _HIGHER, "entries that a test wrote, read or looked for / time"),
+    Metric("test_operations_per_s", "1/s", _RATIO, _HIGHER, "entries that a test wrote, read or looked for (of tpcb its transactions) / time"),
     Metric("test_us_per_operation", "us", _RATIO, _LOWER, "time of a test / its operations"),
     Metric("test_mib_per_s", "MiB/s", _RATIO, _HIGHER, "keys and values that a test wrote or read / time"),
     Metric("test_cpu_us_per_operation", "us", _RATIO, _LOWER,
@@ -28,6 +28,10 @@ _METRICS = taken_from(
     Metric("test_latency_us_p99_9", "us", _RATIO, _LOWER, f"99.9th percentile {_TIMED}"),
     Metric("test_latency_us_max", "us", _RATIO, _LOWER, f"largest latency {_TIMED}"),
     Metric("test_writer_operations_per_s", "1/s", _RATIO, _HIGHER, "entries that the writer of readwhilewriting wrote / time"),
+    Metric("test_busy_share", "share", _PROPORTION, _LOWER,
+        "attempts at a transaction of tpcb that met another's lock for longer than the engine waits, and were begun again / all attempts"),
+    Metric("test_slowest_process_share", "share", _PROPORTION, _HIGHER,
+        "transactions of the process of tpcb that made the fewest / those of an equal part"),
     Metric("test_found_share", "share", _PROPORTION, _NEITHER, "random reads that met an entry / all"),
     Metric("test_prepare_s", "s", _RATIO, _LOWER, "time to make, open and preallocate the database; no part of the test's"),
     Metric("test_flush_s", "s", _RATIO, _LOWER, "time of the flush after a test that writes; no part of the test's"),

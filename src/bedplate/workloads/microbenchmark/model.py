@@ -30,15 +30,17 @@ MODEL = MicrobenchmarkModel(
         "tests": "tests",
         "threads": "threads",
         "map_bytes": "map_size",
+        "processes": "processes",
+        "duration_s": "duration",
     },
     words=RecordWords(
         dataset="`entries`, `value_bytes`, …",
         run="`kind` (`write`, `read`), `pass` (`cold`, `warm`), `pass_number`, `tests` (with commas between), `batch`, `threads`, "
-        "`map_bytes`",
+        "`map_bytes`; of `tpcb` alone `processes`, `duration_s`",
         phases="its tests (`fillseq`, …), whose figures are of phase `tests`",
         items="a test (`fillseq`)",
         facts="`made_cold`, `left_out` (tests that the engine's settings do not have)",
-        files="`tests/<test>.json`: what the driver says of a test (`drivers/microbenchmark.c`); `lmdb/` in studies of `lmdb`, which "
+        files="`tests/<test>.json`: what the driver says of a test (`drivers/microbenchmark.c`); `tests/tpcb.progress.jsonl`: how many transactions had ended at each second; `lmdb/` in studies of `lmdb`, which "
         "is what the type was called when it had no other engine",
     ),
     # Its metrics had the name of the one engine, too.

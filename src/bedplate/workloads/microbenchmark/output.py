@@ -86,10 +86,10 @@ class BenchLatency:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class BenchSide:
-    """One loop: a whole test, one reader or the writer of readwhilewriting.
+    """One loop: a whole test, one reader or the writer of readwhilewriting, one process of tpcb.
 
     `bytes` are those of keys and values. `found` counts random reads that met an entry, None for other
-    tests. CPU times are the process's for a whole test, else the thread's.
+    tests; `busy` counts attempts that met a lock, None for tests that cannot. CPU times are the process's for a whole test, else the thread's.
     """
 
     operations: Count
@@ -99,6 +99,7 @@ class BenchSide:
     cpu_user_us: Count
     cpu_system_us: Count
     latency: BenchLatency | None
+    busy: Count | None = None
 
     @model_validator(mode="after")
     def _verify_counts(self) -> BenchSide:
@@ -124,6 +125,13 @@ class BenchSide:
         return (self.cpu_user_us + self.cpu_system_us) / self.operations if self.operations else None
 
     @property
+    def busy_share(self) -> float | None:
+        """Attempts that met a lock, of all; None where none was made, or none could meet one."""
+        if self.busy is None or not self.busy + self.operations:
+            return None
+        return self.busy / (self.busy + self.operations)
+
+    @property
     def mib_per_s(self) -> float | None:
         """Keys and values in 2^20 bytes per second; None where no time passed, or nothing was moved."""
         return self.bytes / MIB * 1e9 / self.elapsed_ns if self.bytes and self.elapsed_ns else None
@@ -136,7 +144,7 @@ class BenchTest(BenchSide):
     `settings` are what the engine answered at its end. `prepare_ns` (making, opening and preallocating the
     database) is None for tests that take no fresh one, `flush_ns` where no flush was asked for; the sizes are
     None with the engine that does nothing. In readwhilewriting the operations are the readers', and
-    `threads` and `writer` tell them apart; else both are None. One that is not `complete` was cut off.
+    `threads` and `writer` tell them apart; in tpcb `threads` are its processes; else both are None. One that is not `complete` was cut off.
     """
 
     test: str
@@ -154,7 +162,8 @@ class BenchTest(BenchSide):
 
     @model_validator(mode="after")
     def _verify_threads(self) -> BenchTest:
-        if (self.threads is None) != (self.writer is None):
+        # Processes that meet at locks have no writer beside them.
+        if self.busy is None and (self.threads is None) != (self.writer is None):
             raise ValueError("threads and writer belong together")
         if self.threads is not None and sum(side.operations for side in self.threads) != self.operations:
             raise ValueError(f"the threads' operations do not add up to {self.operations}")
@@ -235,19 +244,9 @@ class BenchDocument:
         return self
 
 
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
-class BenchProgress:
-    """One line of progress: `operations` of `test` so far, `elapsed_ns` after its begin."""
-
-    test: str
-    elapsed_ns: Count
-    operations: Count
-
-
 # What a document of version 1, which knew LMDB alone, says beside the options of every engine.
 _LMDB_OPTIONS = ("writemap", "readahead", "preallocation", "map_bytes")
 _DOCUMENT = TypeAdapter(BenchDocument)
-_PROGRESS = TypeAdapter(BenchProgress)
 
 
 def bucket_bounds_ns(bucket: int, sub_buckets: int) -> tuple[int, int]:
@@ -266,7 +265,7 @@ def parse_document(text: str) -> BenchDocument:
             text = json.dumps(_of_version_1(json.loads(text)))
         return _DOCUMENT.validate_json(text)
     except ValidationError as error:
-        raise _not_understood(error, "a document of format version 2", text) from error
+        raise _not_understood(error, text) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise OutputNotUnderstood(_TOOL, expected="a document of format version 1", found=text) from error
 
@@ -285,18 +284,8 @@ def _of_version_1(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "format_version": 2, "program": program, "options": options, "tests": tests}
 
 
-def parse_progress(text: str) -> tuple[BenchProgress, ...]:
-    """The lines of progress; a last one without its newline was cut off by the driver's end, and is left out."""
-    lines = text.split("\n")[:-1]
-    try:
-        return tuple(_PROGRESS.validate_json(line) for line in lines)
-    except ValidationError as error:
-        raise _not_understood(error, "lines of progress", text) from error
-
-
-def _not_understood(error: ValidationError, expected: str, text: str) -> OutputNotUnderstood:
+def _not_understood(error: ValidationError, text: str) -> OutputNotUnderstood:
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "the whole"
-    return OutputNotUnderstood(
-        _TOOL, expected=f"{expected} ({place}: {first['msg']})", found=text or "(it printed nothing)"
-    )
+    expected = f"a document of format version 2 ({place}: {first['msg']})"
+    return OutputNotUnderstood(_TOOL, expected=expected, found=text or "(it printed nothing)")

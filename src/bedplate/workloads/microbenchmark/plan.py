@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
 from bedplate import registry
+from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
+from bedplate.model.engine import engine_model
 from bedplate.model.engines import LMDB
 from bedplate.model.levels import Levels, Scalar
-from bedplate.model.plan import PlannedWorkload
+from bedplate.model.plan import EngineSetup, PlannedWorkload
 from bedplate.plan import values
-from bedplate.plan.fields import Count, Factor, Passes, within
+from bedplate.plan.fields import Count, Duration, Factor, Passes, within
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable, datasets
 from bedplate.units import GIB, MIB, TIB
-from bedplate.workloads.microbenchmark.tests import WORKLOAD
+from bedplate.workloads.microbenchmark.tests import TPCB, WORKLOAD, WRITE, has_several_connections
 
 # In the published order; those of 100 kB values are a set of their own.
 _SMALL_WRITES = (
@@ -33,7 +35,9 @@ _SMALL_WRITES = (
 _SMALL_READS = ("readrandom", "readseq", "readreverse", "readwhilewriting")
 _LARGE_WRITES = ("fillrand100K", "fillseq100K")
 _LARGE_READS = ("readrand100K", "readseq100K")
+# As published; what only some engines have is asked for by its name.
 BENCH_TESTS = (*_SMALL_WRITES, *_SMALL_READS, *_LARGE_WRITES, *_LARGE_READS)
+_ALL_TESTS = (*BENCH_TESTS, TPCB)
 # The writer of readwhilewriting fills the cache as it goes: it has no cold pass.
 _WARM_ONLY = frozenset({"readwhilewriting"})
 _SETS = (("", _SMALL_WRITES, _SMALL_READS), ("-100K", _LARGE_WRITES, _LARGE_READS))
@@ -46,7 +50,7 @@ Entries: TypeAlias = Annotated[int, within(values.whole_number, 1000, 10**12)]
 # LMDB itself refuses a value of 4 GiB, in its own words.
 ValueSize: TypeAlias = Annotated[int, within(values.size, 1, 8 * GIB)]
 MapSize: TypeAlias = Annotated[int, within(values.size, MIB, 64 * TIB)]
-Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, BENCH_TESTS)]
+Tests: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, _ALL_TESTS)]
 
 
 class MicrobenchmarkTable(WorkloadTable):
@@ -61,22 +65,26 @@ class MicrobenchmarkTable(WorkloadTable):
     """load | size of a value, half of it compressible | `"100 B"` | `{ vary = ["100 B", "1 kB"] }`"""
     batch: Count = Field(default=1000, description="entries of a transaction in the batch tests")
     """measure | entries of one transaction in the batch tests | `1000` | `100`"""
-    tests: Tests = Field(default=BENCH_TESTS, description=f"a list of {', '.join(BENCH_TESTS)}")
+    tests: Tests = Field(default=BENCH_TESTS, description=f"a list of {', '.join(_ALL_TESTS)}")
     """measure | a list of `fillrandsync`, `fillrandom`, `fillrandbatch`, `fillseqsync`, `fillseq`, `fillseqbatch`, `overwrite`,
-    `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K` |
-    all | `["fillseq", "readseq"]`"""
+    `readrandom`, `readseq`, `readreverse`, `readwhilewriting`, `fillrand100K`, `fillseq100K`, `readrand100K`, `readseq100K`; and,
+    of SQLite alone, `tpcb` | all but `tpcb` | `["fillseq", "readseq"]`"""
     reads: Passes = Field(default=("cold", "warm"), description='a list of "cold" and "warm"')
     """measure | the passes of the reading tests, in order: before each test of a `cold` one the file system is mounted anew |
     `["cold", "warm"]` | `["warm"]`"""
     threads: Count = Field(default=4, description="readers of readwhilewriting")
     """measure | readers of `readwhilewriting` | `4` | `2`"""
+    processes: Factor[Count] = Field(default=(4,), description="processes of tpcb")
+    """measure | processes of `tpcb`, each with a connection of its own; a run for each level | `4` | `{ vary = [1, 4, 16] }`"""
+    duration: Duration = Field(default=10.0, description='how long tpcb runs, such as "10 s"')
+    """measure | how long `tpcb` runs, 1 s or more | `"10 s"` | `"60 s"`"""
     map_size: Factor[MapSize] = Field(default=(), description='size of the map, such as "4 GB"')
     """load | of LMDB alone: size of the map, in whole pages; what does not fit ends the test with the library's own words | 3.2 times the keys and
     values, and 16 MiB (with `readwhilewriting`, whose readers keep old pages, 1 GiB) | `{ vary = ["1 GB", "4 GB"] }`"""
 
     @model_validator(mode="after")
     def _fits_together(self) -> MicrobenchmarkTable:
-        reasons = misfits(self.tests, self.reads)
+        reasons = [*misfits(self.tests, self.reads), *_not_had(self.tests, self.engine)]
         if self.map_size and self.engine != (LMDB,):
             reasons.append('map_size is LMDB\'s alone; leave it out, or write engine = "lmdb"')
         if self.type != WORKLOAD and self.engine != (LMDB,):
@@ -88,8 +96,8 @@ class MicrobenchmarkTable(WorkloadTable):
     dataset_key: ClassVar[str] = ".entries"
 
     def run_count(self) -> int:
-        """At the most: what writes, and each pass of reads, of values of either size."""
-        return 2 * (1 + len(self.reads))
+        """At the most: what writes, and each pass of reads, of values of either size; and each number of processes."""
+        return 2 * (1 + len(self.reads)) + len(self.processes)
 
     def dataset_count(self) -> int:
         """One for each combination of entries, sizes of values and of maps."""
@@ -99,12 +107,40 @@ class MicrobenchmarkTable(WorkloadTable):
         """Those that are asked."""
         return self.engine
 
+    def suited(self, setups: Sequence[EngineSetup]) -> MicrobenchmarkTable:
+        """As it is; PlanError for tests of several connections where a setting of the engine lets one in."""
+        several = [test for test in self.tests if has_several_connections(test)]
+        own = [
+            (engine_model(setup.engine), setup.clusters) for setup in setups if setup.engine in self.engine
+        ]
+        alone = dict.fromkeys(
+            f"{model.label}'s {found}"
+            for model, clusters in own
+            for cluster in clusters
+            if (found := model.lets_one_in(cluster.settings))
+        )
+        if several and alone:
+            raise PlanError(
+                f"workload.tests: {' and '.join(several)} need several connections at once, and {' and '.join(alone)} lets one in; "
+                "name tests without them, or leave that setting out"
+            )
+        return self
+
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
-        """What writes first."""
-        specs = runs_of_tests(self.type, self.tests, self.reads, batch=self.batch, threads=self.threads)
+        """What writes first, tpcb last: its tables are its own."""
+        specs = (
+            *runs_of_tests(self.type, self.tests, self.reads, batch=self.batch, threads=self.threads),
+            *self._runs_of_transfers(),
+        )
         # A study of the former name goes on: its digest says nothing of engines.
         engines = self.engine if self.type == WORKLOAD else ()
         return PlannedWorkload(self.type, (), specs, datasets(**self._factors()), engines=engines)
+
+    def _runs_of_transfers(self) -> Iterator[RunSpec]:
+        for processes in self.processes if TPCB in self.tests else ():
+            name = f"{TPCB}-processes-{processes}" if len(self.processes) > 1 else TPCB
+            levels = Levels(kind=WRITE, tests=TPCB, processes=processes, duration_s=self.duration)
+            yield RunSpec(name, self.type, levels)
 
     def _factors(self) -> dict[str, tuple[Scalar, ...]]:
         factors: dict[str, tuple[Scalar, ...]] = {"entries": self.entries, "value_bytes": self.value_size}
@@ -127,6 +163,14 @@ def misfits(tests: Sequence[str], reads: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
+def _not_had(tests: Sequence[str], engines: Sequence[str]) -> Iterator[str]:
+    for engine in engines:
+        model = engine_model(engine)
+        lacking = [test for test in tests if test not in (*BENCH_TESTS, *model.more_tests)]
+        if lacking:
+            yield f"{', '.join(lacking)}: {model.label} does not have it; take it out, or leave {engine} out of engine"
+
+
 def runs_of_tests(
     workload: str, tests: Sequence[str], reads: Sequence[str], *, batch: int, threads: int
 ) -> tuple[RunSpec, ...]:
@@ -136,7 +180,7 @@ def runs_of_tests(
     for suffix, writes, reading in _SETS:
         writing = [name for name in writes if name in tests]
         if writing:
-            levels = Levels({**common, "kind": "write", "tests": ",".join(writing)})
+            levels = Levels({**common, "kind": WRITE, "tests": ",".join(writing)})
             found.append(RunSpec(f"write{suffix}", workload, levels))
         for number, kind in enumerate(reads, start=1):
             named = [

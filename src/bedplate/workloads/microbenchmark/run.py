@@ -6,7 +6,6 @@ file system is mounted anew. So a test's device counters are its own.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import zlib
@@ -14,20 +13,23 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError
 from bedplate.model.engine import engine_model
-from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.probe.kernel import ProcessProbe
 from bedplate.visit.recording import Recording
 from bedplate.visit.tool_process import ToolProcess
 from bedplate.workloads.microbenchmark.command import BenchCall, read_done
+from bedplate.workloads.microbenchmark.progress import OperationsDone, progress_of, write_progress
 from bedplate.workloads.microbenchmark.tests import (
     COLD,
     DOCUMENTS,
     LEFT_OUT,
+    PROGRESS,
     TESTS,
     WORKLOAD,
+    demands_waiting,
+    has_transactions,
     is_fill,
     is_synchronous,
     tests_of,
@@ -63,18 +65,9 @@ class Microbenchmark:
         """Nothing: the fills are tests themselves."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """The tests of one run, in their order, until one fails.
-
-        VisitFailed where the stand could not be made cold: nothing is left then to run on.
-        """
+        """The tests of one run, in their order, until one fails."""
         recording = Recording(spec, context, directory)
-        try:
-            _Tests(recording).run()
-        except VisitFailed:
-            raise
-        except BedplateError as error:
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+        return recording.made(lambda: _Tests(recording).run())
 
 
 class _Tests:
@@ -96,7 +89,7 @@ class _Tests:
         left_out = [
             test
             for test in asked
-            if is_synchronous(test) and not model.waits_in_test(settings, synchronous=True)
+            if demands_waiting(test) and not model.waits_in_test(settings, synchronous=True)
         ]
         if left_out:
             self._recording.facts[LEFT_OUT] = ",".join(left_out)
@@ -130,7 +123,8 @@ class _Tests:
     def _run_test(self, test: str, number: int, of: int) -> None:
         call = self._call(test)
         (driver,) = self._engine.drivers
-        argv = call.argv(self._context.native_drivers[driver.name], self._context.data_directory)
+        path = self._context.native_drivers[driver.name_for(self._context.engine_settings)]
+        argv = call.argv(path, self._context.data_directory)
         self._recording.commands.append(argv)
         output = self._recording.directory / "logs" / test
         with self._recording.timed_phase(test), ExitStack() as stack:
@@ -139,6 +133,8 @@ class _Tests:
                     ToolProcess(argv, self._context, output=output, directory=self._context.log_directory)
                 )
             said = self._follow(tool, test, number, of)
+        if has_transactions(test):
+            write_progress(self._documents / PROGRESS.format(test=test), self._progress)
         document = self._documents / f"{test}.json"
         output.with_suffix(".out").replace(document)
         done = read_done(document, call, self._engine.remedy, status=tool.ended.status, said=said)
@@ -171,24 +167,19 @@ class _Tests:
     def _follow(self, tool: ToolProcess, test: str, number: int, of: int) -> str:
         """Pass on the progress of each second; what else the driver said, its last lines."""
         rest, others, told_s = b"", [], time.monotonic()
+        self._progress: list[OperationsDone] = []
         for piece in tool.pieces(limit_s=_LIMIT_S + _S_PER_ENTRY * (self._entries or 0)):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
-                operations = _operations(line)
-                if operations is None:
+                progress = progress_of(line, time.monotonic())
+                if progress is None:
                     others.append(line.decode(errors="replace").strip())
-                elif time.monotonic() - told_s >= 1:
-                    told_s = time.monotonic()
-                    self._recording.tell(TESTS, f"{test}: {operations:,} done", done=number, of=of)
+                    continue
+                self._progress.append(progress)
+                if progress.monotonic_s - told_s >= 1:
+                    told_s = progress.monotonic_s
+                    self._recording.tell(TESTS, f"{test}: {progress.operations:,} done", done=number, of=of)
         return " | ".join([line for line in others if line][:_LINES_QUOTED])
-
-
-def _operations(line: bytes) -> int | None:
-    """How many a line of progress says were done; None for any other line."""
-    try:
-        return int(json.loads(line)["operations"])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 RUN: Workload = Microbenchmark()

@@ -31,7 +31,7 @@ _CELLS_SHOWN = 5
 _LETTERS = {DURABLE: "D", BOUNDED_LOSS: "B", UNSAFE: "U", UNKNOWN: "?"}
 _STYLES = {"D": "green", "B": "yellow", "U": "red", "?": "dim"}
 _WORDS = (
-    f"Medians over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
+    f"Geometric means over the repetitions. {SPEED}: {METRICS[SPEED].definition}. Behind it what survives a power cut, with a "
     "volatile / protected device cache: D durable, B bounded loss, U unsafe, ? unknown; nothing behind a test that only "
     f"reads. {SUSPECT_MARK} suspect runs alone, {UNKNOWN_MARK} runs of unknown validity alone, – no figure. Latency, CPU and space of each test: --metric test_latency_us_p99, "
     "test_cpu_us_per_operation, test_space_mib, …"

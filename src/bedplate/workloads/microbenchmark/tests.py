@@ -13,13 +13,16 @@ WORKLOAD = "microbenchmark"
 WRITE = "write"
 READ = "read"
 COLD = "cold"
-WARM = "warm"
 
 # The phase under which the tests' figures stand, an item for each; in the course each test is a phase itself.
 TESTS = "tests"
 # A folder of the run with a document of the driver for each test, `<test>.json`, and what it was called before.
 DOCUMENTS = "tests"
 FORMER_DOCUMENTS = "lmdb"
+# Beside the document of a test that has transactions: how many had ended at each second.
+PROGRESS = "{test}.progress.jsonl"
+# Processes that meet at the locks of one database, of engines that have it; on tables of its own.
+TPCB = "tpcb"
 # What the tests that a cell's settings do not have are called in the facts of a run, with commas between.
 LEFT_OUT = "left_out"
 
@@ -31,7 +34,7 @@ def tests_of(spec: RunSpec) -> tuple[str, ...]:
 
 def is_fill(test: str) -> bool:
     """Whether the test makes a new database."""
-    return test.startswith("fill")
+    return test.startswith("fill") or test == TPCB
 
 
 def writes(test: str) -> bool:
@@ -40,5 +43,20 @@ def writes(test: str) -> bool:
 
 
 def is_synchronous(test: str) -> bool:
-    """Whether the test commits synchronously by its name."""
+    """Whether its commits wait where the engine's settings leave it to the tests."""
+    return demands_waiting(test) or test == TPCB
+
+
+def demands_waiting(test: str) -> bool:
+    """Whether it is left out where commits do not wait, as its name says that they do."""
     return test.endswith("sync")
+
+
+def has_transactions(test: str) -> bool:
+    """Whether what it counts are transactions, which its course has for each second."""
+    return test == TPCB
+
+
+def has_several_connections(test: str) -> bool:
+    """Whether several have the database open at once."""
+    return test in ("readwhilewriting", TPCB)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from bedplate.figures.rule import Rule, RunRules
 from bedplate.figures.tool_validity import READ_SHARE_MIN, ToolEvidence, below
 from bedplate.figures.validity import OF_EVERY_TIMED_RUN
-from bedplate.units import format_size
+from bedplate.units import format_size, percent
 
 if TYPE_CHECKING:
     from bedplate.workloads.microbenchmark.output import BenchOptions, BenchTest
 
 _PAGE_BYTES = 4096
+LATE_SHARE_MAX = 0.05
+LATE_S_MAX = 1.0
 # Tests of 100 kB values have a thousandth of the entries.
 _LARGE = "100K"
 
@@ -22,12 +24,13 @@ _LARGE = "100K"
 class BenchEvidence(ToolEvidence):
     """Of a run of tests: `reads` are what its tests had to read at least.
 
-    `missing` names those that the record lacks, has twice or cut off.
+    `missing` names those that the record lacks, has twice or cut off, `late` those that took longer than they were asked to.
     """
 
     cold: bool
     made_cold: bool
     missing: tuple[str, ...]
+    late: tuple[str, ...] = ()
 
 
 def must_read_bytes(test: BenchTest, options: BenchOptions) -> float:
@@ -56,6 +59,24 @@ def _not_cold(evidence: BenchEvidence) -> str | None:
     return f"a cache answered in a cold pass: {'; '.join(found)}" if found else None
 
 
+def longer_than_asked(test: BenchTest, options: BenchOptions) -> str | None:
+    """Of a test of processes at locks: what it took more than it was asked to; None where it ended in time."""
+    if test.busy is None or options.duration_s is None:
+        return None
+    took_s, limit_s = test.elapsed_ns / 1e9, options.duration_s * (1 + LATE_SHARE_MAX) + LATE_S_MAX
+    return (
+        f"{test.test} took {took_s:.1f} s, and {options.duration_s} s were asked"
+        if took_s > limit_s
+        else None
+    )
+
+
+def _late(evidence: BenchEvidence) -> str | None:
+    if not evidence.late:
+        return None
+    return f"{'; '.join(evidence.late)}: a process waited for a lock while the others were done"
+
+
 def _missing(evidence: BenchEvidence) -> str | None:
     return "; ".join(evidence.missing) or None
 
@@ -65,7 +86,7 @@ VALIDITY: RunRules[BenchEvidence] = RunRules(
     (
         Rule(
             "cold test from a cache",
-            f"a test of a cold pass reads less than {READ_SHARE_MIN:.0%} of what it must from the device, or its "
+            f"a test of a cold pass reads less than {percent(READ_SHARE_MIN)} of what it must from the device, or its "
             "record does not say that it was made cold",
             "the entries that it met, of values above a page their first page; the limit is a convention of bedplate",
             _not_cold,
@@ -75,6 +96,12 @@ VALIDITY: RunRules[BenchEvidence] = RunRules(
             "a test that was asked for is not in the record, is there twice, or was cut off",
             "drivers/microbenchmark.c",
             _missing,
+        ),
+        Rule(
+            "longer than asked",
+            f"tpcb took more than {percent(LATE_SHARE_MAX)} and {LATE_S_MAX:g} s longer than asked",
+            "its rate is of the time until the last process is done, and one that waits for a lock alone makes it low",
+            _late,
         ),
         *OF_EVERY_TIMED_RUN,
     ),

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from bedplate.analysis.run_heads import TRANSACTIONS
-from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.analysis.run_heads import TransactionView
 from bedplate.study.modes import WAL_KIB_OF_READING_MAX
 from bedplate.workloads.pgbench.scripts import PHASE, scripts_of, writes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from bedplate.analysis.overview import Overview
     from bedplate.model.cell import RunSpec
 
 
-class PgbenchView(WorkloadView):
+class PgbenchView(TransactionView):
     """Transactions."""
 
-    makes_transactions: ClassVar[bool] = True
-    heads: ClassVar[Mapping[str, RunHead]] = {"": TRANSACTIONS}
-    headlines: ClassVar[tuple[str, ...]] = ("tps",)
     looked_at: ClassVar[tuple[str, str] | None] = (PHASE, "latency_ms_p99")
 
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:

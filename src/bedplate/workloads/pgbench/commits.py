@@ -15,7 +15,7 @@ from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.units import MIB
-from bedplate.workloads.pgbench.dump import DUMP
+from bedplate.workloads.pgbench.own_database import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,10 @@ _COMMIT = re.compile(r"^rmgr: Transaction .*? tx: +(\d+),.* desc: COMMIT", re.MU
 _SETS_ASYNCHRONOUS = re.compile(
     r"synchronous_commit['\"]?\s*(?:=|\bto\b|,)\s*['\"]?\s*(?:off|false|fals|fal|fa|f|no|n|of|0)\b",
     re.IGNORECASE,
+)
+# `CREATE TEMP TABLE`, `SELECT … INTO TEMPORARY …`, and their schema.
+_TEMPORARY = re.compile(
+    r"\b(?:create|(?<!insert\s)into)\s+(?:(?:local|global)\s+)?temp(?:orary)?\b|\bpg_temp\b", re.IGNORECASE
 )
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NAMED = ", ".join(f"'{name}'" for name in SESSION_SETTINGS)
@@ -80,13 +84,16 @@ def commit_facts(
             for name, written in unlogged_writes(session).items()
             if written > unlogged_before.get(name, 0)
         ]
+        hides = is_own(context.dataset.levels)
         if roles:
-            facts["role_settings"] = "; ".join(roles)
+            facts["role_settings"] = "; ".join(map(_without_names, roles) if hides else roles)
         if unlogged:
-            hides = context.dataset.levels.text(DUMP) is not None
             facts["unlogged_tables_written"] = _named(unlogged, scripts) if hides else ", ".join(unlogged)
-        if any(_SETS_ASYNCHRONOUS.search(_COMMENT.sub(" ", script.text or "")) for script in scripts):
+        texts = [_COMMENT.sub(" ", script.text or "") for script in scripts]
+        if any(map(_SETS_ASYNCHRONOUS.search, texts)):
             facts["script_sets_synchronous_commit_off"] = True
+        if any(map(_TEMPORARY.search, texts)):
+            facts["script_has_temporary_tables"] = True
         return {**facts, **_writing(session, context, before, after, clients)}
 
 
@@ -96,6 +103,11 @@ def _named(tables: Sequence[str], scripts: Sequence[RunScript]) -> str:
     told = [name for name in tables if name.rpartition(".")[2].strip('"') in texts]
     others = len(tables) - len(told)
     return ", ".join([*told, *([f"{others} of the database's own"] if others else [])])
+
+
+def _without_names(role_setting: str) -> str:
+    """The setting alone: databases and roles have the names of somebody's."""
+    return "a role or a database: " + role_setting.rpartition(": ")[2]
 
 
 def _wait_for_the_last(session: Session) -> None:

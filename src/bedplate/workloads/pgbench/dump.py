@@ -1,19 +1,13 @@
-"""`dump` of a pgbench workload: an archive of one's own database, by its checksum.
-
-A study keeps no data. In the place of the archive it keeps a note of it (`plan/dumps/….json`), which is read where the plan is
-the one that a study keeps.
-"""
+"""`dump` of a pgbench workload: an archive of one's own database, by its checksum."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bedplate.engines.postgresql.archive import read_archive, restored_bytes
+from bedplate.engines.postgresql.own_data.archive import read_archive, restored_bytes
+from bedplate.workloads.pgbench.own_database import DUMP, SHA256, SIZE, named_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +16,8 @@ if TYPE_CHECKING:
 
     from bedplate.model.levels import Levels, Scalar
 
-_DETAILS = re.compile(r"(DETAIL|HINT|CONTEXT|QUERY|STATEMENT|LINE \d+|LOCATION):")
-_QUOTED = re.compile(r'"[^"]*"')
 _READABLE = ("none", "gzip")
-_NAME_CHARACTERS_MAX = 4000
-# Levels of a dataset, and the input of a visit: copies of the database, by the layout of the cluster.
-DUMP, SHA256, SIZE, COMPRESSION = "dump", "source_sha256", "source_bytes", "source_compression"
+COMPRESSION = "source_compression"
 SCRIPTS = ("prepare", "settle")
 
 
@@ -55,52 +45,20 @@ class Dump:
 
 def dump(value: Any, info: ValidationInfo) -> Dump:
     """An archive by its path, from the plan's directory or absolute; ValueError in a sentence."""
-    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _NAME_CHARACTERS_MAX:
-        raise ValueError("allowed is the path of an archive of pg_dump")
-    context = info.context or {}
-    directory = Path(context["directory"])
-    note = f"dumps/{hashlib.sha256(value.encode()).hexdigest()[:16]}.json"
-    found = _noted(directory / note)
-    try:
-        path = (directory / value).resolve()
-        if found is None:
-            archive = read_archive(path)
-            found = Dump(value, archive.sha256, archive.size_bytes, archive.compression, archive.major)
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}") from None
-    except RuntimeError:
-        raise ValueError("it cannot be read: a link leads to itself") from None
+    source = named_source(value, info, "an archive of pg_dump")
+    found = source.noted(Dump)
+    if found is None:
+        try:
+            archive = read_archive(source.path)
+        except OSError as error:
+            raise ValueError(f"it cannot be read: {error.strerror}") from None
+        found = Dump(value, archive.sha256, archive.size_bytes, archive.compression, archive.major)
     if found.compression not in _READABLE:
         raise ValueError(
             f"it is compressed with {found.compression}, which bedplate's pg_restore does not read; dump with --compress=gzip"
         )
-    context["files"][note] = json.dumps(asdict(found), indent=1) + "\n"
-    context["archives"][found.sha256] = str(path)
+    source.keep(found, found.sha256)
     return found
-
-
-def _noted(note: Path) -> Dump | None:
-    """What a study has of it; None beside a plan that is no study's."""
-    try:
-        return Dump(**json.loads(note.read_text(encoding="utf-8")))
-    except OSError:
-        return None
-    except (ValueError, TypeError):
-        raise ValueError(f"the study's note of it ({note.name}) is damaged") from None
-
-
-def without_data(text: str) -> str:
-    """What pgbench printed, without values and names of one's own database: a study keeps it.
-
-    A server's error quotes names and values, and its details stand on lines behind it.
-    """
-    kept = []
-    in_details = False
-    for line in text.splitlines():
-        in_details = bool(_DETAILS.match(line)) or (in_details and not line.startswith("pgbench"))
-        if not in_details:
-            kept.append(_QUOTED.sub('"…"', line))
-    return "\n".join(kept) + ("\n" if kept else "")
 
 
 def scripts_of_dataset(levels: Levels) -> Mapping[str, str]:
@@ -109,7 +67,9 @@ def scripts_of_dataset(levels: Levels) -> Mapping[str, str]:
     return {name: text for name, text in texts if text is not None}
 
 
-def restored_bytes_of(levels: Levels) -> float:
-    """A guess at the size of the database; 0 of a dataset without an archive."""
+def database_bytes(levels: Levels) -> float:
+    """The size of one's own database: of a data directory as it is, of an archive a guess; 0 of pgbench's tables."""
     size_bytes = levels.integer(SIZE)
-    return 0.0 if size_bytes is None else restored_bytes(size_bytes, levels.text(COMPRESSION) or "gzip")
+    if size_bytes is None or DUMP not in levels:
+        return float(size_bytes or 0)
+    return restored_bytes(size_bytes, levels.text(COMPRESSION) or "gzip")

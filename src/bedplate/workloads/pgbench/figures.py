@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.figures.counters import Absent
 from bedplate.figures.facts import deltas_of, integer
-from bedplate.figures.transaction_run import BULKY, TransactionRun, read_transaction_inputs
+from bedplate.figures.transaction_run import TransactionFigures, TransactionRun
 from bedplate.figures.transactions import script_figures, transaction_count
 from bedplate.workloads.pgbench.output import PgbenchSummary, parse_summary
 from bedplate.workloads.pgbench.scripts import PHASE, scripts_of, writes
@@ -19,26 +19,15 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from bedplate.figures.protocol import FigureMaker, Made
+    from bedplate.figures.protocol import FigureMaker
     from bedplate.model.figure import Figure
     from bedplate.model.reason import Reason
-    from bedplate.model.visit import RunRecord, Validity
+    from bedplate.model.visit import Validity
     from bedplate.workloads.pgbench.scripts import RunScript
 
 # The header of a WAL record (XLogRecord, access/xlogrecord.h): who commits a change writes more than one.
 WAL_RECORD_BYTES_MIN = 24
 _TIMES_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*memory\s*")
-
-
-class PgbenchFigures:
-    """Makes the figures of runs whose workload is `pgbench`."""
-
-    bulky: tuple[str, ...] = BULKY
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        inputs = read_transaction_inputs(visit_directory, run_directory, record, _summary)
-        return _PgbenchRun.figures_of(inputs)
 
 
 def _summary(logs: Path) -> PgbenchSummary:
@@ -94,4 +83,4 @@ def _times_memory(scale_asked: object) -> float | None:
     return float(found[1]) if found else None
 
 
-FIGURES: FigureMaker = PgbenchFigures()
+FIGURES: FigureMaker = TransactionFigures(_PgbenchRun, _summary)

@@ -1,4 +1,4 @@
-"""One's own databases: restored once for each build and layout, and unused when nobody has asked for them for a month."""
+"""One's own databases: a dump is restored once for each build and layout, and a data directory is copied from where it is."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.dataset_inputs import Unused
-from bedplate.engines.postgresql.foreign_data import ClusterLayout
-from bedplate.engines.postgresql.restored import (
+from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout
+from bedplate.engines.postgresql.own_data.restored import (
     RECORD,
     DatabaseSource,
     databases_directory,
     ensure_restored,
     is_whole_database,
+    needs_root,
 )
+from bedplate.errors import BedplateError, PlanError
 from bedplate.host.cache import cache_directory
 from bedplate.host.whole_folder import is_work_folder, lock_of
 from bedplate.model.engines import POSTGRESQL
 from bedplate.units import KIB
-from bedplate.workloads.pgbench.dump import DUMP, SHA256, scripts_of_dataset
+from bedplate.workloads.pgbench.dump import scripts_of_dataset
+from bedplate.workloads.pgbench.own_database import COPY, DUMP, SHA256, is_own
+from bedplate.workloads.pgbench.own_directory import demand_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway
     from bedplate.model.cell import Dataset
+    from bedplate.model.levels import Levels
 
 _UNUSED_DAYS = 30
 _DAY_S = 86_400.0
@@ -37,12 +42,30 @@ class OwnDatabaseInputs:
     def make(
         self, dataset: Dataset, made: MadeAnyway, tell: Callable[[str, int, int], None]
     ) -> Mapping[str, str]:
-        """One for each build and layout of the study's cells."""
-        name, sha256 = dataset.levels.text(DUMP), dataset.levels.text(SHA256)
-        if name is None or sha256 is None:
-            return {}
-        source = DatabaseSource(name, sha256, scripts_of_dataset(dataset.levels))
-        archive = made.archives.get(sha256)
+        """Of a dump one for each build and layout of the study's cells."""
+        place = made.archives.get(dataset.levels.text(SHA256) or "")
+        if COPY in dataset.levels:
+            return {COPY: _unchanged(place, dataset.levels)}
+        return self._restored(dataset, place, made, tell) if DUMP in dataset.levels else {}
+
+    def obstacle(self, dataset: Dataset, *, on_nodes: bool) -> str | None:
+        """What comes from one's own database needs root to be made, and lies where this machine alone reads it."""
+        levels = dataset.levels
+        if not is_own(levels):
+            return None
+        name = levels.get(DUMP) or levels.get(COPY)
+        if on_nodes:
+            return (
+                f"{name} stays on this machine: bedplate ships no database to the nodes of a cluster; "
+                "run the plan on one of them, with --executor local"
+            )
+        return needs_root(str(name)) if DUMP in levels else None
+
+    def _restored(
+        self, dataset: Dataset, archive: str | None, made: MadeAnyway, tell: Callable[[str, int, int], None]
+    ) -> Mapping[str, str]:
+        name = dataset.levels.text(DUMP) or ""
+        source = DatabaseSource(name, dataset.levels.text(SHA256) or "", scripts_of_dataset(dataset.levels))
         found: dict[str, str] = {}
         for build, cluster in made.clusters(POSTGRESQL):
             layout = ClusterLayout(build, cluster.data_checksums)
@@ -72,6 +95,19 @@ class OwnDatabaseInputs:
             reason = _why_unused(path)
             if reason is not None:
                 yield Unused(path, reason, lock_of(path), RECORD)
+
+
+def _unchanged(place: str | None, levels: Levels) -> str:
+    """A data directory in the state that the plan was read in; PlanError otherwise."""
+    if place is None:
+        raise PlanError(
+            f"the place of copy = {levels[COPY]} is not known; begin with the plan beside it: bedplate run PLAN"
+        )
+    try:
+        demand_unchanged(Path(place), levels)
+    except BedplateError as error:
+        raise PlanError(*error.reasons) from error
+    return place
 
 
 def _why_unused(path: Path) -> str | None:

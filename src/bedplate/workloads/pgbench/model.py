@@ -36,6 +36,8 @@ MODEL = PgbenchModel(
     plan_keys={
         "scale": "scale",
         "dump": "dump",
+        "copy": "copy",
+        "database": "database",
         "script": "run.script",
         "clients": "run.clients",
         "jobs": "run.jobs",
@@ -46,13 +48,14 @@ MODEL = PgbenchModel(
     },
     words=RecordWords(
         dataset="`scale`; of one's own database `dump` (the name of its file), `source_sha256`, `source_bytes`, `source_compression` (absent: "
-        "gzip), `prepare_text` and `settle_text` (what ran behind its restore)",
+        "gzip), `prepare_text` and `settle_text` (what ran behind its restore); of a data directory `copy` (its name), `database`, "
+        "`source_sha256` (of its control file), `source_bytes`, and `…_fixed`: what its files are, whatever a plan asks for",
         run="`script`, `clients`, `jobs`, `duration_s`, …; of several scripts `script` is `several`, and `script_1`, `script_1_weight`, "
         "`script_1_text` are the first; `variable_…` is what scripts find set",
         phases="`warmup`, `measure`; figures of each of several scripts have the phase `scripts` and its name as item",
         facts="`clients`, `jobs`, `writing_transactions` and how they were counted (`writing_transactions_by`: `ids`, `WAL`), "
         "`wal_syncs`, `session_…` (settings of a new session after the run), `role_settings`, `unlogged_tables_written`, "
-        "`script_sets_synchronous_commit_off`, …",
+        "`script_sets_synchronous_commit_off`, `script_has_temporary_tables`, …",
         files="`transactions.bin`: the transaction log, condensed",
     ),
 )

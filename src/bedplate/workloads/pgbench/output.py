@@ -13,22 +13,11 @@ from bedplate.errors import OutputNotUnderstood
 
 _TOOL = "pgbench"
 _TRANSACTIONS = re.compile(r"^number of transactions actually processed: (\d+)(?:/\d+)?$", re.MULTILINE)
-# Without --failures-detailed one line; with it, the kinds follow on lines of their own.
-_FAILED = re.compile(r"^number of failed transactions: (\d+) \(", re.MULTILINE)
-_SKIPPED = re.compile(r"^number of transactions skipped: (\d+) \(", re.MULTILINE)
-_LATENCY_MEAN = re.compile(
-    r"^latency average = (\d+(?:\.\d+)?) ms(?: \(including failures\))?$", re.MULTILINE
-)
-_LATENCY_STDDEV = re.compile(r"^latency stddev = (\d+(?:\.\d+)?) ms$", re.MULTILINE)
-_LAG_MEAN = re.compile(
-    r"^rate limit schedule lag: avg (\d+(?:\.\d+)?) \(max \d+(?:\.\d+)?\) ms$", re.MULTILINE
-)
 _INITIAL = re.compile(r"^initial connection time = (\d+(?:\.\d+)?) ms$", re.MULTILINE)
 _TPS = re.compile(
     r"^tps = (\d+(?:\.\d+)?) \((?:without initial connection time|including reconnection times)\)$",
     re.MULTILINE,
 )
-_ABORTED = "Run was aborted; the above results are incomplete."
 
 
 @dataclass(frozen=True)
@@ -36,19 +25,11 @@ class PgbenchSummary:
     """pgbench's own figures; None where this run or version prints none.
 
     `tps` counts processed transactions over the time since all connections stood.
-    `latency_ms_mean` is there always, but without a per-transaction log pgbench derives it from the
-    tps. `aborted` is set where a client gave up: the figures are then incomplete.
     """
 
     transactions: int
-    failed: int | None
-    skipped: int | None
     tps: float | None
-    latency_ms_mean: float | None
-    latency_ms_stddev: float | None
-    schedule_lag_ms_mean: float | None
     initial_connection_ms: float | None
-    aborted: bool
 
     @property
     def duration_s(self) -> float | None:
@@ -79,14 +60,8 @@ def parse_summary(output: str, errors: str = "") -> PgbenchSummary:
         )
     return PgbenchSummary(
         transactions=count,
-        failed=_count(_FAILED, output),
-        skipped=_count(_SKIPPED, output),
         tps=tps,
-        latency_ms_mean=_number(_LATENCY_MEAN, output),
-        latency_ms_stddev=_number(_LATENCY_STDDEV, output),
-        schedule_lag_ms_mean=_number(_LAG_MEAN, output),
         initial_connection_ms=_number(_INITIAL, output),
-        aborted=_ABORTED in errors or _ABORTED in output,
     )
 
 
@@ -100,8 +75,3 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 def _number(pattern: re.Pattern[str], text: str) -> float | None:
     found = _first(pattern, text)
     return None if found is None else float(found)
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int | None:
-    found = _first(pattern, text)
-    return None if found is None else int(found)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
 from bedplate.engines.postgresql.checkpoints import needed_duration_s
+from bedplate.engines.postgresql.own_data.adopted import database_name
 from bedplate.errors import PlanError
 from bedplate.model.cell import RunSpec
 from bedplate.model.engines import POSTGRESQL
@@ -24,6 +25,7 @@ from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.workloads.pgbench.dump import SCRIPTS, Dump, dump
+from bedplate.workloads.pgbench.own_directory import OwnDirectory, own_directory
 from bedplate.workloads.pgbench.scripts import READ_ONLY, RunScript, levels_of
 
 ScaleLevel: TypeAlias = Annotated[DatasetScale, PlainValidator(values.scale)]
@@ -31,6 +33,8 @@ ScriptLevel: TypeAlias = Annotated[values.Script, PlainValidator(values.script)]
 ScriptsLevel: TypeAlias = Annotated[tuple[values.Script, ...], PlainValidator(values.scripts)]
 Variables: TypeAlias = Annotated[tuple[tuple[str, Scalar], ...], PlainValidator(values.variables)]
 DumpLevel: TypeAlias = Annotated[Dump, PlainValidator(dump)]
+CopyLevel: TypeAlias = Annotated[OwnDirectory, PlainValidator(own_directory)]
+DatabaseName: TypeAlias = Annotated[str, PlainValidator(database_name)]
 ScriptOfDataset: TypeAlias = Annotated[Script, PlainValidator(values.own_script)]
 WarmUp: TypeAlias = Annotated[float | str, PlainValidator(values.warmup)]
 Rate: TypeAlias = Annotated[float | None, PlainValidator(values.rate)]
@@ -124,6 +128,15 @@ class PgbenchTable(WorkloadTable):
     dump: Factor[DumpLevel] = Field(default=(), description="an archive of pg_dump: one's own database")
     """load | in place of `scale`: the path of an archive of `pg_dump --format=custom` or `--format=directory`, from the plan's
     directory or absolute ([one's own database](OWN_DATABASE.md)) | none | `"shop.dump"`"""
+    copy_of: Factor[CopyLevel] = Field(
+        default=(), alias="copy", description="a data directory of a server that was shut down"
+    )
+    """load | in place of `scale` or `dump`: the path of a data directory whose server was shut down, or of a base backup
+    ([a data directory](OWN_DATABASE.md#a-data-directory)) | none | `"/var/lib/postgresql/18/main"`"""
+    database: DatabaseName | None = Field(
+        default=None, description="the database of a copy that scripts run in"
+    )
+    """load | the database of a `copy` in which the scripts run | none; a `copy` needs it | `"shop"`"""
     prepare: ScriptOfDataset | None = Field(
         default=None, description="a script that runs once behind a restore"
     )
@@ -142,20 +155,26 @@ class PgbenchTable(WorkloadTable):
     @model_validator(mode="after")
     def _has_one_dataset(self) -> PgbenchTable:
         reasons = []
-        if self.dump and self.scale:
-            reasons.append("scale is of pgbench's own tables, and dump brings others; take one out")
+        sources = [name for name, value in (("dump", self.dump), ("copy", self.copy_of)) if value]
+        if sources and self.scale:
+            reasons.append(f"scale is of pgbench's own tables, and {sources[0]} brings others; take one out")
+        if len(sources) > 1:
+            reasons.append("dump and copy are two databases; give each a [[workload]]")
         if not self.dump and (self.prepare or self.settle):
             reasons.append("prepare and settle run behind the restore of a dump, and there is none")
-        if self.dump and "run" not in self.model_fields_set:
-            reasons.append('run is missing: a dump needs runs with scripts of your own, script = "mine.sql"')
-        own = (
-            script.name
-            for run in self.run
-            for level in run.script_levels
-            for script in level
-            if not script.text
+        if bool(self.copy_of) != (self.database is not None):
+            reasons.append(
+                'copy and database belong together: database = "shop" names the one in which scripts run'
+            )
+        has_runs = "run" in self.model_fields_set
+        if sources and not has_runs:
+            reasons.append(
+                f'run is missing: a {sources[0]} needs runs with scripts of your own, script = "mine.sql"'
+            )
+        names = (
+            each.name for run in self.run for level in run.script_levels for each in level if not each.text
         )
-        built_in = dict.fromkeys(own) if self.dump and "run" in self.model_fields_set else ()
+        built_in = dict.fromkeys(names) if sources and has_runs else ()
         if built_in:
             reasons.append(
                 f"{', '.join(built_in)}: pgbench's scripts are for its own tables; give scripts of your own"
@@ -172,8 +191,8 @@ class PgbenchTable(WorkloadTable):
         return sum(map(_run_count, self.run))
 
     def dataset_count(self) -> int:
-        """One for each scale or archive."""
-        return len(self.dump or self._scales)
+        """One for each scale, archive or data directory."""
+        return len(self.dump or self.copy_of or self._scales)
 
     def engines(self) -> tuple[str, ...]:
         """PostgreSQL."""
@@ -203,12 +222,15 @@ class PgbenchTable(WorkloadTable):
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- scripts draw by the visit's seed
         """A multiple of the memory becomes a scale where the memory of a cell is known."""
         runs = run_specs(self.run, self.type, defaults=defaults)
-        if not self.dump:
+        if not self.dump and not self.copy_of:
             return PlannedWorkload(self.type, self._scales, runs)
         given = {name: getattr(self, name) for name in SCRIPTS}
         texts = {name: script.text for name, script in given.items() if script is not None}
-        datasets = tuple(Levels(each.levels(texts)) for each in self.dump)
-        return PlannedWorkload(self.type, (), runs, datasets)
+        own = [
+            *(each.levels(texts) for each in self.dump),
+            *(each.levels(self.database or "") for each in self.copy_of),
+        ]
+        return PlannedWorkload(self.type, (), runs, tuple(map(Levels, own)))
 
     @property
     def _scales(self) -> tuple[DatasetScale, ...]:

@@ -1,47 +1,37 @@
-"""pgbench: PostgreSQL's own benchmark, driven and recorded.
-
-Warm-up and measurement are two pgbench processes, so that pgbench's own summary speaks of exactly
-the measured window and can be held against the figures made from its transaction log.
-"""
+"""pgbench: PostgreSQL's own benchmark, driven and recorded."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.counters import PostgresqlProbe
-from bedplate.engines.postgresql.foreign_data import ClusterLayout, size_of
+from bedplate.engines.postgresql.own_data.foreign_data import ClusterLayout, size_of
 from bedplate.engines.postgresql.server import cluster_of
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.host.cgroups.group import drop_page_cache
-from bedplate.model.reason import Reason, distinct, reasons_of
-from bedplate.model.visit import Outcome, Phase, RunRecord, Sample
-from bedplate.probe.kernel import ProcessProbe
-from bedplate.probe.sampler import Sampler, read_all
+from bedplate.model.reason import reasons_of
 from bedplate.units import format_size
-from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.client_recording import MEASURE, WARMUP, ClientRecording
 from bedplate.visit.logged_client import LoggedClient
-from bedplate.visit.piped_session import SessionFailed
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.workload import Driver
 from bedplate.workloads.pgbench.commits import commit_facts, unlogged_writes
-from bedplate.workloads.pgbench.dump import DUMP, without_data
+from bedplate.workloads.pgbench.own_database import COPY, DUMP, is_own, without_data
+from bedplate.workloads.pgbench.own_directory import DATABASE, demand_unchanged
 from bedplate.workloads.pgbench.scripts import BUILT_IN, READ_WRITE, scripts_of, variables_of
 from bedplate.workloads.pgbench.steadiness import SteadyDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bedplate.engines.postgresql.session import Session
     from bedplate.host.requirement import Need
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Scalar
-    from bedplate.probe.protocol import Probe
+    from bedplate.model.visit import RunRecord, Sample
+    from bedplate.visit.logged_client import SecondSeen
     from bedplate.visit.workload import VisitContext, Workload
 
 _DEFAULT_DURATION_S = 60.0
@@ -60,7 +50,7 @@ class Pgbench:
 
     def load(self, dataset: Dataset, context: VisitContext) -> None:
         """Create and fill pgbench's tables, or copy one's own database, then force everything to the device."""
-        if dataset.levels.text(DUMP) is not None:
+        if is_own(dataset.levels):
             _copy_database(context)
             return
         scale = dataset.levels.integer("scale") or 1
@@ -85,34 +75,29 @@ class Pgbench:
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A CHECKPOINT, the warm-up, the measurement; probes beside both."""
-        measurement = _Measurement(spec, context, directory)
-        try:
-            with cluster_of(context).session() as session:
-                measurement.measure(session)
-        except (ServerFailed, SessionFailed) as error:
-            measurement.reasons.extend(reasons_of(error))
-            measurement.reasons.extend(why_the_server_is_gone(context))
-        except BedplateError as error:
-            measurement.reasons.extend(reasons_of(error))
-        return measurement.record()
+        recording = ClientRecording(spec, context, directory)
+        return recording.made(_PgbenchRun(recording).measure)
 
 
 def _copy_database(context: VisitContext) -> None:
-    """Put the copy of the restored database that fits this cluster in the place of the empty one."""
-    cluster = cluster_of(context)
+    """Put a copy of the restored database that fits this cluster, or of a data directory, in the place of the empty one."""
+    cluster, levels = cluster_of(context), context.dataset.levels
     layout = ClusterLayout(cluster.build, context.request.cell.cluster.data_checksums)
-    data = context.inputs.get(layout.key)
-    if data is None:
+    found = context.inputs.get(COPY if COPY in levels else layout.key)
+    if found is None:
         raise BedplateError(
-            f"the request names no restored {context.dataset.levels.text(DUMP)} for this build"
+            f"the request names no database to be copied for {levels.get(DUMP) or levels.get(COPY)}"
         )
-    needed, free = size_of(Path(data)), shutil.disk_usage(context.mount_point).free
+    data = Path(found)
+    demand_unchanged(data, levels)
+    needed, free = size_of(data), shutil.disk_usage(context.mount_point).free
     if needed > free:
         raise BedplateError(
-            f"the restored database has {format_size(needed)}, and the file system {format_size(free)} free; a larger image_size "
-            "gives it room"
+            f"the database has {format_size(needed)}, and the file system {format_size(free)} free; a larger image_size gives it room"
         )
-    cluster.take_over(Path(data))
+    cluster.take_over(data, database=levels.text(DATABASE))
+    # A server that was started on them meanwhile wrote while they were read.
+    demand_unchanged(data, levels)
     if context.request.cell.device.memory_bytes is not None:
         # Pages belong to the group that first touched them; the copy was made outside.
         drop_page_cache()
@@ -151,174 +136,106 @@ class _Settings:
         )
 
 
-class _Measurement:
-    """One run under way: collects what the record will say, whatever happens."""
+class _PgbenchRun:
+    """One run under way."""
 
-    def __init__(self, spec: RunSpec, context: VisitContext, directory: Path) -> None:
-        self.reasons: list[Reason] = []
-        self._spec = spec
-        self._context = context
-        self._directory = directory
-        self._settings = _Settings.of(spec)
-        self._phases: list[Phase] = []
-        self._before: Sample | None = None
-        self._after: Sample | None = None
-        self._facts: dict[str, Scalar] = {
+    def __init__(self, recording: ClientRecording) -> None:
+        self._recording = recording
+        self._spec = recording.spec
+        self._context = context = recording.context
+        self._settings = _Settings.of(recording.spec)
+        levels = context.dataset.levels
+        self._is_own_database = is_own(levels)
+        facts: dict[str, Scalar | None] = {
             "script": self._settings.script,
             "clients": self._settings.clients,
             "jobs": self._settings.jobs,
             "duration_s_asked": self._settings.duration_s,
-            "cpu_count": os.cpu_count() or 1,
             "block_size_bytes": cluster_of(context).build.block_size_bytes,
-            "memory_bytes": context.memory_bytes,
+            "scale": None if self._is_own_database else levels.integer("scale") or 1,
+            "scale_asked": levels.text("scale_asked"),
+            "rate_tps": self._settings.rate_tps,
         }
-        self._is_own_database = context.dataset.levels.text(DUMP) is not None
-        if not self._is_own_database:
-            self._facts["scale"] = context.dataset.levels.integer("scale") or 1
-        scale_asked = context.dataset.levels.text("scale_asked")
-        if scale_asked is not None:
-            self._facts["scale_asked"] = scale_asked
-        if self._settings.rate_tps is not None:
-            self._facts["rate_tps"] = self._settings.rate_tps
-        self._commands: list[tuple[str, ...]] = []
-        self._client_pids: list[int] = []
-        self._watching_pids: list[int] = [os.getpid()]
+        recording.facts |= {name: value for name, value in facts.items() if value is not None}
         self._detector = SteadyDetector()
+        self._stopped = False
         self._last_reads: float | None = None
 
-    def measure(self, session: Session) -> None:
+    def measure(self) -> None:
         """The run itself; raises what stops it, after the probes have been stopped."""
-        self._watching_pids.append(session.pid)
-        session.execute("CHECKPOINT")
-        probes = self._probes(session)
-        unlogged_before = unlogged_writes(session)
-        sampler = Sampler(probes, self._directory / "course.jsonl", on_sample=self._watch_reads)
-        sampler.start()
-        try:
-            self._warm_up()
-            self._before = read_all(probes, phase="measure")
-            sampler.phase = "measure"
-            self._run_phase("measure", self._settings.duration_s)
-            self._after = read_all(probes, phase="measure")
-        finally:
-            sampler.stop()
-            if sampler.problem is not None:
-                self._facts["course_problem"] = sampler.problem
-        cluster_of(self._context).check_alive()
-        self._facts["database_bytes"] = int(session.value("SELECT pg_database_size(current_database())"))
-        self._facts["wal_bytes_on_disk"] = int(
-            session.value("SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()")
+        recording, settings = self._recording, self._settings
+        with cluster_of(self._context).session() as session:
+            unlogged_before = unlogged_writes(session)
+            with recording.watched(session, on_sample=self._watch_reads):
+                if settings.until_steady or settings.warmup_s > 0:
+                    with recording.warm_up():
+                        self._follow(WARMUP, settings.warmup_s)
+                with recording.timed_phase(MEASURE):
+                    self._follow(MEASURE, settings.duration_s)
+            counters = recording.last_counters
+            recording.facts |= commit_facts(
+                self._context,
+                before=counters.before,
+                after=counters.after,
+                clients=settings.clients,
+                scripts=scripts_of(self._spec.levels),
+                unlogged_before=unlogged_before,
+            )
+
+    def _follow(self, phase: str, duration_s: float) -> None:
+        ends_early = phase == WARMUP and self._settings.until_steady
+        ended = self._recording.follow(
+            phase,
+            duration_s,
+            lambda log_prefix: self._client(phase, duration_s, log_prefix),
+            on_second=self._stop_when_steady if ends_early else None,
         )
+        self._recording.facts[f"{phase}_pgbench_status"] = ended.status
+        if phase == WARMUP:
+            early = "steady" if self._stopped else "limit"
+            self._recording.facts["warmup_ended"] = early if ends_early else "fixed"
+        self._recording.demand(ended)
 
-        assert self._before is not None  # noqa: S101 -- read above
-        assert self._after is not None  # noqa: S101
-        self._facts |= commit_facts(
-            self._context,
-            before=self._before,
-            after=self._after,
-            clients=self._settings.clients,
-            scripts=scripts_of(self._spec.levels),
-            unlogged_before=unlogged_before,
+    def _client(self, phase: str, duration_s: float, log_prefix: Path) -> LoggedClient:
+        context, directory = self._context, self._recording.directory
+        # A rate is a question about latency under load; the warm-up goes at full speed.
+        rate_tps = self._settings.rate_tps if phase == MEASURE else None
+        # A rate adds the schedule lag to every line of the log; the reader must know.
+        log_reader = (
+            context.native_drivers["pgbench_log"],
+            *(() if rate_tps is None else ("--schedule-lag",)),
         )
-
-    def record(self) -> RunRecord:
-        """What is known now; `completed` only if nothing spoke against it."""
-        return RunRecord(
-            spec=self._spec,
-            outcome=Outcome.FAILED if self.reasons else Outcome.COMPLETED,
-            reasons=distinct(self.reasons),
-            phases=tuple(self._phases),
-            before=self._before,
-            after=self._after,
-            facts=self._facts,
-            commands=tuple(self._commands),
-        )
-
-    def _probes(self, session: Session) -> list[Probe]:
-        return [
-            *self._context.probes,
-            PostgresqlProbe(session, cluster_of(self._context).build.version),
-            ProcessProbe("client", lambda: tuple(self._client_pids)),
-            ProcessProbe("watching", lambda: tuple(self._watching_pids)),
-        ]
-
-    def _warm_up(self) -> None:
-        if self._settings.until_steady:
-            self._run_phase("warmup", self._settings.warmup_s, until_steady=True)
-        elif self._settings.warmup_s > 0:
-            self._run_phase("warmup", self._settings.warmup_s)
-            self._facts["warmup_ended"] = "fixed"
-
-    def _run_phase(self, phase: str, duration_s: float, *, until_steady: bool = False) -> None:
-        log_directory = self._context.log_directory / f"{phase}-{self._spec.id}"
-        log_directory.mkdir()
-        shutil.chown(log_directory, self._context.account.uid, self._context.account.gid)
-        process = LoggedClient(
+        return LoggedClient(
             argv=pgbench_options(
                 self._spec,
-                self._context,
+                context,
                 duration_s=duration_s,
                 # Another seed for the measurement: else it would repeat the warm-up's rows.
-                seed=self._context.seed + (phase == "measure"),
-                log_prefix=log_directory / "log",
-                rate_tps=self._rate(phase),
+                seed=context.seed + (phase == MEASURE),
+                log_prefix=log_prefix,
+                rate_tps=rate_tps,
             ),
-            account=self._context.account,
-            log_reader=self._log_reader(phase),
-            log_prefix=log_directory / "log",
-            condensed=self._directory / f"{phase}.bin",
-            output=self._directory / "logs" / ("pgbench" if phase == "measure" else phase),
+            account=context.account,
+            log_reader=log_reader,
+            log_prefix=log_prefix,
+            condensed=directory / f"{phase}.bin",
+            output=directory / "logs" / ("pgbench" if phase == MEASURE else phase),
             kept_of_errors=without_data if self._is_own_database else str,
         )
-        self._commands.append(tuple(process.argv))
-        try:
-            start_monotonic_s, start_wall_s = time.monotonic(), time.time()
-            process.start()
-            self._client_pids.append(process.pid)
-            self._watching_pids.append(process.log_reader_pid)
-            stopped = self._follow(process, phase, duration_s, until_steady=until_steady)
-            self._phases.append(Phase(phase, start_monotonic_s, time.monotonic(), start_wall_s, time.time()))
-            ended = process.finish()
-            if until_steady:
-                self._facts["warmup_ended"] = "steady" if stopped else "limit"
-            self._facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
-            self._facts[f"{phase}_client_sleeps"] = ended.sleeps
-            self._facts[f"{phase}_pgbench_status"] = ended.status
-            if ended.problem is not None:
-                raise BedplateError(ended.problem, *why_the_server_is_gone(self._context))
-        finally:
-            process.abandon()
-            shutil.rmtree(log_directory, ignore_errors=True)
 
-    def _follow(self, process: LoggedClient, phase: str, duration_s: float, *, until_steady: bool) -> bool:
-        """Pass on what each second brings; True if a steady warm-up was ended early."""
-        stopped = False
-        for seen in process.seconds():
-            self._context.emit(seen.event(self._spec.name, phase, duration_s))
-            if until_steady and not stopped:
-                self._detector.add_second(seen.transactions)
-                if self._detector.steady:
-                    # pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm).
-                    process.stop_early(signal.SIGALRM)
-                    stopped = True
-        return stopped
+    def _stop_when_steady(self, client: LoggedClient, seen: SecondSeen) -> None:
+        if not self._stopped:
+            self._detector.add_second(seen.transactions)
+            if self._detector.steady:
+                # pgbench's own alarm for the end of its time (pgbench.c, handle_sig_alarm).
+                client.stop_early(signal.SIGALRM)
+                self._stopped = True
 
     def _watch_reads(self, sample: Sample) -> None:
         reads = sample.values.get("device.reads")
         if reads is not None and self._last_reads is not None:
             self._detector.add_reads(reads - self._last_reads)
         self._last_reads = reads
-
-    def _log_reader(self, phase: str) -> tuple[str, ...]:
-        # A rate adds the schedule lag to every line of the log; the reader must know.
-        return (
-            self._context.native_drivers["pgbench_log"],
-            *(("--schedule-lag",) if self._rate(phase) is not None else ()),
-        )
-
-    def _rate(self, phase: str) -> float | None:
-        """A rate is a question about latency under load; the warm-up goes at full speed."""
-        return self._settings.rate_tps if phase == "measure" else None
 
 
 def pgbench_options(
@@ -352,7 +269,7 @@ def pgbench_options(
 def _script_options(spec: RunSpec, context: VisitContext) -> Iterator[str]:
     scripts = scripts_of(spec.levels)
     # pgbench finds the scale of its own scripts only; an own script's :scale would be 1.
-    if any(script.text is not None for script in scripts) and context.dataset.levels.text(DUMP) is None:
+    if any(script.text is not None for script in scripts) and not is_own(context.dataset.levels):
         yield f"--scale={context.dataset.levels.integer('scale') or 1}"
     yield from (f"--define={name}={value}" for name, value in variables_of(spec.levels).items())
     for number, script in enumerate(scripts, start=1):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.checkpoints import too_short
 from bedplate.plan.values import UNTIL_STEADY
-from bedplate.workloads.pgbench.dump import restored_bytes_of
+from bedplate.workloads.pgbench.own_database import COPY, DUMP
 from bedplate.workloads.pgbench.scripts import READ_WRITE, scripts_of
 
 if TYPE_CHECKING:
@@ -24,10 +24,14 @@ def of_plan(plan: Plan) -> Iterator[str]:
         for run in workload.runs:
             yield from _of_run(plan, run)
     yield from _of_scales(own)
-    if any(restored_bytes_of(levels) for workload in own for levels in workload.datasets):
+    sources = {
+        key for workload in own for levels in workload.datasets for key in (DUMP, COPY) if key in levels
+    }
+    for key in sorted(sources):
+        what = "the restored database" if key == DUMP else "the data directory"
         yield (
-            "workload.dump: the study keeps no data of it, but the texts of the scripts, and its page and exports go where you "
-            "send them; every visit copies the restored database, which is as fragmented as a fresh copy"
+            f"workload.{key}: the study keeps no data of it, but the texts of the scripts, and its page and exports go where you "
+            f"send them; every visit copies {what}, whose files are then as fragmented as fresh ones"
         )
 
 

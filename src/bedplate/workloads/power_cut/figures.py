@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from bedplate.figures.facts import free_space_figures
 from bedplate.figures.power_cut_points import Cuts, read_cuts, recovery_s
 from bedplate.figures.power_cut_verdict import judged, verdict_of
 from bedplate.figures.protocol import Made, run_figures
@@ -12,7 +13,8 @@ from bedplate.figures.unfinished import NOT_COMPLETED, NOTHING_MEASURED, unreada
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
 from bedplate.model.metrics import figure
-from bedplate.model.power_cut_metrics import CACHE, CUT, SOUGHT
+from bedplate.model.page_writes import WAL_BYTES, WAL_PAGE_IMAGES
+from bedplate.model.power_cut_metrics import CACHE, CUT, PAGES, RECUT, SOUGHT
 from bedplate.model.power_cut_verdict import NEEDS_FSCK
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import (
@@ -21,6 +23,7 @@ from bedplate.model.visit import (
     Validity,
     VisitRecord,
 )
+from bedplate.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from bedplate.figures.protocol import FigureMaker
     from bedplate.model.figure import Figure, RunFigures
+    from bedplate.model.page_writes import PageFacts
     from bedplate.model.power_cut import PointRecord, RecordingFacts
     from bedplate.model.power_cut_verdict import CutCounts, PowerCutVerdict
 
@@ -39,6 +43,7 @@ _NO_LOSS_TIMED = because("no-loss-timed", "no cut lost a transaction whose time 
 _NEVER_RECOVERED = because("never-recovered", "the engine never answered again")
 _AFTER_NO_CUT = because("after-no-cut", "it happened after no cut")
 _WITHOUT_LENGTH = because("no-time-passed", "the recording has no length")
+_NO_PAGES = because("no-direct-files", "the server had no data file open with O_DIRECT")
 _NOTHING_ACKNOWLEDGED = because("nothing-acknowledged", "no transaction was acknowledged")
 
 
@@ -101,6 +106,9 @@ def _figures(verdict: PowerCutVerdict, cuts: Cuts) -> Iterator[Figure]:
             # No share: they were sought where they are bad, if anywhere.
             yield figure("power_cuts", found.sought.cuts, phase=SOUGHT, item=cache)
             yield figure("power_cuts_bad", found.sought.bad, phase=SOUGHT, item=cache)
+        if found.recut.cuts:
+            yield figure("power_cuts", found.recut.cuts, phase=RECUT, item=cache)
+            yield from _bad(found.recut, phase=RECUT, item=cache)
 
 
 def _bad(
@@ -145,6 +153,37 @@ def _recorded(recording: RecordingFacts) -> Iterator[Figure]:
         flushes / acknowledged if acknowledged else None,
         reason=_NOTHING_ACKNOWLEDGED,
     )
+    for metric, amount in (
+        ("recorded_kib_per_commit", recording.write_bytes / KIB),
+        ("recorded_wal_kib_per_commit", _fact(recording, WAL_BYTES, KIB)),
+        ("page_images_per_transaction", _fact(recording, WAL_PAGE_IMAGES)),
+    ):
+        if amount is not None:
+            share = amount / acknowledged if acknowledged else None
+            yield figure(metric, share, reason=_NOTHING_ACKNOWLEDGED)
+    yield from free_space_figures(recording.free_space)
+    if recording.pages is not None:
+        yield from _pages(recording.pages)
+
+
+def _fact(recording: RecordingFacts, name: str, unit: int = 1) -> float | None:
+    """None of an engine whose server does not count it."""
+    found = recording.facts.get(name)
+    return found / unit if isinstance(found, int) else None
+
+
+def _pages(pages: PageFacts) -> Iterator[Figure]:
+    counts = pages.counts
+    if counts is not None:
+        yield figure("untorn_writes", counts.atomic)
+        yield figure("untorn_refused", counts.refusals)
+        yield figure("page_extensions", counts.extensions)
+    for item, layout in (("before", pages.before), ("after", pages.after)):
+        size_mib = layout.pages * pages.page_bytes / MIB
+        extents = layout.extents / size_mib if size_mib else None
+        misplaced = layout.misplaced if layout.pages else None
+        yield figure("unaligned_pages", misplaced, phase=PAGES, item=item, reason=_NO_PAGES)
+        yield figure("extents_per_mib", extents, phase=PAGES, item=item, reason=_NO_PAGES)
 
 
 FIGURES: FigureMaker = PowerCutFigures()

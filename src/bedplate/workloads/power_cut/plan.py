@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator, model_validator
 
@@ -14,7 +14,10 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import PlannedWorkload
 from bedplate.model.power_cut import (
+    AT_ONCE,
+    COMPLETIONS,
     DEFAULT_PROFILES,
+    DEVICE_UNIT,
     DURATION_S,
     ENGINE,
     IMAGE_BYTES,
@@ -23,10 +26,15 @@ from bedplate.model.power_cut import (
     KEEP_ALL,
     KEEP_BAD,
     KEEP_SMALL,
+    LATE,
+    PLAN_PROFILES,
     POINTS_DEFAULT,
     PRESSED,
     RAM_JOURNAL,
+    RECUT,
     SOUGHT_POINTS,
+    STATES,
+    UNIT_PROFILES,
     WORKLOAD,
     Profile,
 )
@@ -41,15 +49,32 @@ RUN_NAME = "power-cut"
 # Those that have a writer and an oracle.
 CUT_ENGINES = registry.engines_with(WORKLOAD)
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
+COMPLETIONS_OF = (AT_ONCE, LATE)
 KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
-PROFILES = tuple(profile.value for profile in Profile)
+PROFILES = tuple(profile.value for profile in PLAN_PROFILES)
+
+NO_UNIT: Literal["none"] = "none"
+
+
+def _device_unit(value: Any) -> int | str:
+    """A unit in bytes, or none."""
+    if value == NO_UNIT:
+        return NO_UNIT
+    try:
+        return values.power_of_two(tuple(UNIT_PROFILES), value)
+    except ValueError as error:
+        raise ValueError(f"{error}, {NO_UNIT}") from error
+
 
 ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
 CutEngine: TypeAlias = Annotated[str, within(values.one_of, CUT_ENGINES)]
 CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
 SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
+DeviceUnit: TypeAlias = Annotated[int | Literal["none"], PlainValidator(_device_unit)]
+States: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 CutProfiles: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, PROFILES)]
 RamJournal: TypeAlias = Annotated[str, within(values.one_of, RAM_JOURNALS)]
+Completions: TypeAlias = Annotated[str, within(values.one_of, COMPLETIONS_OF)]
 KeptLogs: TypeAlias = Annotated[str, within(values.one_of, KEPT_LOGS)]
 # Less than a page is no cache; more than this no device has, and the window stands in memory.
 CacheBytes: TypeAlias = Annotated[int, within(values.size, 4 * KIB, GIB)]
@@ -72,7 +97,21 @@ class PowerCutTable(WorkloadTable):
         description="a whole number from 0 to 100000: cuts more, where metadata waits that can be torn",
     )
     """measure | 0 to 100000: how often more the power is cut, at positions where metadata of the file system waits that a cut can
-    tear; each once with sectors of 512 bytes and once with 4 KiB. None where the recording has no such position | `24` | `0`"""
+    tear, and with late `completions` behind flushes that met writes on their way; each once with sectors of 512 bytes and once with 4 KiB, or once as a `device_unit` leaves it. Where the recording has no such
+    position, or no profile tears, there are none, and the page says how many and why | `24` | `0`"""
+    states: States = Field(
+        default=0,
+        description="a whole number from 0 to 100000: cuts more, of states that are enumerated",
+    )
+    """measure | 0 to 100000: how often more the power is cut, each time to try one more state that a window between two flushes can
+    leave: every subset of the writes of windows of up to 12, a drawn part of these where they are more than half of this number; of
+    larger windows each write and each block of 4 KiB missing or alone, and subsets that are drawn | `0` | `3000`"""
+    recut: SoughtPoints = Field(
+        default=0,
+        description="a whole number from 0 to 100000: cuts more, while file system and engine recover from one of the others",
+    )
+    """measure | 0 to 100000: how often the power is cut again while file system and engine recover from an earlier cut. Each such
+    recovery is recorded once and cut some 8 times; a cut in recovery takes longer than another | `0` | `40`"""
     profiles: CutProfiles = Field(
         default=tuple(profile.value for profile in DEFAULT_PROFILES),
         description=f"a list of {', '.join(PROFILES)}",
@@ -80,6 +119,13 @@ class PowerCutTable(WorkloadTable):
     """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush: `subset-4k` and
     `subset-512` keep each block of that size or not, by chance; `whole` each write; `lost` none; `ordered` all of them, as a
     cache does that power cannot take | `["subset-4k", "subset-512", "lost", "ordered"]` | `["lost", "ordered"]`"""
+    device_unit: DeviceUnit = Field(
+        default=NO_UNIT,
+        description=f"{NO_UNIT}, or a size that the device is said to write whole: 8 kB or 16 kB",
+    )
+    """measure | `8 kB`, `16 kB`: what the cut device is said to write whole: a write of a power of two, aligned to itself and no longer;
+    every other tears at 4 KiB. In place of the profiles that tear; the verdict is one on such a device, and no class of the cell |
+    `"none"` | `"16 kB"`"""
     cache_bytes: CacheBytes = Field(
         default=8 * MIB, description='the most that the device\'s cache holds, such as "8 MB"'
     )
@@ -109,6 +155,10 @@ class PowerCutTable(WorkloadTable):
     )
     """load | `true`: what the engine has dirty is written back all the while, each 30 ms. Without it what nobody syncs stays in memory for
     longer than a recording, and a cut finds it lost, and hardly ever damaged | `false` | `true`"""
+    completions: Factor[Completions] = Field(default=(AT_ONCE,), description=" or ".join(COMPLETIONS_OF))
+    """load | `at once`: the recorded disk answers each write when it comes. `late`: up to 2 ms later, so that several are under way at
+    once and come to their end in any order, and a flush covers only what was complete before it; slower to record | `"at once"` |
+    `{ vary = ["at once", "late"] }`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
@@ -134,11 +184,19 @@ class PowerCutTable(WorkloadTable):
                 f"points = {self.points} leave some of {len(self.profiles)} profiles without a cut: give "
                 f"{len(self.profiles)} or more, or name fewer profiles"
             )
+        if self.device_unit != NO_UNIT and self.states:
+            reasons.append(
+                "states are of a device that writes 4 KiB whole, and a device_unit makes it another one: leave one of the two out, or "
+                f"put it into a second workload with another number of points ({self.points + 1}), which is a recording of its own"
+            )
         if reasons:
             raise ValueError(joined(reasons))
         return self
 
     dataset_key: ClassVar[str] = ".engine"
+    loaded_twice: ClassVar[str] = (
+        "a recording has one list of cuts: leave this workload out, or give it another number of points, and it is a recording of its own"
+    )
 
     def run_count(self) -> int:
         """One."""
@@ -177,7 +235,9 @@ class PowerCutTable(WorkloadTable):
             "duration_s": self.duration,
             RAM_JOURNAL: self.ram_journal,
             PRESSED: self.press_dirty_pages,
+            COMPLETIONS: self.completions,
             "points": (self.points,),
+            RECUT: (self.recut,),
         }
 
 
@@ -194,12 +254,18 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     # Runs of earlier plans keep their names.
     if table.sought != SOUGHT_POINTS:
         levels["sought"] = table.sought
+    if table.device_unit != NO_UNIT:
+        levels[DEVICE_UNIT] = table.device_unit
+    if table.states:
+        levels[STATES] = table.states
+    if table.recut:
+        levels[RECUT] = table.recut
     return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
 
 
 def _without_default(levels: dict[str, Scalar]) -> Levels:
     """Without what says what holds anyway: datasets of earlier plans keep their names."""
-    usual = {RAM_JOURNAL: JOURNAL_LOST, PRESSED: False}
+    usual = {RAM_JOURNAL: JOURNAL_LOST, PRESSED: False, COMPLETIONS: AT_ONCE, RECUT: 0}
     return Levels({name: level for name, level in levels.items() if usual.get(name) != level})
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from bedplate.model.cell import Dataset, RunSpec
-from bedplate.model.engines import MARIADB
 from bedplate.model.levels import Levels
 from bedplate.model.plan import Load
-from bedplate.workloads.sysbench.model import ENGINE
 
 CANARY = Load(
-    Dataset("sysbench", Levels({ENGINE: MARIADB, "tables": 2, "table_size": 10_000})),
+    Dataset("sysbench", Levels(tables=2, table_size=10_000)),
     (
         RunSpec(
             "canary",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bedplate.plan.workload_estimate import WorkloadEstimate
 
 if TYPE_CHECKING:
-    from bedplate.model.cell import Cell, Dataset, RunSpec
+    from bedplate.model.cell import Cell, Dataset
     from bedplate.model.plan import Load
 
 _LOAD_S_PER_ROW = 3e-5
@@ -23,10 +23,6 @@ class SysbenchEstimate(WorkloadEstimate):
     def load_seconds(self, cell: Cell, dataset: Dataset, *, emulated: bool) -> float:  # noqa: ARG002 -- rough
         """By the rows."""
         return _rows(dataset) * _LOAD_S_PER_ROW * (_EMULATED if emulated else 1.0)
-
-    def run_seconds(self, cell: Cell, load: Load, run: RunSpec, *, emulated: bool) -> float:  # noqa: ARG002 -- asked for
-        """What was asked for."""
-        return sum(run.levels.number(name) or 0.0 for name in ("warmup_s", "duration_s"))
 
     def dataset_bytes(self, cell: Cell, load: Load) -> float:  # noqa: ARG002 -- rough
         """Tables and indexes, after the runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.figures.latency import percentiles_us
-from bedplate.figures.transaction_run import BULKY, TransactionRun, read_transaction_inputs
+from bedplate.figures.transaction_run import TransactionFigures, TransactionRun
 from bedplate.workloads.sysbench.model import READ_ONLY
 from bedplate.workloads.sysbench.output import SysbenchSummary, parse_summary
 from bedplate.workloads.sysbench.validity import HELD_AGAINST, VALIDITY, SysbenchEvidence
@@ -15,21 +15,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from bedplate.figures.protocol import FigureMaker, Made
+    from bedplate.figures.protocol import FigureMaker
     from bedplate.model.reason import Reason
-    from bedplate.model.visit import RunRecord, Validity
-
-
-class SysbenchFigures:
-    """Makes the figures of runs whose workload is `sysbench`."""
-
-    bulky: tuple[str, ...] = BULKY
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        return _SysbenchMeasured.figures_of(
-            read_transaction_inputs(visit_directory, run_directory, record, _summary)
-        )
+    from bedplate.model.visit import Validity
 
 
 def _summary(logs: Path) -> SysbenchSummary:
@@ -56,4 +44,4 @@ class _SysbenchMeasured(TransactionRun):
         return VALIDITY.judge(evidence)
 
 
-FIGURES: FigureMaker = SysbenchFigures()
+FIGURES: FigureMaker = TransactionFigures(_SysbenchMeasured, _summary)

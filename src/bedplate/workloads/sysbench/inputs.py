@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bedplate.campaign.dataset_inputs import DatasetInputs
 from bedplate.host.apt.package_tree import ensure_package_tree
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.workloads.sysbench.command import PACKAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway, Unused
+    from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.model.cell import Dataset
 
 
-class SysbenchInputs:
+class SysbenchInputs(DatasetInputs):
     """One tree for all datasets."""
 
     def make(
@@ -34,10 +34,6 @@ class SysbenchInputs:
             progress=lambda words: tell(f"{PACKAGE}: {words}", 0, 0),
         )
         return {PACKAGE: str(tree.root)}
-
-    def unused(self, cache_directory: Path) -> Iterator[Unused]:  # noqa: ARG002 -- a study keeps its tools
-        """None."""
-        return iter(())
 
 
 INPUTS: DatasetInputs = SysbenchInputs()

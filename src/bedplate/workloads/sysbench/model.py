@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bedplate.model.engines import MARIADB
 from bedplate.model.workload import WorkloadModel
 
-if TYPE_CHECKING:
-    from bedplate.model.levels import Levels
-
-ENGINE = "engine"
 READ_ONLY = "oltp_read_only"
 SCRIPTS = (READ_ONLY, "oltp_read_write", "oltp_update_index", "oltp_write_only")
 
-
-class SysbenchModel(WorkloadModel):
-    """Its dataset says which server it is for."""
-
-    def engine_of(self, dataset: Levels) -> str:
-        """As the dataset says."""
-        return dataset.text(ENGINE) or super().engine_of(dataset)
-
-
-MODEL = SysbenchModel(
+# A plan says on which servers; each has the same datasets and runs, so that they are compared.
+MODEL = WorkloadModel(
     MARIADB,
     plan_keys={
-        ENGINE: "engine",
         "tables": "tables",
         "table_size": "table_size",
         "script": "run.script",

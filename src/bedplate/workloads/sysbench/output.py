@@ -16,8 +16,6 @@ _TOOL = "sysbench"
 _TRANSACTIONS = re.compile(r"^ +transactions: +(\d+) +\(", re.MULTILINE)
 _EVENTS = re.compile(r"^ +total number of events: +(\d+)$", re.MULTILINE)
 _SECONDS = re.compile(r"^ +total time: +(\d+(?:\.\d+)?)s$", re.MULTILINE)
-_ERRORS = re.compile(r"^ +ignored errors: +(\d+) +\(", re.MULTILINE)
-_RECONNECTS = re.compile(r"^ +reconnects: +(\d+) +\(", re.MULTILINE)
 _BUCKET = re.compile(r"^ *(\d+\.\d+) \|[* ]* (\d+)$", re.MULTILINE)
 
 
@@ -30,8 +28,6 @@ class SysbenchSummary:
 
     transactions: int
     duration_s: float
-    ignored_errors: int
-    reconnects: int
     buckets: tuple[tuple[float, int], ...] = ()
     initial_connection_ms: float | None = None
 
@@ -58,16 +54,5 @@ def parse_summary(text: str) -> SysbenchSummary:
     return SysbenchSummary(
         transactions=int(events[1]),
         duration_s=float(seconds[1]),
-        ignored_errors=_count(_ERRORS, text),
-        reconnects=_count(_RECONNECTS, text),
         buckets=tuple((float(value), int(count)) for value, count in _BUCKET.findall(text)),
     )
-
-
-def _count(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    if found is None:
-        raise OutputNotUnderstood(
-            _TOOL, expected=f"a line that matches {pattern.pattern!r}", found=text[-2000:]
-        )
-    return int(found[1])

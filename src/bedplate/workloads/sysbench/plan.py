@@ -19,7 +19,7 @@ from bedplate.plan import values
 from bedplate.plan.fields import Count, Duration, Factor, RunName, within
 from bedplate.plan.table import InnerTables, PlanTable, at_least_one
 from bedplate.plan.workload_table import WorkloadTable, datasets
-from bedplate.workloads.sysbench.model import ENGINE, READ_ONLY, SCRIPTS
+from bedplate.workloads.sysbench.model import READ_ONLY, SCRIPTS
 
 # Those whose servers speak SQL to sysbench.
 SQL_ENGINES = registry.engines_with("sql")
@@ -90,7 +90,7 @@ class SysbenchTable(WorkloadTable):
 
     type: Literal["sysbench"] = Field(description="sysbench")
     engine: Factor[SqlEngineName] = Field(default=(MARIADB,), description=" or ".join(SQL_ENGINES))
-    """load | `mariadb`, `postgresql`: set up as in `[mariadb]` and `[postgresql]` | `"mariadb"` | `{ vary = ["mariadb", "postgresql"] }`"""
+    """build | `mariadb`, `postgresql`: set up as in `[mariadb]` and `[postgresql]` | `"mariadb"` | `{ vary = ["mariadb", "postgresql"] }`"""
     tables: Factor[TableCount] = Field(default=(4,), description="a whole number from 1: tables")
     """load | 1 to 1000: tables | `4` | `16`"""
     table_size: Factor[TableSize] = Field(
@@ -110,28 +110,23 @@ class SysbenchTable(WorkloadTable):
         return sum(prod(map(len, table.factors().values())) for table in self.run)
 
     def dataset_count(self) -> int:
-        """One for each server, number of tables and size."""
-        return len(self.engine) * len(self.tables) * len(self.table_size)
+        """One for each number of tables and size; every server has the same."""
+        return len(self.tables) * len(self.table_size)
 
     def engines(self) -> tuple[str, ...]:
         """Those that are asked."""
         return self.engine
 
     def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- it draws by the visit's seed
-        """Its datasets are for one server each; ValueError where two runs have one name."""
+        """The same for each server; ValueError where two runs have one name."""
         specs = tuple(spec for table in self.run for spec in table.specs(self.type))
         twice = sorted(
             name for name, count in Counter(spec.name.lower() for spec in specs).items() if count > 1
         )
         if twice:
             raise ValueError(f"two runs are called {', '.join(twice)}; give each a name")
-        factors: dict[str, tuple[Scalar, ...]] = {
-            ENGINE: self.engine,
-            "tables": self.tables,
-            "table_size": self.table_size,
-        }
-        found = datasets(**factors)
-        return PlannedWorkload(self.type, (), specs, found)
+        factors: dict[str, tuple[Scalar, ...]] = {"tables": self.tables, "table_size": self.table_size}
+        return PlannedWorkload(self.type, (), specs, datasets(**factors), engines=self.engine)
 
 
 PLAN = SysbenchTable

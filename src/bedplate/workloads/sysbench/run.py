@@ -1,23 +1,13 @@
-"""sysbench: the same OLTP scripts on every server that speaks SQL, driven and recorded.
-
-Warm-up and measurement are two processes, as with pgbench, so that sysbench's own summary speaks of exactly the measured window
-and can be held against the figures made from the transaction log.
-"""
+"""sysbench: the same OLTP scripts on every server that speaks SQL, driven and recorded."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import shutil
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, CommandFailed
 from bedplate.model.reason import reasons_of
-from bedplate.probe.kernel import ProcessProbe
-from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.client_recording import MEASURE, WARMUP, ClientRecording
 from bedplate.visit.logged_client import LoggedClient
-from bedplate.visit.piped_session import SessionFailed
-from bedplate.visit.recording import Recording
 from bedplate.visit.server import why_the_server_is_gone
 from bedplate.visit.sql_server import sql_server_of
 from bedplate.visit.workload import Driver
@@ -30,7 +20,6 @@ if TYPE_CHECKING:
     from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.levels import Scalar
     from bedplate.model.visit import RunRecord
-    from bedplate.visit.piped_session import PipedSession
     from bedplate.visit.workload import VisitContext, Workload
 
 _LOG_READER = Driver("pgbench_log")
@@ -70,30 +59,19 @@ class SysbenchWorkload:
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
         """A checkpoint, the warm-up, the measurement; probes beside both."""
-        measurement = _SysbenchRun(spec, context, directory)
-        recording = measurement.recording
-        try:
-            with sql_server_of(context).session() as session:
-                measurement.measure(session)
-        except (ServerFailed, SessionFailed) as error:
-            recording.reasons.extend(reasons_of(error))
-            recording.reasons.extend(why_the_server_is_gone(context))
-        except BedplateError as error:
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+        recording = ClientRecording(spec, context, directory)
+        return recording.made(_SysbenchRun(recording).measure)
 
 
 class _SysbenchRun:
     """One run under way."""
 
-    def __init__(self, spec: RunSpec, context: VisitContext, directory: Path) -> None:
-        self.recording = Recording(spec, context, directory)
-        self._spec = spec
-        self._context = context
-        self._directory = directory
-        self._server = sql_server_of(context)
-        self._tool = Sysbench(context.inputs, self._server.endpoint, context.dataset)
-        levels = spec.levels
+    def __init__(self, recording: ClientRecording) -> None:
+        self._recording = recording
+        self._spec = recording.spec
+        self._context = context = recording.context
+        self._tool = Sysbench(context.inputs, recording.server.endpoint, context.dataset)
+        levels = self._spec.levels
         self._warmup_s = levels.number("warmup_s") or 0.0
         self._duration_s = levels.number("duration_s") or 1.0
         self._rate_tps = levels.number("rate_tps")
@@ -107,44 +85,29 @@ class _SysbenchRun:
             "tables": context.dataset.levels.integer("tables"),
             "table_size": context.dataset.levels.integer("table_size"),
         }
-        self.recording.facts |= {name: value for name, value in facts.items() if value is not None}
-        self._client_pids: list[int] = []
-        self._watching_pids: list[int] = [os.getpid()]
+        recording.facts |= {name: value for name, value in facts.items() if value is not None}
 
-    def measure(self, session: PipedSession) -> None:
+    def measure(self) -> None:
         """The run itself; raises what stops it, after the probes have been stopped."""
-        recording, server = self.recording, self._server
-        self._watching_pids.append(session.pid)
-        server.checkpoint(session)
         script = self._context.log_directory / f"{self._spec.id}.lua"
         script.write_text(logging_script(), encoding="utf-8")
         script.chmod(0o644)
-        probes = [
-            server.probe(session),
-            ProcessProbe("client", lambda: tuple(self._client_pids)),
-            ProcessProbe("watching", lambda: tuple(self._watching_pids)),
-        ]
-        with recording.sampled(probes, first_phase="warmup"):
+        with self._recording.server.session() as session, self._recording.watched(session):
             if self._warmup_s > 0:
-                with recording.warm_up():
-                    self._follow("warmup", script, self._warmup_s)
-            with recording.timed_phase("measure"):
-                self._follow("measure", script, self._duration_s)
-        if self._context.server is not None:
-            self._context.server.check_alive()
-        sizes = server.sizes(session)
-        recording.facts |= {
-            "database_bytes": sizes.database_bytes,
-            "wal_bytes_on_disk": sizes.log_bytes,
-            "block_size_bytes": sizes.block_size_bytes,
-        }
+                with self._recording.warm_up():
+                    self._follow(WARMUP, script, self._warmup_s)
+            with self._recording.timed_phase(MEASURE):
+                self._follow(MEASURE, script, self._duration_s)
 
     def _follow(self, phase: str, script: Path, duration_s: float) -> None:
-        context, is_measured = self._context, phase == "measure"
-        log_directory = context.log_directory / f"{phase}-{self._spec.id}"
-        log_directory.mkdir()
-        shutil.chown(log_directory, context.account.uid, context.account.gid)
-        client = LoggedClient(
+        ended = self._recording.follow(
+            phase, duration_s, lambda log_prefix: self._client(phase, script, duration_s, log_prefix)
+        )
+        self._recording.demand(ended)
+
+    def _client(self, phase: str, script: Path, duration_s: float, log_prefix: Path) -> LoggedClient:
+        context, directory, is_measured = self._context, self._recording.directory, phase == MEASURE
+        return LoggedClient(
             argv=self._tool.running(
                 self._spec,
                 script,
@@ -156,28 +119,14 @@ class _SysbenchRun:
             ),
             account=context.account,
             log_reader=(context.native_drivers[_LOG_READER.name],),
-            log_prefix=log_directory / "log",
-            condensed=self._directory / f"{phase}.bin",
-            output=self._directory / "logs" / (PACKAGE if is_measured else phase),
+            log_prefix=log_prefix,
+            condensed=directory / f"{phase}.bin",
+            output=directory / "logs" / (PACKAGE if is_measured else phase),
             more_environment=self._tool.environment(
                 BEDPLATE_SCRIPT=self._tool.script(self._spec.levels.text("script") or ""),
-                BEDPLATE_LOG=str(log_directory / "log"),
+                BEDPLATE_LOG=str(log_prefix),
             ),
         )
-        self.recording.commands.append(tuple(client.argv))
-        with contextlib.ExitStack() as undo:
-            undo.callback(shutil.rmtree, log_directory, ignore_errors=True)
-            undo.callback(client.abandon)
-            client.start()
-            self._client_pids.append(client.pid)
-            self._watching_pids.append(client.log_reader_pid)
-            for seen in client.seconds():
-                context.emit(seen.event(self._spec.name, phase, duration_s))
-            ended = client.finish()
-            self.recording.facts[f"{phase}_client_cpu_s"] = ended.client_cpu_s
-            self.recording.facts[f"{phase}_client_sleeps"] = ended.sleeps
-            if ended.problem is not None:
-                raise BedplateError(ended.problem, *why_the_server_is_gone(context))
 
 
 RUN: Workload = SysbenchWorkload()

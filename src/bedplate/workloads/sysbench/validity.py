@@ -12,6 +12,7 @@ from bedplate.figures.transaction_validity import (
     WITHOUT_CHECKPOINT,
     TransactionEvidence,
 )
+from bedplate.units import percent
 
 HELD_AGAINST = 0.95
 # Its buckets are 1.8 % wide, and it counts what lies around a transaction of the script as well.
@@ -50,7 +51,7 @@ VALIDITY: RunRules[SysbenchEvidence] = RunRules(
         *OF_RECORD,
         Rule(
             "latencies differ",
-            f"the 95th percentile by the log and by sysbench's histogram differ by more than {_DIFFERENCE_SHARE_MAX:.0%} and by more "
+            f"the 95th percentile by the log and by sysbench's histogram differ by more than {percent(_DIFFERENCE_SHARE_MAX)} and by more "
             f"than {_DIFFERENCE_MS_MAX:g} ms, without a rate",
             "sysbench's histogram is good to 2 %: its buckets are 1.8 % wide",
             _latencies_differ,

@@ -9,6 +9,8 @@ from bedplate.workloads.tpch.model import LOAD
 from bedplate.workloads.tpch.size import database_bytes, temporary_bytes, tpch_data_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bedplate.model.cell import Cell, Dataset, RunSpec
     from bedplate.model.plan import Load
 
@@ -41,7 +43,7 @@ class TpchEstimate(WorkloadEstimate):
             return 0.0
         return database_bytes(scale_factor, cell.build.block_size_bytes) + temporary_bytes(scale_factor)
 
-    def prepared_bytes(self, dataset: Dataset) -> int:
+    def prepared_bytes(self, dataset: Dataset, cells: Sequence[Cell]) -> int:  # noqa: ARG002 -- one for all cells
         """Its CSV files."""
         scale_factor = dataset.levels.number("scale_factor")
         return 0 if scale_factor is None else tpch_data_bytes(scale_factor)

@@ -9,11 +9,10 @@ from bedplate.figures.checkpoint_windows import checkpoint_windows, complaints_b
 from bedplate.figures.counters import Deltas, gauge_figures, machine_figures, part_figures
 from bedplate.figures.evidence import shared_evidence
 from bedplate.figures.facts import deltas_of, integer
-from bedplate.figures.inputs import COURSE, read_inputs
-from bedplate.figures.phased import PhasedRun
+from bedplate.figures.phased import PhasedFigures, PhasedRun
 from bedplate.figures.protocol import Made
 from bedplate.figures.samples import values_between
-from bedplate.figures.unfinished import not_completed, unmeasured
+from bedplate.figures.unfinished import not_completed
 from bedplate.model.course import COURSE_FILE
 from bedplate.model.visit import Outcome, Sample
 from bedplate.model.workload import COLD
@@ -26,34 +25,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from bedplate.figures.inputs import RunInputs
     from bedplate.figures.protocol import FigureMaker
     from bedplate.figures.server_log import Complaint
     from bedplate.model.figure import Figure, RunFigures, Window
-    from bedplate.model.visit import RunRecord
 
 _DEVICE_READS = "device.read_sectors"
 
 
-class TpchFigures:
+class TpchFigures(PhasedFigures):
     """Makes the figures of runs whose workload is `tpch`."""
 
-    bulky: tuple[str, ...] = (COURSE,)
-
-    def make(self, visit_directory: Path, run_directory: Path, record: RunRecord) -> Made:
-        """Read the raw record of a run and make everything of it."""
-        inputs = read_inputs(visit_directory, run_directory, record)
-        if not inputs.record.phases:
-            return Made(unmeasured(inputs), {})
-        return _Measured(inputs).made()
+    def of_phases(self, inputs: RunInputs, run_directory: Path) -> Made:  # noqa: ARG002 -- all is in the record
+        """With the checkpoints, of one that failed too."""
+        measured = _Measured(inputs)
+        return Made(measured.whole(), {COURSE_FILE: measured.course(measured.block_size_bytes)})
 
 
 class _Measured(PhasedRun):
     """One run of which something was measured."""
 
-    def made(self) -> Made:
-        return Made(self._whole(), {COURSE_FILE: self.course(self._block_size_bytes)})
-
-    def _whole(self) -> RunFigures:
+    def whole(self) -> RunFigures:
         if self.inputs.record.outcome is Outcome.COMPLETED:
             verdict = VALIDITY.judge(self._evidence())
             return self.run_figures(self._figures(), verdict, self._checkpoints or ())
@@ -71,7 +63,7 @@ class _Measured(PhasedRun):
         # Without the two readings every counter is missing, and every figure says so.
         deltas = deltas_of(record) or Deltas({}, {}, 0.0)
         yield from part_figures(deltas, pass_=self._pass)
-        yield from machine_figures(deltas, self._block_size_bytes, pass_=self._pass)
+        yield from machine_figures(deltas, self.block_size_bytes, pass_=self._pass)
         samples = values_between(self.inputs.samples, self.first.start_monotonic_s, self.last.end_monotonic_s)
         yield from gauge_figures(samples, pass_=self._pass)
 
@@ -106,7 +98,7 @@ class _Measured(PhasedRun):
         return self.inputs.record.spec.levels.integer("pass_number") or 1
 
     @property
-    def _block_size_bytes(self) -> int:
+    def block_size_bytes(self) -> int:
         found = integer(self.inputs.record, "block_size_bytes")
         return found if found is not None else self.inputs.visit.cell.build.block_size_bytes
 

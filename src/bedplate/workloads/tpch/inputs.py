@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from bedplate.campaign.dataset_inputs import Unused
+from bedplate.campaign.dataset_inputs import DatasetInputs, Unused
 from bedplate.host.cache import cache_directory
 from bedplate.host.command import Commands
 from bedplate.host.whole_folder import is_work_folder, lock_of
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from bedplate.campaign.dataset_inputs import DatasetInputs, MadeAnyway
+    from bedplate.campaign.dataset_inputs import MadeAnyway
     from bedplate.model.cell import Dataset
 
 _UNUSED_DAYS = 30
 _DAY_S = 86_400.0
 
 
-class TpchInputs:
-    """The CSV files of a scale factor."""
+class TpchInputs(DatasetInputs):
+    """The CSV files of a scale factor, which any account makes, where nodes find them too."""
 
     def make(
         self,

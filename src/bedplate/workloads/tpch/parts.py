@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from bedplate.figures.counters import part_figures
-from bedplate.figures.facts import no_fact, number, size_figures, step_figure
+from bedplate.figures.facts import free_space_figures, no_fact, number, size_figures, step_figure
 from bedplate.figures.phased import no_phase, phase_deltas, phase_seconds
 from bedplate.model.metrics import censored, figure
 from bedplate.model.reason import because, joined
@@ -57,6 +57,7 @@ def load_figures(record: RunRecord, visit: VisitRecord) -> Iterator[Figure]:
     yield from size_figures(record)
     yield step_figure(visit, "mkfs_s")
     yield step_figure(visit, "cluster_s")
+    yield from free_space_figures(visit.free_space)
 
 
 def power_figures(record: RunRecord, dataset: Dataset, *, pass_: int) -> Iterator[Figure]:
@@ -84,7 +85,7 @@ def power_figures(record: RunRecord, dataset: Dataset, *, pass_: int) -> Iterato
     if scale_factor is None:
         yield figure("tpch_power", None, pass_=pass_, reason=_WITHOUT_SCALE)
     else:
-        yield _of_the_clause("tpch_power", power(times, scale_factor, (), _stopped(items)), pass_=pass_)
+        yield _of_the_clause("tpch_power", power(times, scale_factor, _stopped(items)), pass_=pass_)
 
 
 def throughput_figures(record: RunRecord, dataset: Dataset) -> Iterator[Figure]:

@@ -17,14 +17,13 @@ from bedplate.model.reason import Reason, because, distinct
 from bedplate.model.template import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 NOT_AUDITED = because("not-audited", "not an audited TPC-H result, and not comparable with published ones")
 WITHOUT_REFRESH = because("without-refresh-functions", "without the refresh functions RF1 and RF2")
 _COARSE = because("coarse-times", "queries under 1 s count to the nearest 0.1 s, which is coarse for them")
 
 _QUERIES = 22
-_REFRESH_FUNCTIONS = 2
 _SECONDS_PER_HOUR = 3600
 # Table 11, clause 5.3.4: from this scale factor on, at least so many streams.
 _STREAMS_MIN: Mapping[int, int] = {
@@ -56,23 +55,19 @@ class TpchFigure:
 def power(
     queries_s: Mapping[int, float],
     scale_factor: float,
-    refresh_s: Sequence[float] = (),
     stopped_s: Mapping[int, float] | None = None,
 ) -> TpchFigure:
     """Power@Size (clause 5.4.1): 3600 x scale factor / the geometric mean of the timing intervals.
 
-    `queries_s` are the intervals of stream 0 in seconds, `refresh_s` those of RF1 and RF2. Without the
-    latter the mean is over 22 intervals in place of 24, and a note says so. Intervals are rounded to 0.1 s
-    first (5.3.7.5), and none counts for less than a thousandth of the longest (5.4.1.4). Absent where a
-    query has no time, as one that was stopped has none: `stopped_s` are the limits of those. ValueError for a time or a scale
-    factor that is not positive, and for one refresh function without the other.
+    `queries_s` are the intervals of stream 0 in seconds. Without those of RF1 and RF2 the mean is over 22 intervals
+    in place of 24, and a note says so. Intervals are rounded to 0.1 s first (5.3.7.5), and none counts for less than a
+    thousandth of the longest (5.4.1.4). Absent where a query has no time, as one that was stopped has none:
+    `stopped_s` are the limits of those. ValueError for a time or a scale factor that is not positive.
     """
     _positive("scale factor", scale_factor)
-    for seconds in (*queries_s.values(), *refresh_s):
+    for seconds in queries_s.values():
         _positive("timing interval", seconds)
-    if len(refresh_s) not in {0, _REFRESH_FUNCTIONS}:
-        raise ValueError(f"there are two refresh functions; found {len(refresh_s)} intervals")
-    notes = [NOT_AUDITED] if refresh_s else [NOT_AUDITED, WITHOUT_REFRESH]
+    notes = [NOT_AUDITED, WITHOUT_REFRESH]
     missing = [query for query in range(1, _QUERIES + 1) if query not in queries_s]
     if missing:
         limits = stopped_s or {}
@@ -89,7 +84,6 @@ def power(
     if any(queries_s[query] < 1 for query in queries):
         notes.append(_COARSE)
     intervals = [max(seconds, least) for seconds in queries.values()]
-    intervals += [rounded_interval_s(seconds) for seconds in refresh_s]
     mean = math.exp(fmean(math.log(seconds) for seconds in intervals))
     return TpchFigure(_to_one_digit(_SECONDS_PER_HOUR * scale_factor / mean), tuple(notes))
 
@@ -101,16 +95,16 @@ def _without_time(query: int, limit_s: float | None) -> Reason:
     return because("stopped-at-limit", words, query=query, limit_s=limit_s)
 
 
-def throughput(streams: int, interval_s: float, scale_factor: float, *, refresh: bool = False) -> TpchFigure:
+def throughput(streams: int, interval_s: float, scale_factor: float) -> TpchFigure:
     """Throughput@Size (clause 5.4.2): streams x 22 x 3600 / the measurement interval x scale factor.
 
-    `interval_s` reaches from the first query of the first stream to the last row of the last (5.3.6);
-    `refresh` says whether a refresh stream ran beside them. ValueError for anything that is not positive.
+    `interval_s` reaches from the first query of the first stream to the last row of the last (5.3.6).
+    ValueError for anything that is not positive.
     """
     _positive("number of streams", streams)
     _positive("measurement interval", interval_s)
     _positive("scale factor", scale_factor)
-    notes = [NOT_AUDITED] if refresh else [NOT_AUDITED, WITHOUT_REFRESH]
+    notes = [NOT_AUDITED, WITHOUT_REFRESH]
     least = max((least for scale, least in _STREAMS_MIN.items() if scale <= scale_factor), default=2)
     if streams < least:
         words = f"{streams} streams; the specification asks for {least} at this scale factor"

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
+from bedplate.analysis.run_heads import cells_due
 from bedplate.analysis.scores import SCORES
-from bedplate.analysis.wording import number
+from bedplate.analysis.wording import capital, number
 from bedplate.model.reason import Reason, sentences
 from bedplate.model.template import filled
 from bedplate.statistics.summary import TRUSTED
 from bedplate.terminal.part_tables import PartEntry, entry_tables
 from bedplate.terminal.table_parts import MARKS, Notes, cell_name, plain_table, state_text
+from bedplate.units import percent
 from bedplate.workloads.tpch import model as tpch
 from bedplate.workloads.tpch.power_and_throughput import NOT_AUDITED, WITHOUT_REFRESH, throughput
 from bedplate.workloads.tpch.scores import NONE_TRUSTED, SOME_UNTRUSTED, plan_letters, power_notes
@@ -87,7 +89,7 @@ def _load_table(found: Overview, run: Run) -> RenderableType:
         table.add_column(_HEADS.get(phase, phase.replace(" ", "\n")), justify="right", no_wrap=True)
     table.add_column("total", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=5)
-    for cell in found.cells.values():
+    for cell in cells_due(found, [run]):
         phases = [found.summary(cell.id, run, "phase_s", phase) for phase in tpch.LOAD_PHASES]
         times = [Text(_few(summary.centre, seconds)) for summary in (*phases, totals[cell.id])]
         # Seven columns of times leave no room for both ends of a range beside each other.
@@ -130,7 +132,7 @@ def _score_table(found: Overview, run: Run, view: ScoreView | None) -> Renderabl
         table.add_column(head if scores else head.partition(",")[0], justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=5)
     by_cell = {cell.cell: cell for cell in scores.cells} if scores else {}
-    for cell in found.cells.values():
+    for cell in cells_due(found, [run]):
         count = 0 if view is None else view.repetitions.get(cell.id, 0)
         state = state_text([count], found.of(cell.id, run), notes)
         texts = _score_texts(cell, by_cell.get(cell.id), notes, seconds=seconds)
@@ -166,7 +168,7 @@ def _score_texts(cell: CellFacts, scores: CellScores | None, notes: Notes, *, se
         unit = seconds if name.endswith("time") else 1.0
         text = Text(number(score.value / unit))
         if score.ideal_share is not None:
-            text.append(f" · {score.ideal_share:.0%}")
+            text.append(f" · {percent(score.ideal_share)}")
         # Of visits that cannot be compared there is no interval (CellFacts.incomparable).
         if score.low is not None and score.high is not None and not cell.incomparable:
             text.append(f"\n{number(score.low / unit)}–{number(score.high / unit)}", style="dim")
@@ -208,7 +210,7 @@ def _rate_tables(found: Overview, runs: Sequence[Run]) -> list[RenderableType]:
             _rate_table(found, columns[start : start + _RATES_IN_A_TABLE])
             for start in range(0, len(columns), _RATES_IN_A_TABLE)
         ]
-    words = f"{_sentence(rate_notes(found, runs))} Median of n repetitions, range below it. {MARKS}"
+    words = f"{_sentence(rate_notes(found, runs))} Mean of n repetitions, range below it. {MARKS}"
     return [*tables, Text(words, style="dim")]
 
 
@@ -231,7 +233,7 @@ def _rate_table(found: Overview, columns: Sequence[tuple[Run, str, str]]) -> Ren
     for _, _, head in columns:
         table.add_column(head, justify="right", no_wrap=True, min_width=10)
     table.add_column("", no_wrap=True, min_width=5)
-    for cell in found.cells.values():
+    for cell in cells_due(found, (run for run, _, _ in columns)):
         texts = []
         summaries = [found.summary(cell.id, run, metric) for run, metric, _ in columns]
         for (run, metric, _), summary in zip(columns, summaries, strict=True):
@@ -268,8 +270,7 @@ def rate_notes(found: Overview, runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def _sentence(notes: Sequence[str]) -> str:
-    text = "; ".join(notes)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capital('; '.join(notes))}."
 
 
 def _query_table(found: Overview, view: ScoreView) -> RenderableType:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bedplate.figures.evidence import RunEvidence
 from bedplate.figures.rule import Rule, RunRules
 from bedplate.figures.validity import CHECKPOINTS_UNKNOWN, OF_EVERY_TIMED_RUN, SERVER_BROKE
-from bedplate.units import format_size
+from bedplate.units import format_size, percent
 
 # A pass reads nearly every table. Compression by the file system may divide that by three, hardly by ten.
 COLD_READ_SHARE_MIN = 0.1
@@ -61,7 +61,7 @@ VALIDITY: RunRules[TpchEvidence] = RunRules(
     (
         Rule(
             "not cold",
-            f"a cold pass reads less than {COLD_READ_SHARE_MIN:.0%} of the database's size from the device, or nothing "
+            f"a cold pass reads less than {percent(COLD_READ_SHARE_MIN)} of the database's size from the device, or nothing "
             "at all where queries were stopped, or its record does not say that it was made cold",
             "shared buffers, page cache, ARC or the host may have kept it; the limit is a convention of bedplate",
             _not_cold,

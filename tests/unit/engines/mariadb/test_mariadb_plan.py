@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,23 +11,18 @@ from pydantic import ValidationError
 from bedplate.engines.mariadb.durability import DURABILITY
 from bedplate.engines.mariadb.estimate import ESTIMATE
 from bedplate.engines.mariadb.plan import MariadbTable
+from bedplate.engines.mariadb.rules import untorn_writes
 from bedplate.engines.mariadb.settings import same_value
 from bedplate.engines.mariadb.settings_check import doubt, listed
 from bedplate.model.cell import BuildLevels, Cell, ClusterLevels, DeviceLevels, FilesystemLevels, KernelLevels
+from bedplate.model.durability import FilesystemPromise
 from bedplate.model.engine import engine_model
 from bedplate.model.levels import Levels
-from bedplate.model.visit import FlushCount
+from bedplate.model.visit import FlushCount, ScratchDevice
+from bedplate.plan.rules import CellContext
 from bedplate.units import MIB
-from bedplate.visit.declaration import Promises
 
-PROMISES: Promises = {
-    "checked_by_fsck": False,
-    "journal_holds_data": False,
-    "journal_in_memory": False,
-    "rolls_back_whole": False,
-    "flushes_when_delayed": None,
-}
-FLUSHED = (FlushCount("data", "logging", 10, 10),)
+FLUSHED = FilesystemPromise((FlushCount("data", "logging", 10, 10),))
 
 
 def cell(**settings: Any) -> Cell:
@@ -57,6 +53,60 @@ def test_settings_become_levels_as_the_server_takes_them() -> None:
         "innodb_log_file_size": "67108864",
         "innodb_flush_log_at_trx_commit": "2",
     } == dict(setup.clusters[0].settings)
+
+
+def test_how_pages_are_written_is_a_level_of_the_cluster() -> None:
+    table = MariadbTable.model_validate(
+        {"innodb_page_size": "4 kB", "untorn_writes": {"vary": ["on", "count"]}}
+    )
+    assert [("on", 4096), ("count", 4096)] == [
+        (each.untorn_writes, each.settings["innodb_page_size"]) for each in table.setup().clusters
+    ]
+    named = {"untorn_writes": "on", "innodb_page_size": "4 kB"}
+    assert [("cluster.untorn_writes", "on"), ("cluster.settings.innodb_page_size", 4096)] == [
+        (MariadbTable.level_name("mariadb", key), MariadbTable.level("mariadb", level))
+        for key, level in named.items()
+    ]
+    with pytest.raises(ValueError, match="allowed: 4 kB"):
+        MariadbTable.level("mariadb", "5 kB")
+
+
+SEEN = {"innodb_log_file_buffering": "ON", "innodb_use_native_aio": "OFF"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "filesystem", "words"),
+    [
+        ({}, FilesystemLevels("xfs"), []),
+        ({"innodb_flush_method": "o_direct"}, FilesystemLevels("xfs"), []),
+        ({"innodb_flush_method": "fsync"}, FilesystemLevels("xfs"), ['set innodb_flush_method = "O_DIRECT"']),
+        ({"innodb_log_file_buffering": "OFF"}, FilesystemLevels("xfs"), ["the log would be taken for pages"]),
+        ({"innodb_use_native_aio": "ON"}, FilesystemLevels("xfs"), ["what asynchronous I/O writes"]),
+        ({}, FilesystemLevels("btrfs"), ["btrfs takes no untorn write"]),
+        (
+            {"innodb_page_size": 4096},
+            FilesystemLevels("xfs", block_size_bytes=8192),
+            ["a page of 4 KiB is less than a block of 8 KiB"],
+        ),
+    ],
+)
+def test_pages_are_seen_that_the_server_writes_by_itself_and_directly(
+    changes: dict[str, Any], filesystem: FilesystemLevels, words: list[str]
+) -> None:
+    plain = replace(cell(**{**SEEN, **changes}), filesystem=filesystem)
+    around = CellContext(None, ScratchDevice())
+    assert [] == list(untorn_writes(plain, around))
+    asked = replace(plain, cluster=replace(plain.cluster, untorn_writes="on"))
+    found = list(untorn_writes(asked, around))
+    assert len(words) == len(found)
+    assert all(expected in why for expected, why in zip(words, found, strict=True))
+
+
+def test_without_a_word_the_library_would_see_too_much_of_the_log_and_nothing_of_the_pages() -> None:
+    asked = replace(cell(), cluster=ClusterLevels(untorn_writes="count"))
+    found = " ".join(untorn_writes(asked, CellContext(None, ScratchDevice())))
+    assert "innodb_log_file_buffering" in found
+    assert "innodb_use_native_aio" in found
 
 
 def test_a_cell_is_called_by_its_page_size_and_keeps_its_log() -> None:
@@ -127,22 +177,24 @@ def test_a_setting_that_is_not_listed_is_a_doubt_with_the_nearest_name() -> None
             ["innodb-log-flushed-later"],
         ),
         ({"innodb_doublewrite": "OFF"}, "unsafe", "unknown", ["innodb-doublewrite-off"]),
+        ({"innodb_doublewrite": "fast"}, "unsafe", "unknown", ["innodb-data-not-synced"]),
         ({"innodb_flush_method": "nosync"}, "unsafe", "unsafe", ["innodb-never-syncs"]),
         ({"innodb_flush_method": "O_DIRECT_NO_FSYNC"}, "unsafe", "unknown", ["innodb-data-not-synced"]),
+        ({"innodb_flush_method": "O_DSYNC"}, "durable", "durable", []),
+        ({"innodb_flush_method": "ALL_O_DIRECT"}, "unknown", "unknown", ["innodb-setting-not-known"]),
+        ({"innodb_doublewrite": "DETECT_ONLY"}, "unknown", "unknown", ["innodb-setting-not-known"]),
     ],
 )
 def test_the_declared_class_follows_from_what_is_in_force(
     shown: dict[str, str], volatile: str, protected: str, codes: list[str]
 ) -> None:
-    found = DURABILITY.declare(Levels({}), shown, FLUSHED, PROMISES, keeps_write_order=False)
+    found = DURABILITY.declare(Levels({}), shown, FLUSHED)
     assert (volatile, protected) == (found.volatile_cache, found.protected_cache)
     assert codes == [reason.code for reason in found.reasons]
 
 
 def test_damage_that_a_setting_allows_is_sure_where_no_flush_was_counted() -> None:
-    found = DURABILITY.declare(
-        Levels({}), {"innodb_doublewrite": "OFF"}, (), PROMISES, keeps_write_order=False
-    )
+    found = DURABILITY.declare(Levels({}), {"innodb_doublewrite": "OFF"}, FilesystemPromise(()))
     assert ("unsafe", "unknown") == (found.volatile_cache, found.protected_cache)
 
 

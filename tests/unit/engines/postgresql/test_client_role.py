@@ -8,8 +8,8 @@ from typing import Self
 import pytest
 
 from bedplate.engines.postgresql import cluster as cluster_module
+from bedplate.engines.postgresql.builds.version import SUPPORTED_MAJORS
 from bedplate.engines.postgresql.cluster import CLIENT, DATABASE, Cluster
-from bedplate.engines.postgresql.version import SUPPORTED_MAJORS
 from bedplate.host.command import Account, Commands
 from bedplate.host.ledger import Holding
 from bedplate.model.visit import EngineBuild

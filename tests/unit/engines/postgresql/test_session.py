@@ -16,11 +16,14 @@ from bedplate.visit.piped_session import SessionFailed
 if TYPE_CHECKING:
     from pathlib import Path
 
-# It refuses everything, and says what it is told to echo. Of one statement it knows no answer, and waits.
+# It refuses everything, and says what it is told to echo. Of one statement it knows no answer, and waits. Behind another it says
+# what psql 18 said of a server that had ended while nobody asked: no word of it is an error, and psql goes on.
 _PSQL = r"""#!/bin/sh
 while read -r line; do
     case $line in
         *stopped*) exec sleep 600 ;;
+        *gone*) printf 'server closed the connection unexpectedly\n\tbefore or while processing the request.\n' ;;
+        *if*) ;;
         *echo*) eval "echo ${line#*echo}" ;;
         *) echo "ERROR:  refused" ;;
     esac
@@ -54,6 +57,16 @@ def test_a_refused_statement_is_quoted_and_a_cut_is_seen(
     with Session(connection) as session, pytest.raises(SessionFailed) as failed:
         session.execute(statement, timeout_s=30)
     assert (f"{shown}: ERROR:  refused",) == failed.value.reasons
+
+
+def test_a_server_that_ended_between_two_statements_has_not_answered_the_second(
+    connection: Connection,
+) -> None:
+    with Session(connection) as session:
+        with pytest.raises(SessionFailed, match="closed the connection") as failed:
+            session.execute("COMMIT 'gone'", timeout_s=30)
+        assert session.has_lost_connection
+    assert "the statement failed" not in str(failed.value)
 
 
 def test_a_session_that_was_ended_without_an_answer_says_so_ever_after(connection: Connection) -> None:

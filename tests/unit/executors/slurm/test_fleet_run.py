@@ -309,7 +309,7 @@ def test_a_node_that_the_machine_fails_is_taken_out_and_nothing_is_recorded_of_i
     assert (4, 0) == (tally.completed, tally.failed)
     assert {"n2"} == {record.provenance["node"] for record in records(tmp_path)}
     first, second = tally.left_behind
-    assert "no visit can run on n1: /scratch: No space left on device; 3 visits of it were not lived" in first
+    assert "no visit can run on n1: /scratch: No space left on device; 3 visits of it did not run" in first
     assert "3 " in second
     assert "n1" in second
     # What waited behind it was not begun there either.

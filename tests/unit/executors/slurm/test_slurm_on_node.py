@@ -14,6 +14,7 @@ from bedplate.errors import BedplateError, DeviceInUse, MachineUnfit, Requiremen
 from bedplate.executors.local import LocalRunner
 from bedplate.executors.slurm import on_node
 from bedplate.executors.slurm.payload import STARTED
+from bedplate.host.interruption import held
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +81,17 @@ def test_what_becomes_of_a_visit_is_told_apart_from_what_the_machine_fails(
     monkeypatch.setattr(LocalRunner, "run_visit", fails)
     with pytest.raises(expected, match=raised.reasons[0]):
         on_node.live_one(None, tmp_path)  # type: ignore[arg-type]
+
+
+def test_the_end_of_a_job_waits_for_what_is_being_taken() -> None:
+    on_node._end_on_signals()
+    reached: list[str] = []
+
+    def take() -> None:
+        with held():
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("the end")
+
+    with pytest.raises(on_node.JobOver):
+        take()
+    assert ["the end"] == reached

@@ -11,7 +11,6 @@ from bedplate.errors import OutputNotUnderstood
 from bedplate.workloads.power_cut.run.acknowledged import (
     Acknowledgements,
     Missing,
-    acknowledged_before,
     require_protocol,
 )
 from bedplate.workloads.power_cut.run.log import Log, read_log
@@ -57,7 +56,7 @@ def log(tmp_path: Path) -> Log:
 def test_promises_before_a_cut(
     log: Log, position: int, transactions: int, highest: dict[int, int], cut_us: int | None
 ) -> None:
-    found = acknowledged_before(log, position)
+    found = Acknowledgements(log).before(position)
     assert (transactions, highest, cut_us) == (found.transactions, found.highest, found.cut_us)
 
 
@@ -73,12 +72,12 @@ def test_promises_before_a_cut(
     ],
 )
 def test_what_is_missing_and_since_when(log: Log, present: dict[int, int], missing: Missing) -> None:
-    assert missing == acknowledged_before(log, 7).missing(present)
+    assert missing == Acknowledgements(log).before(7).missing(present)
 
 
 def test_a_sequence_of_zero_counts(tmp_path: Path) -> None:
     with read_log(written_log(tmp_path / "log", [mark(4, 0, 10)])) as log:
-        found = acknowledged_before(log, 1)
+        found = Acknowledgements(log).before(1)
         assert (1, 0) == (found.missing({}).transactions, found.missing({4: 0}).transactions)
 
 

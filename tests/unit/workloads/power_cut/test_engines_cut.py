@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from bedplate.engines.lmdb import power_cut as lmdb
 from bedplate.engines.postgresql import oracle as postgresql_oracle
 from bedplate.engines.postgresql import recorded as postgresql
-from bedplate.engines.postgresql.configuration import configuration_text
+from bedplate.engines.postgresql.configuring.configuration import configuration_text
 from bedplate.errors import OutputNotUnderstood, StudyError
 from bedplate.model.cell import BuildLevels, ClusterLevels, FilesystemLevels
 from bedplate.model.levels import Levels
@@ -22,7 +23,7 @@ from bedplate.model.power_cut import CutPoint, Placement, Profile
 from bedplate.model.reason import Reason
 from bedplate.units import GIB
 from bedplate.visit import native_cuts
-from bedplate.visit.cut_clients import CutClients, drive
+from bedplate.visit.cut_clients import CutClients, ServerWriter, drive
 from bedplate.visit.cut_engine import Subject
 from bedplate.visit.piped_session import CONNECTION_LOST, NO_ANSWER_IN_TIME, SessionFailed
 from bedplate.workloads.power_cut.run.bench import ReplayJob
@@ -30,6 +31,8 @@ from bedplate.workloads.power_cut.run.kept_log import LogPacking, unpack_log
 from bedplate.workloads.power_cut.run.power_bench import worker_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from bedplate.engines.postgresql.session import Session
 
 SETTINGS = {"fsync": "on", "synchronous_commit": "off", "wal_writer_delay": "200ms"}
@@ -252,31 +255,84 @@ def test_a_packing_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
     assert [log] == list(tmp_path.iterdir())
 
 
+class Answering:
+    """A session that acknowledges everything; `said` is of all of them."""
+
+    said: ClassVar[list[str]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+    def execute(self, statement: str) -> None:
+        self.said.append(statement)
+
+    def abandon(self) -> None:
+        """Nothing to end."""
+
+
+def answering() -> CutClients:
+    return CutClients(
+        cast("Any", Answering), postgresql.transaction, postgresql.ACCOUNTS, "CHECKPOINT", "18.0"
+    )
+
+
 def test_clients_end_after_the_transaction_that_they_are_at_once_the_log_is_nearly_full(
     tmp_path: Path,
 ) -> None:
-    class Answering:
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            """Nothing to close."""
-
-        def execute(self, statement: str) -> None:
-            """Acknowledged."""
-
-        def abandon(self) -> None:
-            """Nothing to end."""
-
     marks = tmp_path / "mark"
     marks.touch()
-    server = CutClients(cast("Any", Answering), postgresql.transaction, postgresql.ACCOUNTS, "18.0")
-    driven = drive(server, marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0)
+    driven = drive(
+        answering(), marks, clients=2, duration_s=600, seed=1, enough=lambda: marks.stat().st_size > 0
+    )
     assert driven.ended_early
     assert driven.acknowledged
     assert 0 < driven.seconds < 300
-    whole = drive(server, marks, clients=1, duration_s=0.01, seed=1)
+    whole = drive(answering(), marks, clients=1, duration_s=0.01, seed=1)
     assert not whole.ended_early
+
+
+def test_a_servers_clients_work_between_its_marks_and_beside_whoever_makes_checkpoints(
+    tmp_path: Path,
+) -> None:
+    told: list[str] = []
+    marks = tmp_path / "mark"
+    marks.touch()
+
+    class Setup:
+        mark_file = marks
+
+        def settle(self) -> None:
+            told.append("settle")
+
+        def mark(self, text: str) -> None:
+            told.append(text)
+
+        def pace(self, duration_s: float) -> Callable[[], float]:
+            told.append(f"pace of {duration_s:g} s")
+            return lambda: 0.0
+
+        def is_log_nearly_full(self) -> bool:
+            return marks.stat().st_size > 0
+
+    @contextmanager
+    def beside() -> Iterator[None]:
+        told.append("others come")
+        yield
+        told.append("others go")
+
+    writer = ServerWriter(answering(), cast("Any", Setup()), clients=1, facts={}, bound_ms=2000.0)
+    checkpoints = writer.checkpoints()
+    assert checkpoints is not None
+    with checkpoints as session:
+        session.checkpoint()
+    assert "CHECKPOINT" == Answering.said[-1]
+    driven = writer.drive(tmp_path / "unused", duration_s=600.0, seed=1, beside=beside())
+    assert ["settle", "begin", "pace of 600 s", "others come", "others go", "end"] == told
+    assert driven.acknowledged == len(marks.read_text().splitlines())
+    assert driven.ended_early
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 from tests.support.tools.written_log import DISCARD, FLUSH, FUA, MARK, Written, medium, written_log
 
 from bedplate.errors import BedplateError
+from bedplate.host.devices import image_file
 from bedplate.model.power_cut import CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run import image_file
 from bedplate.workloads.power_cut.run.image import ImageBuilder, rebuild
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.positions import building_order
@@ -55,6 +56,7 @@ ENTRY = st.one_of(
     ),
     st.just(Written(flags=MARK, text=b"A 0 1 1")),
 )
+LATE = st.sampled_from([0, 0, 0, 1, 2, 6])
 CUT = st.tuples(st.integers(0, 40), st.sampled_from(Profile), st.integers(0, 2**48 - 1), st.booleans())
 
 
@@ -64,7 +66,7 @@ def point_at(position: int, profile: Profile, seed: int = 1, *, control: bool = 
 
 @settings(deadline=None, max_examples=100)
 @given(
-    entries=st.lists(ENTRY, min_size=1, max_size=40),
+    timed=st.lists(st.tuples(ENTRY, LATE), min_size=1, max_size=40),
     cuts=st.lists(CUT, min_size=1, max_size=6),
     # Most windows are to be open: bounded by a flush, and not by these.
     window_bytes=st.one_of(st.just(10**6), st.integers(0, 40 * 512)),
@@ -73,13 +75,14 @@ def point_at(position: int, profile: Profile, seed: int = 1, *, control: bool = 
 )
 def test_the_builder_a_rebuilding_and_the_model_agree_bit_for_bit(
     *,
-    entries: list[Written],
+    timed: list[tuple[Written, int]],
     cuts: list[tuple[int, Profile, int, bool]],
     window_bytes: int,
     measured_from: int,
     in_order: bool,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
+    entries = [replace(entry, late=min(late, index)) for index, (entry, late) in enumerate(timed)]
     directory = tmp_path_factory.mktemp("images")
     again = directory / "again"
     again.mkdir()
@@ -249,3 +252,24 @@ def test_a_full_file_system_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pytest.raises(OSError, match="full"),
     ):
         rebuild(log, point_at(1, Profile.LOST), tmp_path, SIZES[:1], window_bytes=0)
+
+
+def test_a_log_may_begin_on_images_which_it_leaves_as_they_are(tmp_path: Path) -> None:
+    base = (tmp_path / "base",)
+    base[0].write_bytes(bytes([7]) * SIZES[0])
+    written = Written(sector=2, data=b"w" * 512)
+    places = [tmp_path / name for name in ("work", "images")]
+    for place in places:
+        place.mkdir()
+    with (
+        read_log(written_log(tmp_path / "log", [written, Written(flags=FLUSH)])) as log,
+        ImageBuilder(log, places[0], SIZES[:1], window_bytes=10**6, base=base) as builder,
+    ):
+        # The last one is before what is durable already, and begins anew.
+        contents = [
+            builder.build(point_at(position, Profile.LOST), places[1]).disk.read_bytes()
+            for position in (1, 2, 1)
+        ]
+    before = base[0].read_bytes()
+    assert bytes([7]) * SIZES[0] == before == contents[0] == contents[2]
+    assert before[:1024] + b"w" * 512 + before[1536:] == contents[1]

@@ -29,6 +29,8 @@ ENTRIES = [
     Written(sector=1, data=b"z" * 512, flags=FLUSH),
 ]
 
+FLUSHED = Written(flags=FLUSH)
+
 
 def test_entries_with_their_device_time_and_data(tmp_path: Path) -> None:
     with read_log(written_log(tmp_path / "log", ENTRIES)) as log:
@@ -55,6 +57,20 @@ def test_what_happened_to_each_device(tmp_path: Path) -> None:
         assert ([1], [0, 512], []) == tuple(
             map(list, (journal.changes, journal.bytes_before, journal.flushes))
         )
+
+
+def test_what_was_issued_before_a_position_and_complete_behind_it_was_on_its_way(tmp_path: Path) -> None:
+    late = [0, 0, 2, 0, 4, 1]
+    entries = [Written(sector=k, data=b"a" * 512, late=number) for k, number in enumerate(late)]
+    with read_log(written_log(tmp_path / "log", entries)) as log:
+        disk, journal = log.histories
+        assert [(), (2, 4), (2, 4), (4,), (4,), (5,), ()] == [disk.in_flight(at) for at in range(7)]
+        assert (True, False, ()) == (disk.has_late, journal.has_late, journal.in_flight(3))
+
+
+def test_nothing_is_later_than_the_log_is_long(tmp_path: Path) -> None:
+    with pytest.raises(OutputNotUnderstood, match=r"entry 1: .*1 entries before it or fewer"):
+        read_log(written_log(tmp_path / "log", [FLUSHED, Written(data=b"a" * 512, late=2)]))
 
 
 def test_marks_are_found_by_their_text(tmp_path: Path) -> None:

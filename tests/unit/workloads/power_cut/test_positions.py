@@ -13,7 +13,7 @@ from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
 
 from bedplate.errors import BedplateError
 from bedplate.model.power_cut import DEFAULT_PROFILES, VOLATILE_PROFILES, CutPoint, Placement, Profile
-from bedplate.workloads.power_cut.run.acknowledged import acknowledged_before
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.positions import building_order, choose_points
 from bedplate.workloads.power_cut.run.window import window
@@ -170,9 +170,9 @@ def test_a_lying_device_loses_a_promise_at_every_control(
     with read_log(tmp_path / "log") as log:
         for point in found:
             lost = range(window(log, point, window_bytes).durable_until[0], point.position)
-            promised = acknowledged_before(log, point.position)
+            promised = Acknowledgements(log).before(point.position)
             # A transaction's write stands before its mark; on the medium are those before the window.
-            there = acknowledged_before(log, lost.start + 1).highest
+            there = Acknowledgements(log).before(lost.start + 1).highest
             assert 0 < promised.missing(there).transactions
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from bedplate.host.files import folders_below
 from bedplate.host.ledger import Ledger
 from bedplate.host.patience import wait_until
+from bedplate.workloads.power_cut.run.name_commits import NameCommits
 from bedplate.workloads.power_cut.run.pressure import PRESSURE, OwnWriteback, Pace, Pressure, own_writeback
 
 
@@ -40,11 +44,13 @@ def test_a_pace_begins_with_what_the_log_has_already(tmp_path: Path) -> None:
 
 def pressed(tmp_path: Path, *, calm_s: float, seconds: float) -> Pressure:
     data, mark, disk = tmp_path / "data", tmp_path / "mark", tmp_path / "disk"
-    data.mkdir()
+    data.mkdir(exist_ok=True)
     (data / "file").write_bytes(b"x")
     mark.touch()
     disk.touch()
-    pressure = Pressure(tmp_path / "neighbour", data, disk, calm_s=calm_s, seed=1, mark_file=mark)
+    pressure = Pressure(
+        tmp_path / "neighbour", data, disk, calm_s=calm_s, seed=1, mark_file=mark, pressed=True
+    )
     with pressure:
         wait_until(lambda: len(list(tmp_path.glob("neighbour/*/*"))) >= 3, deadline_s=10 * seconds)
     return pressure
@@ -55,6 +61,30 @@ def test_a_neighbour_marks_its_beginning_and_leaves_files_beside_the_engines(tmp
     assert PRESSURE == (tmp_path / "mark").read_text()
     assert list(tmp_path.glob("neighbour/*/*"))
     assert b"x" == (tmp_path / "data" / "file").read_bytes()
+
+
+def test_a_pipe_of_the_engines_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    os.mkfifo(tmp_path / "data" / "pipe")
+    pressure = pressed(tmp_path, calm_s=0, seconds=1)
+    assert not any(thread.is_alive() for thread in pressure._crew)
+
+
+def test_folders_in_folders_and_links_to_them_hold_nobody_up(tmp_path: Path) -> None:
+    deep = data = tmp_path / "data"
+    for _ in range(1200):
+        deep.mkdir()
+        deep /= "d"
+    (data / "up").symlink_to(data)
+    pressure = pressed(tmp_path, calm_s=0, seconds=1)
+    pressure._write_back(data, since_s=0)
+    assert pressure.trouble is None
+    found = {entry.name: folder for folder, entries in folders_below(data) for entry in entries}
+    assert {"up": str(data), "file": str(data)} == found
+    with NameCommits(data, tmp_path / "neighbour"):
+        pass
+    # What is too deep for shutil is too deep for who tidies up.
+    subprocess.run(["rm", "-rf", data], check=True)
 
 
 def test_before_the_calm_is_over_nothing_is_done(tmp_path: Path) -> None:

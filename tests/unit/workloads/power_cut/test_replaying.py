@@ -11,7 +11,7 @@ from tests.support.tools.written_log import MARK, Written, written_log
 
 from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
 from bedplate.visit.cut_engine import OracleAnswer
-from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, acknowledged_before
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, Acknowledgements
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.replaying import Recovered, judge
 from bedplate.workloads.power_cut.run.window import CrashState
@@ -32,7 +32,7 @@ def promised(tmp_path_factory: pytest.TempPathFactory) -> Acknowledged:
     ]
     path = written_log(tmp_path_factory.mktemp("log") / "log", entries)
     with read_log(path) as log:
-        return acknowledged_before(log, len(entries))
+        return Acknowledgements(log).before(len(entries))
 
 
 def judged(promised: Acknowledged, recovered: Recovered, answer: OracleAnswer | None) -> PointRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tests.support.tools.written_log import FLUSH, FUA, MARK, Written, written_log
@@ -12,7 +13,7 @@ from bedplate.model.cell import FilesystemLevels
 from bedplate.model.power_cut import DEFAULT_PROFILES, CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.run.log import read_log
 from bedplate.workloads.power_cut.run.positions import choose_points
-from bedplate.workloads.power_cut.run.tearable import Waiting, waiting_metadata
+from bedplate.workloads.power_cut.run.tearable import Waiting, flushes_in_flight, waiting_metadata
 
 FLUSHED = Written(flags=FLUSH)
 PLAIN = Written(sector=800, data=b"p" * 4096)
@@ -127,6 +128,13 @@ def test_each_position_is_cut_with_small_and_with_large_sectors(tmp_path: Path) 
     assert 8 == len({point.seed for point in found})
 
 
+def test_a_device_with_a_unit_is_cut_at_each_position_as_it_would_leave_it(tmp_path: Path) -> None:
+    profiles = (Profile.UNTORN_16K, Profile.LOST, Profile.ORDERED)
+    found = sought([Waiting(7, 9, ("write in flight at a flush",), 1)], tmp_path, profiles=profiles)
+    assert [Profile.UNTORN_16K] * 8 == [point.profile for point in found]
+    assert [] == sought([Waiting(7, 9, ("superblock",), 1)], tmp_path, profiles=profiles[1:])
+
+
 def test_the_rarest_kind_is_cut_as_often_as_the_commonest(tmp_path: Path) -> None:
     common = [Waiting(at, at, ("inodes",), 1) for at in range(10, 40)]
     found = sought([Waiting(5, 5, ("directory block",), 1), *common], tmp_path)
@@ -166,3 +174,22 @@ def test_the_other_points_of_a_seed_are_those_without_any_that_are_sought(tmp_pa
             return [(p.position, p.seed) for p in points if p.placement is not Placement.SOUGHT]
 
         assert others([]) == others([Waiting(7, 9, ("directory block",), 1)])
+
+
+def test_a_flush_that_met_writes_on_their_way_is_a_place_to_cut_behind(tmp_path: Path) -> None:
+    flush, other = Written(flags=FLUSH), Written(device=1, flags=FLUSH)
+    late = replace(PLAIN, late=3)
+    with read_log(written_log(tmp_path / "log", [PLAIN, flush, other, PLAIN, late, flush, flush])) as log:
+        # The write of entry 4 was issued before entry 1, the first flush, was.
+        assert (Waiting(2, 5, ("write in flight at a flush",), 1),) == flushes_in_flight(
+            log, measured_from=0, until=7
+        )
+        assert (Waiting(2, 4, ("write in flight at a flush",), 1),) == flushes_in_flight(
+            log, measured_from=0, until=4
+        )
+        assert () == flushes_in_flight(log, measured_from=2, until=7)
+
+
+def test_where_writes_are_complete_at_once_no_flush_meets_one(tmp_path: Path) -> None:
+    with read_log(written_log(tmp_path / "log", [PLAIN, Written(flags=FLUSH), PLAIN])) as log:
+        assert () == flushes_in_flight(log, measured_from=0, until=3)

@@ -119,6 +119,37 @@ def test_each_device_has_its_own_flushes_and_its_own_cache(tmp_path: Path) -> No
     assert (3, (0, 5)) == (bounded.volatile_writes, bounded.durable_until)
 
 
+# The write of sector 1 was issued before the flush, and complete behind it.
+LATE = [sectors(0, 0, 1), Written(flags=FLUSH), Written(sector=1, data=b"x" * 512, late=2), sectors(0, 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("position", "lost", "kept_in_order"),
+    [
+        # Before it was issued; on its way, before the flush and behind it; complete, and of the flush's window all the same.
+        (0, 0, []),
+        (1, 2, [0]),
+        (2, 1, []),
+        (3, 1, [2]),
+        (4, 2, [2, 3]),
+    ],
+)
+def test_a_flush_covers_what_was_complete_before_it(
+    position: int, lost: int, kept_in_order: list[int], tmp_path: Path
+) -> None:
+    assert lost == window_of(tmp_path, LATE, position=position).volatile_writes
+    kept = window_of(tmp_path, LATE, Profile.ORDERED, position=position).kept
+    assert kept_in_order == [piece.entry for piece in kept]
+
+
+def test_a_write_on_its_way_is_kept_or_not_as_any_other(tmp_path: Path) -> None:
+    found = {
+        tuple(piece.entry for piece in window_of(tmp_path, LATE, Profile.WHOLE, position=2, seed=seed).kept)
+        for seed in range(20)
+    }
+    assert {(), (2,)} == found
+
+
 def test_discards_and_marks_are_no_writes(tmp_path: Path) -> None:
     entries = [
         sectors(0, 0, 1),
@@ -149,3 +180,37 @@ def test_whole_writes_are_kept_or_not(tmp_path: Path) -> None:
     assert cut.kept_writes == len(cut.kept)
     # 64 fair coins: outside of this in fewer than one of ten million draws.
     assert 12 <= len(cut.kept) <= 52
+
+
+@pytest.mark.parametrize(
+    ("profile", "sector", "count", "is_whole"),
+    [
+        (Profile.UNTORN_16K, 32, 32, True),
+        (Profile.UNTORN_16K, 16, 16, True),
+        (Profile.UNTORN_16K, 8, 8, True),
+        # Longer than the unit, not aligned to itself, no power of two.
+        (Profile.UNTORN_8K, 32, 32, False),
+        (Profile.UNTORN_16K, 16, 32, False),
+        (Profile.UNTORN_16K, 8, 16, False),
+        (Profile.UNTORN_16K, 0, 24, False),
+    ],
+)
+def test_a_unit_keeps_a_write_whole_that_it_covers_and_no_other(
+    profile: Profile, sector: int, count: int, tmp_path: Path, *, is_whole: bool
+) -> None:
+    entries = [sectors(0, sector, count)]
+    lengths = {
+        sum(piece.length for piece in window_of(tmp_path, entries, profile, seed=seed).kept)
+        for seed in range(200)
+    }
+    assert {0, 512 * count} <= lengths
+    assert is_whole == (lengths == {0, 512 * count})
+    assert all(length % 4096 == 0 for length in lengths)
+
+
+def test_a_granule_tears_at_its_own_multiples_alone(tmp_path: Path) -> None:
+    # 24 kB from 8 kB on: the last 8 kB of one granule, and a whole one.
+    found = {
+        window_of(tmp_path, [sectors(0, 16, 48)], Profile.SUBSET_16K, seed=seed).kept for seed in range(40)
+    }
+    assert {(), (Piece(0, 0, 8192),), (Piece(0, 8192, 16384),), (Piece(0, 0, 24576),)} == found

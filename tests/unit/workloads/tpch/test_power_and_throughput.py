@@ -44,14 +44,6 @@ def test_power_is_the_inverse_of_the_geometric_mean() -> None:
     assert 3600.0 == power(EVEN, 10).value
 
 
-def test_power_takes_24_intervals_with_refresh_functions_and_22_without() -> None:
-    slow = (40.0, 40.0)
-    expected = 3600 / math.exp((22 * math.log(10) + 2 * math.log(40)) / 24)
-    assert power(EVEN, 1, slow).value == pytest.approx(expected, abs=0.05)
-    assert (NOT_AUDITED,) == power(EVEN, 1, slow).notes
-    assert (NOT_AUDITED, WITHOUT_REFRESH) == power(EVEN, 1).notes
-
-
 def test_power_raises_intervals_below_a_thousandth_of_the_longest() -> None:
     figure = power(EVEN | {1: 5000.0, 2: 0.5}, 1)
     expected = 3600 / math.exp((20 * math.log(10) + math.log(5000) + math.log(5)) / 22)
@@ -87,14 +79,9 @@ def test_what_is_not_positive_is_refused(wrong: float) -> None:
         throughput(0, 1, 1)
 
 
-def test_one_refresh_function_is_none() -> None:
-    with pytest.raises(ValueError, match="two refresh functions; found 1"):
-        power(EVEN, 1, (1.0,))
-
-
 def test_throughput() -> None:
-    figure = throughput(2, 1000.0, 1, refresh=True)
-    assert (158.4, (NOT_AUDITED,)) == (figure.value, figure.notes)
+    figure = throughput(2, 1000.0, 1)
+    assert (158.4, (NOT_AUDITED, WITHOUT_REFRESH)) == (figure.value, figure.notes)
     assert 15.8 == throughput(2, 1000.0, 0.1).value
 
 

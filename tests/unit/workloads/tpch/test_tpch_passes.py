@@ -112,6 +112,27 @@ def test_a_limit_that_stops_its_own_lifting_is_lifted_again(play: Play) -> None:
     assert "longer query_timeout" in sentences(record.reasons)[0]
 
 
+def test_a_clock_that_rings_behind_the_end_of_its_lifting_stops_nothing_that_counts(play: Play) -> None:
+    late = "ERROR:  canceling statement due to user request"
+    lifted = False
+
+    def answer(statement: str) -> Rows:
+        nonlocal lifted
+        was_lifted, lifted = lifted, False
+        if was_lifted and not rung:
+            rung.append(statement)
+            raise SessionFailed(f"{statement}: {late}", said=late)
+        lifted = statement == "SET statement_timeout = 0"
+        return usual_answer(statement)
+
+    rung: list[str] = []
+    play.server.answer = answer
+    record = play.power(query_timeout_s=0.004)
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    assert rung
+    assert all(item.seconds is not None for item in record.items)
+
+
 @pytest.mark.parametrize("limit", [{}, {"query_timeout_s": 5.0}])
 def test_a_query_that_fails_otherwise_fails_its_run(play: Play, limit: dict[str, Any]) -> None:
     sixth = validation_query(query_order(0)[5], SMALL)

@@ -34,9 +34,9 @@ from bedplate.engines.postgresql.builds.recipe import (
     compile_postgresql,
     configure_options,
 )
+from bedplate.engines.postgresql.builds.requirements import missing_requirements
 from bedplate.engines.postgresql.builds.source import Source, ensure_source, given_source
-from bedplate.engines.postgresql.requirements import missing_requirements
-from bedplate.engines.postgresql.version import parse_version
+from bedplate.engines.postgresql.builds.version import parse_version
 from bedplate.errors import CommandFailed, RequirementMissing, VerifyFailed
 from bedplate.host.build_progress import BuildProgress
 from bedplate.host.file_lock import file_lock

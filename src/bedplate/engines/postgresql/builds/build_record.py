@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.engines.postgresql.version import DEFAULT_VERSION, parse_version
+from bedplate.engines.postgresql.builds.version import DEFAULT_VERSION, parse_version
 from bedplate.errors import PlanError
 from bedplate.model.visit import EngineBuild
 from bedplate.units import KIB, format_size

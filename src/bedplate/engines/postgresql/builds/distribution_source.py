@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
-from bedplate.engines.postgresql.version import release_key
+from bedplate.engines.postgresql.builds.version import release_key
 from bedplate.errors import CommandFailed
 from bedplate.host.apt.archives import own_archives, suites_to_try
 from bedplate.host.apt.private_root import PrivateRoot, apt_reason, is_unreachable, source_line
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bedplate.engines.postgresql.version import AskedVersion
+    from bedplate.engines.postgresql.builds.version import AskedVersion
     from bedplate.host.apt.private_root import AptSystem
     from bedplate.host.command import Commands
 

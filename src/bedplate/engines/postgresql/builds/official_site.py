@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bedplate.engines.postgresql.version import AskedVersion
+    from bedplate.engines.postgresql.builds.version import AskedVersion
 
 OFFICIAL_SITE = "https://ftp.postgresql.org/pub/source"
 _TIMEOUT_S = 60.0

@@ -17,11 +17,11 @@ from bedplate.engines.postgresql.builds.distribution_source import fetch_source_
 from bedplate.engines.postgresql.builds.official_site import fetch_official_tarball
 from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
 from bedplate.engines.postgresql.builds.source_store import Origin, Source
-from bedplate.engines.postgresql.version import AskedVersion, parse_version
+from bedplate.engines.postgresql.builds.version import AskedVersion, parse_version
 from bedplate.errors import PlanError, RequirementMissing
 from bedplate.host.apt.private_root import read_apt_system
-from bedplate.host.checksum import sha256_of
 from bedplate.host.file_lock import file_lock
+from bedplate.host.files import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from bedplate.engines.postgresql.version import release_key
+from bedplate.engines.postgresql.builds.version import release_key
 from bedplate.errors import OutputNotUnderstood
-from bedplate.host.checksum import sha256_of
+from bedplate.host.files import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bedplate.engines.postgresql.version import AskedVersion
+    from bedplate.engines.postgresql.builds.version import AskedVersion
     from bedplate.host.command import Commands
 
 Origin = Literal["given tarball", "cache", "distribution", "official"]

@@ -2,7 +2,7 @@
 // The microbenchmark: one test at a time, a bar for each cell, and what its commits promise beside every speed.
 
 (() => {
-  const { element: h, number, charts } = bedplate;
+  const { element: h, told, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const MORE = [
@@ -10,6 +10,7 @@
     "test_cpu_us_per_operation",
     "test_latency_us_p99",
     "test_flushes_per_commit",
+    "test_busy_share",
     "test_space_mib",
     "device_read_mib",
     "device_written_mib",
@@ -105,12 +106,21 @@
   const NARROW_PX = 620;
   const isNarrow = () => byId("microbenchmark-plot").parentElement.clientWidth < NARROW_PX;
 
+  // Without the last part where all have the same: a phone has no room for it.
+  const distinct = (names) => {
+    const ends = names.map((name) => name.lastIndexOf(" · "));
+    const isShared = ends.every((end, at) => end > 0 && names[at].slice(end) === names[0].slice(ends[0]));
+    return names.length > 1 && isShared ? names.map((name, at) => name.slice(0, ends[at])) : names;
+  };
+
   // Figure and class stand in a column of their own, where no bar and no line crosses them.
-  const beside = (cells, metric, narrow) =>
-    cells.flatMap((cell) => {
+  const beside = (cells, metric, narrow) => {
+    // That a figure is emulated must fit, whatever the name is.
+    const parts = cells.map((cell) => /^(.*?)( · emulated)?$/.exec(bedplate.data.cellName(cell)));
+    const short = distinct(parts.map(([, name]) => name));
+    return cells.flatMap((cell, at) => {
       const entry = entryOf(cell, metric.name);
-      const value =
-        !entry || entry.mean === null ? "no value" : `${number(entry.mean)}${bedplate.data.doubtMark(entry, " ")}`;
+      const value = !entry || entry.mean === null ? "no value" : `${told(entry)}${bedplate.data.doubtMark(entry, " ")}`;
       const words = (text, at) => ({
         xref: "paper",
         xanchor: "left",
@@ -123,13 +133,12 @@
         ...at,
       });
       if (!narrow) return [words(`${value} · ${promise(cell)}`, { x: 1.01 })];
-      // The end of a long name may not fit; that a figure is emulated must.
-      const [, name, emulated] = /^(.*?)( · emulated)?$/.exec(bedplate.data.cellName(cell));
       return [
-        words(name, { x: 0, yshift: 28 }),
-        words(`${value} · ${promise(cell)}${emulated ?? ""}`, { x: 0, yshift: 14 }),
+        words(short[at], { x: 0, yshift: 28, font: { size: 10, color: charts.colour("--ink") } }),
+        words(`${value} · ${promise(cell)}${parts[at][2] ?? ""}`, { x: 0, yshift: 14 }),
       ];
     });
+  };
 
   const table = (cells) => {
     const names = ["test_operations_per_s", ...MORE].filter((name) => bedplate.data.metricOf.has(name));
@@ -145,7 +154,7 @@
         return [
           bedplate.data.cellName(cell),
           promise(cell),
-          ...names.map((name) => number(entryOf(cell, name)?.mean)),
+          ...names.map((name) => told(entryOf(cell, name))),
           speed ? speed.counted : "n = 0",
         ];
       }),
@@ -192,9 +201,7 @@
           showgrid: false,
           showticklabels: !narrow,
         }),
-        xaxis: charts.axis(
-          choice.logarithmic ? { type: "log", dtick: "D2" } : { range: [0, greatest > 0 ? greatest * 1.05 : 1] },
-        ),
+        xaxis: charts.axis(choice.logarithmic ? { type: "log" } : { range: [0, greatest > 0 ? greatest * 1.05 : 1] }),
       }),
     );
   };
@@ -220,7 +227,7 @@
     const sizes = cells.map((cell) => entryOf(cell, metric.name)?.n ?? 0);
     byId("microbenchmark-note").textContent =
       `${metric.name}: ${metric.definition}. ${bedplate.data.runName(choice.run)}, ` +
-      `means over the repetitions, ${direction}.${bedplate.sampleSize(sizes, "bar")}` +
+      `${bedplate.centre(metric)}s over the repetitions, ${direction}.${bedplate.sampleSize(sizes, "bar")}` +
       `${page.microbenchmark.promises[choice.test].every((one) => one === bedplate.words.only_reads) ? " The test only reads." : ""}`;
     plot(cells, metric);
     bedplate.lazyTable("microbenchmark-table", () => table(cells));

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bedplate.analysis.power_cut_view import bound_words, disagreement, told_apart
+from bedplate.analysis.power_cut_view import bound_words, disagreement, recovery_words, told_apart
 from bedplate.analysis.recording_words import recording_words
 from bedplate.analysis.rounding import rounded
 from bedplate.analysis.wording import device_sectors, number
@@ -19,6 +19,7 @@ from bedplate.model.device_cache import (
     VOLATILE_512,
     sectors_told,
 )
+from bedplate.model.power_cut import DEVICE_UNIT, IN_FLIGHT
 from bedplate.model.power_cut_verdict import FINDINGS, OK, CutCounts
 from bedplate.model.reason import sentences
 from bedplate.page.workload_page import WorkloadPage
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Overview
     from bedplate.analysis.power_cut_view import CutRun
 
+_STORIES_MOST = 40
+
 
 @dataclass(frozen=True)
 class CacheRow:
-    """The cuts with one kind of cache: `drawn` is the share in words, then a line per finding; `sought` alike, empty without any.
+    """The cuts with one kind of cache: `drawn` is the share in words, then a line per finding, those in recovery last; `sought` alike, empty without any.
 
     `fits` marks the volatile cache with the sectors that the cell's own device has.
     """
@@ -49,16 +52,32 @@ class CacheRow:
 
 @dataclass(frozen=True)
 class CutRow:
-    """One recording; `index` is its cell's on the page. `caches` are those that were cut, those of its device marked."""
+    """One recording; `index` is its cell's on the page. `caches` are those that were cut, those of its device marked.
+
+    `lost_within` and `recovery_most` are empty where there is no such figure.
+    """
 
     index: int
     cell: str
     aside: str
     caches: tuple[CacheRow, ...]
     lost: str
+    lost_within: str
     recovery: str
+    recovery_most: str
     window: str
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoryRow:
+    """Why cuts of one recording were bad, five lines each; `more` are those that are left to `power-cut points`."""
+
+    index: int
+    cell: str
+    aside: str
+    stories: tuple[tuple[str, ...], ...]
+    more: int
 
 
 def power_cut_rows(overviews: Sequence[Overview]) -> tuple[CutRow, ...]:
@@ -88,6 +107,21 @@ def power_cut_document(overviews: Sequence[Overview]) -> list[dict[str, Any]] | 
     return found or None
 
 
+def power_cut_stories(overviews: Sequence[Overview]) -> tuple[StoryRow, ...]:
+    """Why cuts were bad, of each recording of which it was asked."""
+    return tuple(
+        StoryRow(
+            index,
+            cell.label.full,
+            ", ".join(told_apart(run, cell.cuts)),
+            tuple(run.stories[number].lines for number in sorted(run.stories)[:_STORIES_MOST]),
+            max(0, len(run.stories) - _STORIES_MOST),
+        )
+        for index, cell, run in _runs(overviews)
+        if run.stories
+    )
+
+
 def _runs(overviews: Sequence[Overview]) -> Iterator[tuple[int, CellFacts, CutRun]]:
     cells = (cell for found in overviews for cell in found.cells.values())
     for index, cell in enumerate(cells):
@@ -108,8 +142,10 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
             for cache in (VOLATILE_4K, VOLATILE_512, PROTECTED)
             if verdict.cuts(cache).all.cuts
         ),
-        lost="–" if lost is None else f"{lost:,}{f'; {number(ms)} ms' if ms is not None else ''}",
-        recovery=f"{median(again):.2f}, at most {max(again):.2f}" if again else "–",
+        lost="–" if lost is None else f"{lost:,}",
+        lost_within="" if lost is None or ms is None else f"{number(ms)} ms",
+        recovery=f"{median(again):.2f}" if again else "–",
+        recovery_most=f"{max(again):.2f}" if again else "",
         window=format_size(verdict.window_bytes),
         notes=tuple(_notes(run)),
     )
@@ -117,15 +153,19 @@ def _row(index: int, cell: CellFacts, run: CutRun) -> CutRow:
 
 def _cache_row(cell: CellFacts, run: CutRun, cache: str) -> CacheRow:
     found, refused = run.verdict.cuts(cache), bool(run.verdict.refused)
-    words = "refused" if refused else run.class_with(cache)
+    words = "refused" if refused else run.words_with(cache)
     sought = found.sought
     return CacheRow(
         words=CACHE_WORDS[cache],
         fits=cache == cell.cache,
-        drawn=(bound_words(found.drawn), *_findings(found.drawn)),
+        drawn=(
+            bound_words(found.drawn),
+            *_findings(found.drawn),
+            *(f"in recovery: {words}" for words in _findings(found.recut)),
+        ),
         sought=(f"{sought.bad} of {sought.cuts}", *_findings(sought)) if sought.cuts else (),
         verdict=words,
-        verdict_class="unknown" if refused else words.split(maxsplit=1)[0],
+        verdict_class="unknown" if refused else run.class_with(cache).split(maxsplit=1)[0],
     )
 
 
@@ -148,16 +188,17 @@ def _notes(run: CutRun) -> Iterator[str]:
     if run.verdict.image_bytes is not None and not run.verdict.lacks_metadata_room:
         yield f"recorded on a disk of {format_size(run.verdict.image_bytes)}"
     yield from recording_words(run)
-    if not run.verdict.of_the_cell:
+    if not run.verdict.of_the_cell and run.spec.levels.get(DEVICE_UNIT) is None:
         yield "the journal in RAM was kept, as if it stood on a device of its own"
     if run.verdict.journal_lost:
         yield "the journal stood in memory and was gone after each cut"
+    yield from recovery_words(run)
     idle = sum(run.verdict.cuts(cache).idle for cache in CACHES)
     if idle:
         yield f"nothing waited for a flush at {idle} of {run.verdict.volatile_drawn.cuts} cuts with a volatile cache"
     waiting = run.verdict.waiting
     if waiting is not None:
-        spans = ", ".join(f"{kind}: {count}" for kind, count in waiting.items())
+        spans = ", ".join(f"{kind}: {count}" for kind, count in waiting.items() if kind != IN_FLIGHT)
         yield f"spans of the log with metadata waiting that can be torn: {spans or 'none'}"
     controls = run.verdict.controls
     yield f"controls: {controls.bad} of {controls.cuts} bad"
@@ -176,7 +217,11 @@ def _share(tally: CutCounts) -> list[float] | None:
 
 def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:
     sectors = dict.fromkeys(sectors_told(device_sectors(found)) for found in overviews)
-    return {"power_cuts": power_cut_rows(overviews), "power_cut_sectors": "; ".join(sectors)}
+    return {
+        "power_cuts": power_cut_rows(overviews),
+        "power_cut_sectors": "; ".join(sectors),
+        "power_cut_stories": power_cut_stories(overviews),
+    }
 
 
 PAGE = WorkloadPage(

@@ -65,7 +65,7 @@
         },
         customdata: here.map((cut) =>
           charts.plain(
-            `${name(cut)}: ${number(entry(cut).mean)}${bedplate.unit(page.metrics[metric])}; ` +
+            `${name(cut)}: ${bedplate.told(entry(cut))}${bedplate.unit(page.metrics[metric])}; ` +
               `${words.caches[side]}${side === cut.fits ? " (this device)" : ""}: ${shareWords(drawnOf(cut, side))}; ` +
               `${verdict(cut, side)}`,
           ),
@@ -135,6 +135,8 @@
     const note = document.getElementById("cut-speed-note");
     // It stays in the page, as what is seen of it decides when it is drawn, and takes no room without a speed.
     document.getElementById("cut-speed-plot").style.minHeight = chosen ? "" : "0";
+    document.getElementById("cut-speed-table").hidden = !chosen;
+    bedplate.save.offer("cut-speed-plot", Boolean(chosen));
     if (!chosen) {
       note.textContent = "No cell whose power was cut has a speed here: a plan with another workload gives them one.";
       charts.clear("cut-speed-plot");
@@ -146,7 +148,7 @@
     const unit = bedplate.unit(page.metrics[metric]);
     const without = cuts.filter((cut) => (bedplate.data.summary(cut.cell, run, metric)?.mean ?? null) === null);
     note.textContent =
-      `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, means, against the share of ` +
+      `${page.metrics[metric].name}, ${bedplate.data.runName(run)}, ${bedplate.centre(page.metrics[metric])}s, against the share of ` +
       `the drawn cuts that were bad; lines are exact 95 % intervals. In words stand the classes ` +
       `with the volatile cache of the device and with a protected one; ` +
       `${[...new Set(cuts.map((cut) => cut.sectors))].join("; ")}.` +
@@ -182,7 +184,7 @@
         ],
         cuts.map((cut) => [
           name(cut),
-          number(bedplate.data.summary(cut.cell, run, metric)?.mean),
+          bedplate.told(bedplate.data.summary(cut.cell, run, metric)),
           ...CACHES.flatMap(([side]) => [
             drawnOf(cut, side) ? shareWords(drawnOf(cut, side)) : "–",
             soughtWords(cut, side),
@@ -263,7 +265,7 @@
         }),
         xaxis: charts.axis({
           title: { text: title, font: { size: 12 } },
-          ...(logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+          ...(logarithmic ? { type: "log" } : { rangemode: "tozero" }),
         }),
       }),
     );

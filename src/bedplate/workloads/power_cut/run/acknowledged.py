@@ -50,6 +50,12 @@ class Acknowledged:
     _all: Acknowledgements
     _before: Mapping[int, int]
 
+    @property
+    def after_last_ms(self) -> float:
+        """How long before the cut the last promise was; 0 without any."""
+        times_us = [self._all.clients[client][1][count - 1] for client, count in self._before.items()]
+        return 0.0 if self.cut_us is None or not times_us else (self.cut_us - max(times_us)) / 1000
+
     def missing(self, present: Mapping[int, int]) -> Missing:
         """What is missing if each client's transactions are there up to `present[client]`, and no later one.
 
@@ -145,8 +151,3 @@ def require_protocol(log: Log, *, clients: int, own_marks: Container[bytes]) -> 
                 "the writer", expected=_OTHERS_EXPECTED, found=f"{text.decode(errors='replace')}{told}"
             )
         last[client] = number
-
-
-def acknowledged_before(log: Log, position: int) -> Acknowledged:
-    """The promises of the first `position` entries; for many points keep an `Acknowledgements` and ask it."""
-    return Acknowledgements(log).before(position)

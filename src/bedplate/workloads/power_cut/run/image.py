@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
-from bedplate.workloads.power_cut.run.image_file import copy_image, create_blank, is_zeros, write_all, zero
+from bedplate.host.devices.image_file import (
+    copy_image,
+    create_blank,
+    fill_from,
+    is_zeros,
+    write_all,
+    zero,
+)
 from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, DISCARD, DISK
 from bedplate.workloads.power_cut.run.window import window
 
@@ -52,7 +59,8 @@ class ImageBuilder:
 
     `directory` holds the durable images, best in memory, where copies of them share no disk; a file system that can
     share blocks (`cp --reflink`) copies them in no time. `sizes` are those of the devices in bytes, the disk first.
-    The devices in `lost` stand in memory and are blank after each cut. Not for several threads.
+    The devices in `lost` stand in memory and are blank after each cut. `base` are images of what the devices held before the
+    log, which must stay as they are; without any they were blank. Not for several threads.
     """
 
     def __init__(
@@ -64,6 +72,7 @@ class ImageBuilder:
         window_bytes: int,
         measured_from: int = 0,
         lost: Collection[int] = (),
+        base: Sequence[Path] = (),
     ) -> None:
         used = [bool(history.changes) for history in log.histories]
         if not 1 <= len(sizes) <= len(DEVICE_NAMES) or any(used[len(sizes) :]):
@@ -76,12 +85,14 @@ class ImageBuilder:
         self._window_bytes = window_bytes
         self._measured_from = measured_from
         self._lost = frozenset(lost)
+        self._base = tuple(base)
         # How many changes of each device's history are in its durable image.
         self._applied = [0] * len(sizes)
         self._open: list[int] = []
         try:
-            for path, size in zip(self._paths, self._sizes, strict=True):
+            for device, (path, size) in enumerate(zip(self._paths, self._sizes, strict=True)):
                 self._open.append(create_blank(path, size))
+                self._lay_base(device)
         except BaseException:
             self.close()
             raise
@@ -121,17 +132,22 @@ class ImageBuilder:
         return Built(cut, tuple(paths))
 
     def _advance(self, device: int, until: int) -> None:
-        """Bring a durable image to just before entry `until`; from a blank one if it is further already."""
+        """Bring a durable image to just before entry `until`; from the beginning if it is further already."""
         changes, applied = self._log.histories[device].changes, self._applied[device]
         if applied and changes[applied - 1] >= until:
             os.ftruncate(self._open[device], 0)
             os.ftruncate(self._open[device], self._sizes[device])
+            self._lay_base(device)
             applied = 0
         while applied < len(changes) and changes[applied] < until:
             self._apply(self._open, changes[applied], 0, self._log.lengths[changes[applied]])
             applied += 1
             self._applied[device] = applied
         self._applied[device] = applied
+
+    def _lay_base(self, device: int) -> None:
+        if self._base:
+            fill_from(self._base[device], self._open[device])
 
     def _apply(self, files: Sequence[int], index: int, start: int, length: int) -> None:
         """Do to an image what a part of one entry did to its device."""
@@ -160,9 +176,10 @@ def rebuild(
     window_bytes: int,
     measured_from: int = 0,
     lost: Collection[int] = (),
+    base: Sequence[Path] = (),
 ) -> Built:
     """The images of one point from the log alone, bit for bit those of any builder."""
     with ImageBuilder(
-        log, directory, sizes, window_bytes=window_bytes, measured_from=measured_from, lost=lost
+        log, directory, sizes, window_bytes=window_bytes, measured_from=measured_from, lost=lost, base=base
     ) as builder:
         return builder.build(point, directory)

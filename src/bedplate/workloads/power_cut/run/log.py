@@ -7,7 +7,9 @@ were written follow it, none after a flush, a discard or a mark. The text of a m
 struct.
 
 The recorder adds `<QI` to a header, where other writers leave zeros: the monotonic time in nanoseconds and the device,
-after the struct, or at the end of the sector in a mark. A time of zero is none at all.
+after the struct, or at the end of the sector in a mark. A time of zero is none at all. Where it is no mark, `<I` follows: how
+many entries were logged between the moment at which the request was issued and the one at which it was complete, when it
+was logged. So entries stand in the order of completion, and one with 0, as in every log of others, was complete at once.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import mmap
 import os
 import struct
 from array import array
+from bisect import bisect_left
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from bedplate.errors import OutputNotUnderstood
@@ -40,7 +44,7 @@ _VERSION = 1
 _SUPERBLOCK = struct.Struct("<QQQI")
 _HEADER = struct.Struct("<QQQQ")
 _EXTENSION = struct.Struct("<QI")
-_HEADER_AND_EXTENSION = struct.Struct("<QQQQQI")
+_HEADER_AND_EXTENSION = struct.Struct("<QQQQQII")
 _SMALLEST_SECTOR = 512
 _LARGEST_SECTOR = 65536
 # What a file's offset can be.
@@ -61,21 +65,48 @@ class History:
     """What happened to one device: numbers of entries, each column in their order.
 
     `changes` are writes and discards; `bytes_before[k]` is what was written before the k-th of them, and the last
-    value what was written at all. `flushes` are the entries before which the device was told to keep everything.
+    value what was written at all. `flushes` are the entries before which the device was told to keep everything that was
+    complete. `has_late` says whether any change was issued before the entry in front of it.
     """
 
     def __init__(self) -> None:
         self.changes = array("Q")
         self.bytes_before = array("Q", [0])
         self.flushes = array("Q")
+        self.has_late = False
+        # How many entries there were when the k-th change was issued, and the least of these from the k-th on.
+        self._issued = array("Q")
+        self._least_issued = array("Q")
 
-    def add(self, index: int, length: int, flags: int) -> None:
+    def add(self, index: int, length: int, flags: int, late: int) -> None:
         """Take in the device's next entry."""
         if flags & FLUSH:
             self.flushes.append(index)
         if length and not flags & MARK:
+            self.has_late |= late > 0
+            self._issued.append(index - late)
             self.changes.append(index)
             self.bytes_before.append(self.bytes_before[-1] + (0 if flags & DISCARD else length))
+
+    def flushes_met(self, index: int, position: int) -> int:
+        """The flushes before entry `position` that were sent while the change `index` was on its way."""
+        issued = self._issued[bisect_left(self.changes, index)]
+        return bisect_left(self.flushes, min(index, position)) - bisect_left(self.flushes, issued)
+
+    def in_flight(self, position: int) -> tuple[int, ...]:
+        """The changes that were issued within the first `position` entries, and were not complete then."""
+        if not self.has_late:
+            return ()
+        if not self._least_issued:
+            least = accumulate(reversed(self._issued), min)
+            self._least_issued = array("Q", reversed(tuple(least)))
+        found = []
+        for k in range(bisect_left(self.changes, position), len(self.changes)):
+            if self._least_issued[k] >= position:
+                break
+            if self._issued[k] < position:
+                found.append(self.changes[k])
+        return tuple(found)
 
 
 class Log:
@@ -153,7 +184,7 @@ class Log:
         while count is None or len(self) < count:
             if at + sector_bytes > total:
                 break
-            sector, sectors, flags, data_length, time_ns, device = _HEADER_AND_EXTENSION.unpack_from(
+            sector, sectors, flags, data_length, time_ns, device, late = _HEADER_AND_EXTENSION.unpack_from(
                 self._content, at
             )
             data_at, length = at + sector_bytes, sectors * sector_bytes
@@ -167,6 +198,7 @@ class Log:
                     raise self._not_understood("a mark within its sector", f"{data_length} bytes", len(self))
                 data_at, length = data_at - sector_bytes + _HEADER.size, data_length
                 time_ns, device = self._mark_extension(at, data_length, sector_bytes)
+                late = 0
             elif not flags & DISCARD:
                 at += length
                 if at > total:
@@ -175,7 +207,9 @@ class Log:
                     break  # a log that was given its room beforehand ends in zeros
             if device >= len(DEVICE_NAMES):
                 raise self._not_understood("device 0 or 1", str(device), len(self))
-            self.histories[device].add(len(self), length, flags)
+            if late > len(self):
+                raise self._not_understood(f"{len(self)} entries before it or fewer", str(late), len(self))
+            self.histories[device].add(len(self), length, flags, late)
             self.offsets.append(sector * sector_bytes if not flags & MARK else 0)
             self.lengths.append(length)
             self.flags.append(flags)

@@ -4,8 +4,8 @@ Half of the points lie anywhere alike, those of a volatile cache wherever someth
 a cut is one in order. Half lie where more writes wait for a flush, in proportion to their number: a
 window that is hardly ever open is found by these, and seldom by the others. Each profile gets as many of both.
 
-Besides these, a number of cuts is *sought*: where metadata waits that can be torn (`tearable.py`), each position once for
-each profile that tears. They are a stratum of their own, as a share of them is no share of anything that happens by itself.
+Besides these, a number of cuts is *sought*: where metadata waits that can be torn (`tearable.py`), and behind a flush that met
+writes on their way, each position once for each profile that tears. They are a stratum of their own, as a share of them is no share of anything that happens by itself.
 
 A control lies where a device that ignores flushes must lose an acknowledged transaction: its cache still holds more
 marks than there are clients, so one client at least was promised two transactions, and the whole of the second, since.
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.power_cut import UNIT_PROFILES, CutPoint, Placement, Profile
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.log import MARK
 from bedplate.workloads.power_cut.run.window import cache_at
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from bedplate.workloads.power_cut.run.log import Log
     from bedplate.workloads.power_cut.run.tearable import Waiting
 
-_TEARING_PROFILES = (Profile.SUBSET_512, Profile.SUBSET_4K)
+_TEARING_PROFILES = (Profile.SUBSET_512, Profile.SUBSET_4K, *UNIT_PROFILES.values())
 _CONTROL_PROFILES = (Profile.LOST, Profile.SUBSET_4K)
 _CONTROL_TRIES = 200
 # A seed must survive JSON in a browser, which has 53 bits for a whole number.
-_SEED_BITS = 48
+SEED_BITS = 48
 
 
 def choose_points(
@@ -49,10 +50,12 @@ def choose_points(
     measured_until: int | None = None,
     waiting: Sequence[Waiting] = (),
     sought: int = 0,
+    enumerated: Sequence[CutPoint] = (),
 ) -> tuple[CutPoint, ...]:
     """The points of a log in the order of their numbers, the controls last; the same for the same arguments.
 
-    `waiting` are the spans in which `sought` more points are chosen; without any there is none of these.
+    `waiting` are the spans in which `sought` more points are chosen; without any there is none of these. `enumerated` are
+    taken in as they are, but for their numbers.
 
     Every position lies after `measured_from` and not after `measured_until` (else the log's end): what comes later,
     a server that is stopped, is no part of the measurement. BedplateError if nothing lies between the two.
@@ -87,13 +90,14 @@ def choose_points(
                 position=position,
                 profile=profiles[place],
                 placement=Placement.WEIGHTED if weighted else Placement.UNIFORM,
-                seed=draw.getrandbits(_SEED_BITS),
+                seed=draw.getrandbits(SEED_BITS),
             )
         )
     tearing = [profile for profile in _TEARING_PROFILES if profile in profiles]
-    found = _sought(waiting, tearing, range(points, points + sought), seed)
-    numbers = range(points + len(found), points + len(found) + controls)
-    return (*chosen, *found, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
+    chosen += _sought(waiting, tearing, range(points, points + sought), seed)
+    chosen += [replace(point, number=number) for number, point in enumerate(enumerated, start=len(chosen))]
+    numbers = range(len(chosen), len(chosen) + controls)
+    return (*chosen, *_controls(log, draw, numbers, range(measured_from, until), window_bytes))
 
 
 def _sought(
@@ -122,7 +126,7 @@ def _sought(
                 position,
                 profile,
                 Placement.SOUGHT,
-                draw.getrandbits(_SEED_BITS),
+                draw.getrandbits(SEED_BITS),
             )
             for place, profile in enumerate(profiles)
         ]
@@ -139,7 +143,7 @@ def _controls(
             position=_control_position(log, marks, draw, measured, window_bytes),
             profile=_CONTROL_PROFILES[(number - numbers.start) % len(_CONTROL_PROFILES)],
             placement=Placement.UNIFORM,
-            seed=draw.getrandbits(_SEED_BITS),
+            seed=draw.getrandbits(SEED_BITS),
             control=True,
         )
         for number in numbers
@@ -153,15 +157,15 @@ def building_order(points: Sequence[CutPoint]) -> list[CutPoint]:
 
 def _volatile_changes(log: Log, measured_from: int, until: int, window_bytes: int) -> Iterator[int]:
     """For each position after `measured_from` up to `until`: how many changes wait for a flush there."""
-    count = 0
+    count, has_late = 0, any(history.has_late for history in log.histories)
     for position in range(measured_from + 1, until + 1):
-        # A mark changes nothing; most entries of a run without flushes are marks.
-        if position == measured_from + 1 or not log.flags[position - 1] & MARK:
+        # A mark changes nothing, unless a write was issued before it; most entries of a run without flushes are marks.
+        if position == measured_from + 1 or has_late or not log.flags[position - 1] & MARK:
             caches = (
                 cache_at(history, position, window_bytes, measured_from=measured_from)
                 for history in log.histories
             )
-            count = sum(cache.end - cache.first for cache in caches)
+            count = sum(cache.waiting for cache in caches)
         yield count
 
 

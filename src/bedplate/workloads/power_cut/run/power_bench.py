@@ -11,23 +11,23 @@ import os
 import selectors
 import shutil
 import signal
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
-import bedplate
 from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.filesystem.after_cut import stands_beside_twins
 from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
-from bedplate.host.command import environment
+from bedplate.host.command import started_apart
 from bedplate.host.foreign_syncs import call_counter
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
@@ -36,27 +36,38 @@ from bedplate.host.recorder import DRIVER as RECORDER_DRIVER
 from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM
-from bedplate.model.power_cut import JOURNAL_KEPT, RAM_JOURNAL, PointRecord
+from bedplate.model.power_cut import (
+    COMPLETIONS,
+    JOURNAL_KEPT,
+    LATE,
+    LATE_US,
+    RAM_JOURNAL,
+    PointRecord,
+)
 from bedplate.units import GIB, MIB
 from bedplate.visit.engine_server import ServerSite
+from bedplate.visit.untorn_writes import UntornWrites, untorn_writes
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
 from bedplate.workloads.power_cut.run.cut_room import RECOVERY_BYTES
+from bedplate.workloads.power_cut.run.found import Found
 from bedplate.workloads.power_cut.run.image import rebuild
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
 from bedplate.workloads.power_cut.run.pressure import ROOM_BYTES, OwnWriteback, Pace, own_writeback
+from bedplate.workloads.power_cut.run.recorded_age import RecordedAge, make_filesystem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import subprocess
+    from collections.abc import Callable, Iterator, Sequence
 
     from bedplate.host.command import Account, Commands
     from bedplate.host.foreign_syncs import CallCounter
-    from bedplate.host.ledger import Ledger
+    from bedplate.host.ledger import Holdings, Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
     from bedplate.model.power_cut import CutPoint
     from bedplate.model.visit import VisitRequest
-    from bedplate.visit.engine_server import Holdings
     from bedplate.workloads.power_cut.run.bench import ReplayJob
     from bedplate.workloads.power_cut.run.image import Built
+    from bedplate.workloads.power_cut.run.log import Log
 
 # Where the plan names a device for the journal, its recorded twin need not be as large.
 _JOURNAL_BYTES = 128 * MIB
@@ -69,6 +80,10 @@ _SHARE_OF_MEMORY = 4
 _SYNC_LIMIT_S = 600.0
 _WORKERS_MOST = 4
 _QUOTED = 2000
+# The programs of workers: what comes of each point of a job, and why one of them is bad.
+REPLAYS = "bedplate.workloads.power_cut.run.worker"
+INQUESTS = "bedplate.workloads.power_cut.run.inquest_worker"
+_Record = TypeVar("_Record")
 
 
 @dataclass
@@ -94,12 +109,16 @@ class RecordedSetup:
     tracefs: Path
     undo: ExitStack
     room_bytes: int = ROOM_BYTES
+    untorn: UntornWrites | None = None
+    age: RecordedAge = field(default_factory=RecordedAge)
 
     def server_site(self) -> ServerSite:
-        """For a server of the cell's build; its folder of sockets goes with the setup."""
+        """For a server of the cell's build; its folder of sockets goes with the setup. What its pages are written by is `untorn` from now on."""
         self.socket_directory.mkdir(mode=0o700)
         shutil.chown(self.socket_directory, self.account.uid, self.account.gid)
         self.undo.callback(shutil.rmtree, self.socket_directory, ignore_errors=True)
+        request, counts = self.request, self.memory / "untorn-writes"
+        self.untorn = untorn_writes(request.cell, request.native_drivers, counts, self.account)
         return ServerSite(
             build=self.request.build,
             data_directory=self.data_directory,
@@ -108,6 +127,7 @@ class RecordedSetup:
             account=self.account,
             commands=self.commands,
             ledger=self.ledger,
+            environment=self.untorn.environment if self.untorn else {},
         )
 
     def pace(self, duration_s: float) -> Callable[[], float]:
@@ -168,8 +188,13 @@ class PowerBench:
         return self.request.cell
 
     @contextmanager
-    def recorded(self, image_bytes: int, duration_s: float) -> Iterator[RecordedSetup]:
-        """From mkfs to a mounted file system with a folder for the engine; all given back afterwards."""
+    def recorded(
+        self, image_bytes: int, duration_s: float, *, at_rest: Callable[[Recorder], object] | None = None
+    ) -> Iterator[RecordedSetup]:
+        """From mkfs to a mounted file system with a folder for the engine; all given back afterwards.
+
+        `at_rest` is called when it is unmounted again and its devices are detached, while the recorder still logs.
+        """
         levels = self.request.cell.filesystem
         sizes = RecorderSizes(image_bytes, _log_limit_bytes(self.memory), self._journal_bytes(levels))
         folder, mount_point = self.memory / "recording", self.place / "recorded"
@@ -178,8 +203,17 @@ class PowerBench:
         with ExitStack() as undo:
             undo.callback(mount_point.rmdir)
             recorder = undo.enter_context(
-                Recorder.start(self._driver(), folder, sizes, ledger=self.ledger, commands=self.commands)
+                Recorder.start(
+                    self._driver(),
+                    folder,
+                    sizes,
+                    ledger=self.ledger,
+                    commands=self.commands,
+                    late_us=LATE_US if self._completes_late else 0,
+                )
             )
+            if at_rest is not None:
+                undo.callback(at_rest, recorder)
             write_back = write_back_wanted(levels)
             disk = recorder.attach(recorder.disk, write_back=write_back)
             undo.callback(recorder.detach, disk)
@@ -188,10 +222,11 @@ class PowerBench:
                 journal = recorder.attach(recorder.journal, write_back=write_back)
                 undo.callback(recorder.detach, journal)
             site = Site(levels, disk, mount_point, self.commands, journal)
-            filesystem_for(levels.type).mkfs(site)
+            make_filesystem(site, ledger=self.ledger)
             undo.callback(self._unmount, site)
             with own_writeback(levels.type, duration_s, ledger=self.ledger) as own:
                 self._mount(site)
+            age = RecordedAge.begin(site)
             data_directory = mount_point / DATA_DIRECTORY
             data_directory.mkdir(mode=0o700)
             shutil.chown(data_directory, self.account.uid, self.account.gid)
@@ -214,13 +249,18 @@ class PowerBench:
                 self.place / "recorded-socket",
                 self.place / "tracefs",
                 undo,
+                age=age,
             )
 
-    def replayed(self, log: Path, job: ReplayJob, told: Callable[[str], None]) -> Iterator[PointRecord]:
-        """What came of each point, from as many workers as keep the processors busy."""
-        workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=_room_bytes(self.memory))
-        with Workers(log, job, workers, memory=self.memory, ledger=self.ledger) as running:
-            yield from running.records(told)
+    def replayed(
+        self, log: Path, job: ReplayJob, told: Callable[[str], None], *, kept: Path
+    ) -> Iterator[PointRecord]:
+        """What came of each point, and of the recoveries that are cut again, from as many workers as keep the processors busy.
+
+        The logs of recoveries that are wanted are packed into `kept`.
+        """
+        more = ("--recorder", str(self._driver()), "--kept", str(kept)) if job.recuts else ()
+        return replayed(log, job, told, memory=self.memory, ledger=self.ledger, more=more)
 
     def _driver(self) -> Path:
         path = self.request.native_drivers.get(RECORDER_DRIVER)
@@ -233,6 +273,10 @@ class PowerBench:
     @property
     def _keeps_ram_journal(self) -> bool:
         return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
+
+    @property
+    def _completes_late(self) -> bool:
+        return self.request.dataset.levels.get(COMPLETIONS) == LATE
 
     def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
         if levels.journal != "external":
@@ -251,26 +295,74 @@ class PowerBench:
         self.ledger.settled(Holding("mount", str(site.target)))
 
 
+def replayed(
+    log: Path,
+    job: ReplayJob,
+    told: Callable[[str], None],
+    *,
+    memory: Path,
+    ledger: Holdings,
+    more: Sequence[str] = (),
+) -> Iterator[PointRecord]:
+    """What came of each point of a job, from as many workers as keep the processors busy; `more` are further options of each."""
+    workers = worker_count(job, log_bytes=log.stat().st_size, room_bytes=_room_bytes(memory))
+    with Workers(log, job, workers, memory=memory, ledger=ledger, more=more) as running:
+        yield from running.records(told)
+
+
 def replay_one(
-    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, ledger: Holdings
+    log: Path,
+    job: ReplayJob,
+    point: CutPoint,
+    *,
+    memory: Path,
+    keep: Path,
+    ledger: Holdings,
+    recovery: Path | None = None,
 ) -> tuple[PointRecord, Built]:
-    """One point's image in `keep`, as the cut left it, and what came of a copy of it."""
-    lost = (JOURNAL,) if job.loses_journal else ()
-    with read_log(log) as opened:
-        built = rebuild(
-            opened,
-            point,
-            keep,
-            job.sizes,
-            window_bytes=job.window_bytes,
-            measured_from=job.measured_from,
-            lost=lost,
-        )
+    """One point's image in `keep`, as the cut left it, and what came of a copy of it.
+
+    `recovery` is the log of the recovery that the point cuts, None for a cut of the recording itself.
+    """
+    first = tuple(each for each in job.points if each.number == point.recovery_of)
+    alone = replace(job, points=(*first, point), recuts=())
+    with ExitStack() as opened, tempfile.TemporaryDirectory(dir=memory) as folder:
+        built = rebuilt(opened.enter_context(read_log(log)), alone, Path(folder), keep, recovery)
     told: list[str] = []
-    alone = replace(job, points=(point,))
-    with Workers(log, alone, 1, memory=memory, ledger=ledger) as running:
+    more = () if recovery is None else ("--recovery", str(recovery))
+    with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more) as running:
         (record,) = running.records(told.append)
     return record, built
+
+
+def inquire(
+    log: Path,
+    job: ReplayJob,
+    point: CutPoint,
+    *,
+    most: int,
+    memory: Path,
+    ledger: Holdings,
+    recovery: Path | None = None,
+) -> Found:
+    """Why a point is bad, by `most` replays at most; `recovery` as for `replay_one`."""
+    first = tuple(each for each in job.points if each.number == point.recovery_of)
+    alone = replace(job, points=(*first, point), recuts=())
+    more = ["--most", str(most), *([] if recovery is None else ["--recovery", str(recovery)])]
+    told: list[str] = []
+    with Workers(log, alone, 1, memory=memory, ledger=ledger, more=more, program=INQUESTS) as running:
+        (found,) = running.printed(Found, told.append)
+    return found
+
+
+def rebuilt(log: Log, job: ReplayJob, folder: Path, keep: Path, recovery: Path | None) -> Built:
+    """The image in `keep` of the job's last point; of a cut in recovery on the image of the first one, which is built in `folder`."""
+    build = partial(rebuild, window_bytes=job.window_bytes, lost=(JOURNAL,) if job.loses_journal else ())
+    if recovery is None:
+        return build(log, job.points[-1], keep, job.sizes, measured_from=job.measured_from)
+    first = build(log, job.points[0], folder, job.sizes, measured_from=job.measured_from)
+    with read_log(recovery) as again:
+        return build(again, job.points[-1], keep, job.sizes, base=first.images)
 
 
 def worker_count(job: ReplayJob, *, log_bytes: int, room_bytes: int, processors: int | None = None) -> int:
@@ -291,49 +383,62 @@ def worker_count(job: ReplayJob, *, log_bytes: int, room_bytes: int, processors:
 class Workers:
     """The workers of one job from `with` to its end; leaving the block kills those that still work.
 
-    Begin it in the thread that outlives it: the kernel ends them with that thread.
+    Begin it in the thread that outlives it: the kernel ends them with that thread. `more` are further options of each.
     """
 
-    def __init__(self, log: Path, job: ReplayJob, count: int, *, memory: Path, ledger: Holdings) -> None:
+    def __init__(
+        self,
+        log: Path,
+        job: ReplayJob,
+        count: int,
+        *,
+        memory: Path,
+        ledger: Holdings,
+        more: Sequence[str] = (),
+        program: str = REPLAYS,
+    ) -> None:
+        self._program = program
         self._log = log
         self._job = job
         self._count = count
         self._memory = memory
         self._ledger = ledger
+        self._more = tuple(more)
         self._undo = ExitStack()
         self._running: list[tuple[subprocess.Popen[bytes], Path]] = []
 
     def __enter__(self) -> Self:
-        with ExitStack() as undo:
-            job_file = self._memory / "job.json"
-            codec.write(job_file, self._job)
-            undo.callback(job_file.unlink, missing_ok=True)
-            for share in range(self._count):
-                folder = self._memory / f"replay-{share}"
-                folder.mkdir()
-                undo.callback(shutil.rmtree, folder, ignore_errors=True)
-                argv = self._command_line(job_file, folder, share)
-                with (self._memory / f"replay-{share}.err").open("wb") as errors, held():
-                    process = subprocess.Popen(
-                        argv,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=errors,
-                        cwd="/",
-                        env=environment({"PYTHONPATH": str(Path(bedplate.__file__).parent.parent)}),
-                        start_new_session=True,
-                    )
+        try:
+            self._begin()
+            return self  # noqa: TRY300 -- behind the `try` nobody would end them
+        except BaseException:
+            self._undo.close()
+            raise
+
+    def _begin(self) -> None:
+        undo, job_file = self._undo, self._memory / "job.json"
+        undo.callback(job_file.unlink, missing_ok=True)
+        codec.write(job_file, self._job)
+        for share in range(self._count):
+            folder = self._memory / f"replay-{share}"
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder.mkdir()
+            argv = self._command_line(job_file, folder, share)
+            with (self._memory / f"replay-{share}.err").open("wb") as errors, held():
+                process = started_apart(argv, errors)
                 undo.callback(self._end, process)
                 self._ledger.note(Holding("process", str(process.pid), start_time(process.pid) or ""))
-                self._running.append((process, Path(errors.name)))
-            self._undo = undo.pop_all()
-        return self
+            self._running.append((process, Path(errors.name)))
 
     def __exit__(self, *_: object) -> None:
         self._undo.close()
 
     def records(self, told: Callable[[str], None]) -> Iterator[PointRecord]:
         """Each record as it comes; BedplateError with a worker's words if one does not end well."""
+        return self.printed(PointRecord, told)
+
+    def printed(self, kind: type[_Record], told: Callable[[str], None]) -> Iterator[_Record]:
+        """The same of a program that prints others."""
         with selectors.DefaultSelector() as selector:
             for process, errors in self._running:
                 assert process.stdout is not None  # noqa: S101 -- Popen was given a pipe
@@ -348,16 +453,17 @@ class Workers:
                         _require_success(process, errors, told)
                         continue
                     *lines, key.data[2] = (rest + piece).split(b"\n")
-                    yield from (codec.from_json(PointRecord, json.loads(line)) for line in lines)
+                    yield from (codec.from_json(kind, json.loads(line)) for line in lines)
 
     def _command_line(self, job_file: Path, folder: Path, share: int) -> tuple[str, ...]:
         return (
             # A visit that is killed takes them along; and the first process of a namespace, all others in it.
             *("setpriv", "--pdeathsig", "KILL"),
             *("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"),
-            *(sys.executable, "-S", "-m", "bedplate.workloads.power_cut.run.worker"),
+            *(sys.executable, "-S", "-m", self._program),
             *(str(job_file), str(self._log), str(folder)),
             *("--share", str(share), "--of", str(self._count)),
+            *self._more,
         )
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Self
 
 from bedplate.errors import BedplateError
 from bedplate.host.file_lock import file_lock
+from bedplate.host.files import folders_below
 from bedplate.host.tunables import tuned
 from bedplate.units import KIB, MIB
 
@@ -127,18 +128,24 @@ class Pressure:
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def __enter__(self) -> Self:
-        if self._checkpoints is not None:
-            self._checkpointer = self._undo.enter_context(self._checkpoints)
-        for thread in self._crew:
-            thread.start()
-        return self
+        try:
+            if self._checkpoints is not None:
+                self._checkpointer = self._undo.enter_context(self._checkpoints)
+            for thread in self._crew:
+                thread.start()
+            return self  # noqa: TRY300 -- behind the `try` nobody would end it
+        except BaseException as error:
+            # A thread that goes on keeps the recorded file system busy.
+            self.__exit__(type(error))
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._is_over.set()
         if kind is not None and self._checkpointer is not None:
             self._checkpointer.abandon()
         for thread in self._crew:
-            thread.join(_END_LIMIT_S)
+            if thread.ident is not None:
+                thread.join(_END_LIMIT_S)
         self._undo.close()
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -201,16 +208,16 @@ class Pressure:
             self._begin_to_write(self._disk)
 
     def _write_back(self, top: Path, since_s: float) -> None:
-        for folder, _, names in os.walk(top):
-            for name in names:
+        for _, entries in folders_below(top):
+            for entry in entries:
                 # A file may go, and some file systems refuse: it is only asked for.
                 with suppress(OSError):
-                    path = Path(folder, name)
-                    if path.stat().st_mtime >= since_s:
-                        self._begin_to_write(path)
+                    if entry.stat(follow_symlinks=False).st_mtime >= since_s:
+                        self._begin_to_write(Path(entry.path))
 
     def _begin_to_write(self, path: Path) -> None:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        # A pipe of the engine's would else be waited for.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             self._libc.sync_file_range(file, ctypes.c_int64(0), ctypes.c_int64(0), _BEGIN_TO_WRITE)
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.power_cut import PointOutcome, PointRecord
@@ -28,7 +28,7 @@ class Recovered:
 
     `repaired` says that it mounted only after a repair; `unclean` that its check found errors once the oracle had been
     asked and it was unmounted again, None where it was not checked. `replay_failed` says that a repair went on without the
-    journal, which it could not replay. Times in seconds.
+    journal, which it could not replay. `refused` is why the first mount failed that did, None if none did. Times in seconds.
     """
 
     mounted: bool
@@ -37,7 +37,25 @@ class Recovered:
     replay_failed: bool = False
     mount_s: float | None = None
     fsck_s: float | None = None
+    refused: str | None = None
     problems: tuple[str, ...] = ()
+
+
+def why_again(recovered: Recovered, answer: OracleAnswer | None) -> str | None:
+    """Why an image is built again and looked at once more: what may be the machine's fault as well as the image's. None without a reason."""
+    if recovered.refused is not None:
+        return recovered.refused
+    return answer.detected[0] if answer is not None and answer.out_of_time else None
+
+
+def looked_again(first: str | None, second: str | None, record: PointRecord) -> PointRecord:
+    """The record of a second look, at an image that was built again, beside what ended the first one.
+
+    What is wrong with an image is wrong with a copy of it. Where the second look needed no third, it was something else.
+    """
+    if first is None or second is not None:
+        return record
+    return replace(record, failed_once=_shortened(first))
 
 
 def judge(
@@ -71,6 +89,7 @@ def judge(
         fsck_s=recovered.fsck_s,
         engine_start_s=None if answer is None else answer.start_s,
         oracle_s=None if answer is None else answer.oracle_s,
+        unclean=recovered.unclean,
         replay_failed=recovered.replay_failed,
         problems=tuple(map(_shortened, _problems(recovered.problems, (*found, *lost)))),
     )

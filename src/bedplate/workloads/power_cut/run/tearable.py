@@ -3,15 +3,20 @@
 A block of metadata that changes in two of its sectors or more is half old and half new where a device writes only some of them.
 Such blocks wait seldom: XFS writes its directories back once in many thousand entries, and a superblock of Btrfs waits
 for one entry. A draw by chance, and one by the number of waiting writes too, hardly ever cuts there.
+
+As seldom a flush meets writes that are not complete, which it does not cover: who promises something by them then has not
+waited for them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bedplate.filesystem.metadata_blocks import GRID_BYTES, SECTOR_BYTES
+from bedplate.model.power_cut import IN_FLIGHT
 from bedplate.workloads.power_cut.run.log import FUA
 from bedplate.workloads.power_cut.run.window import cache_at
 
@@ -45,6 +50,18 @@ def waiting_metadata(
         _span(log, device, flushes, blocks, until=until, measured_from=measured_from, cache=window_bytes)
         for (device, flushes), blocks in sorted(found.items())
     )
+
+
+def flushes_in_flight(log: Log, *, measured_from: int, until: int) -> tuple[Waiting, ...]:
+    """The spans behind a flush that met writes on their way, up to the next flush of that device, which may cover them."""
+    found = []
+    for history in log.histories:
+        # Without late writes none is looked for.
+        for flush, following in pairwise((*history.flushes, until)) if history.has_late else ():
+            met = history.in_flight(flush + 1)
+            if met and measured_from <= flush < until:
+                found.append(Waiting(flush + 1, min(following, until), (IN_FLIGHT,), len(met)))
+    return tuple(sorted(found, key=lambda span: (span.first, span.last)))
 
 
 def _span(

@@ -1,10 +1,11 @@
 """What a device's cache holds at a cut, and what of it chance keeps.
 
-A flush puts everything that was issued before it on the medium, and an entry with FUA goes there by itself. Of what
-came after the last flush a cache holds no more than its size: the last `window_bytes`, of whole writes; older ones
+A flush puts everything that was complete before it was issued on the medium, and an entry with FUA goes there by itself. Of
+what came after the last flush a cache holds no more than its size: the last `window_bytes`, of whole writes; older ones
 count as written back, and so does everything that came before the clients began (`measured_from`), as in a database
-that was made long ago. Each device has a cache of its own. Requests count as done in the order of the log; a discard
-within the window is applied only where everything is.
+that was made long ago. Each device has a cache of its own. A write that was issued before a cut and was not complete then is at risk
+besides: in order nothing is kept of it, else as of those in the cache. Requests count as done in the order of the log; a
+discard within the window is applied only where everything is.
 
 The draw is a stream of bits, one for each block, in the log's order: SHAKE-256 of the point's seed. It depends on no
 library's generator, so a point gives the same image wherever and whenever it is built.
@@ -15,19 +16,29 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from bedplate.model.power_cut import Profile
+from bedplate.model.power_cut import ChosenState, Profile
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FUA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bedplate.model.power_cut import CutPoint
     from bedplate.workloads.power_cut.run.log import History, Log
 
-_TORN_BYTES = {Profile.SUBSET_4K: 4096, Profile.SUBSET_512: 512}
+_TORN_BYTES = {
+    Profile.SUBSET_512: 512,
+    Profile.SUBSET_4K: 4096,
+    Profile.SUBSET_8K: 8192,
+    Profile.SUBSET_16K: 16384,
+    Profile.UNTORN_8K: 4096,
+    Profile.UNTORN_16K: 4096,
+}
+# A write of a power of two that is aligned to itself and no longer is whole or not there (NVM Express 1.4, 6.4: of one that
+# is longer than AWUPF, or crosses a boundary, nothing is promised).
+_UNIT_BYTES = {Profile.UNTORN_8K: 8192, Profile.UNTORN_16K: 16384}
 _KEPT_RUN = re.compile("1+")
 
 
@@ -42,12 +53,19 @@ class Piece(NamedTuple):
 class Cache(NamedTuple):
     """One device's cache at a cut: its changes from the `first`-th to before the `end`-th of its history.
 
-    `flush_position` is the flush that emptied it; None where something else bounds it.
+    `flush_position` is the flush that emptied it; None where something else bounds it. `in_flight` are the entries that were
+    on their way to it.
     """
 
     first: int
     end: int
     flush_position: int | None
+    in_flight: tuple[int, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many changes are at risk."""
+        return self.end - self.first + len(self.in_flight)
 
 
 @dataclass(frozen=True)
@@ -84,14 +102,51 @@ def cache_at(
     end = bisect_left(history.changes, position)
     by_size = bisect_left(history.bytes_before, history.bytes_before[end] - window_bytes)
     first = min(end, max(by_size, bisect_left(history.changes, measured_from)))
+    in_flight = history.in_flight(position)
     flushes_before = bisect_left(history.flushes, position)
     if not honours_flushes or flushes_before == 0:
-        return Cache(first, end, None)
+        return Cache(first, end, None, in_flight)
     flush = history.flushes[flushes_before - 1]
     by_flush = bisect_left(history.changes, flush)
     if by_flush < first or flush < measured_from:
-        return Cache(first, end, None)
-    return Cache(by_flush, end, flush)
+        return Cache(first, end, None, in_flight)
+    return Cache(by_flush, end, flush, in_flight)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a point lost, as parts that are kept or not each by itself.
+
+    `point` is the same cut with those parts chosen; it is drawn by no seed, and keeps whatever else was at risk. `parts` are the lost
+    ones by their numbers, in the log's order, and how many there are besides them is `kept`.
+    """
+
+    point: CutPoint
+    parts: Mapping[int, Piece]
+    kept: int
+
+    def only(self, parts: Iterable[int]) -> CutPoint:
+        """The same cut that loses these alone."""
+        return replace(self.point, state=ChosenState(tuple(sorted(parts)), kept=False))
+
+
+def losses(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int = 0) -> Losses:
+    """What a point lost; a cut in order lost what was on its way alone."""
+    changes = _changes(log, _caches(log, point, window_bytes, measured_from))
+    whole = point.profile in (Profile.LOST, Profile.ORDERED)
+    profile = Profile.WHOLE if whole else point.profile
+    kept = {
+        (piece.entry, start) for piece in _kept(log, point, changes) for start in _starts(log, profile, piece)
+    }
+    found: dict[int, Piece] = {}
+    number = 0
+    for index in changes:
+        for part in _parts(log, profile, index):
+            if (index, part.start) not in kept:
+                found[number] = part
+            number += 1
+    chosen = replace(point, profile=profile, seed=0, state=ChosenState(tuple(found), kept=False))
+    return Losses(chosen, found, number - len(found))
 
 
 def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int = 0) -> CrashState:
@@ -101,21 +156,8 @@ def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int =
     """
     if not 0 <= point.position <= len(log):
         raise ValueError(f"a cut at entry {point.position}: {log.path} has {len(log)} entries")
-    caches = [
-        cache_at(
-            history,
-            point.position,
-            window_bytes,
-            measured_from=measured_from,
-            honours_flushes=not point.control,
-        )
-        for history in log.histories
-    ]
-    changes = sorted(
-        index
-        for history, cache in zip(log.histories, caches, strict=True)
-        for index in history.changes[cache.first : cache.end]
-    )
+    caches = _caches(log, point, window_bytes, measured_from)
+    changes = _changes(log, caches)
     kept = tuple(_kept(log, point, changes))
     return CrashState(
         durable_until=tuple(
@@ -130,30 +172,93 @@ def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int =
     )
 
 
+def changes_at(log: Log, position: int, window_bytes: int, *, measured_from: int = 0) -> list[int]:
+    """What is at risk on all devices at a cut before entry `position`, in the log's order."""
+    caches = [
+        cache_at(history, position, window_bytes, measured_from=measured_from) for history in log.histories
+    ]
+    return _changes(log, caches)
+
+
+def part_count(log: Log, profile: Profile, changes: Iterable[int]) -> int:
+    """Into how many parts these changes fall, each of which the profile keeps or not by itself."""
+    return sum(_blocks(log, profile, index) for index in changes)
+
+
+def _caches(log: Log, point: CutPoint, window_bytes: int, measured_from: int) -> list[Cache]:
+    return [
+        cache_at(
+            history,
+            point.position,
+            window_bytes,
+            measured_from=measured_from,
+            honours_flushes=not point.control,
+        )
+        for history in log.histories
+    ]
+
+
+def _changes(log: Log, caches: Iterable[Cache]) -> list[int]:
+    return sorted(
+        index
+        for history, cache in zip(log.histories, caches, strict=True)
+        for index in (*history.changes[cache.first : cache.end], *cache.in_flight)
+    )
+
+
 def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
     """The parts of these changes that the medium holds, in order."""
     blocks = [_blocks(log, point.profile, index) for index in changes]
-    bits = _bits(point.seed, sum(blocks))
+    bits = _bits(point.seed, sum(blocks)) if point.state is None else _chosen(point.state, sum(blocks))
     at = 0
     for index, count in zip(changes, blocks, strict=True):
         drawn, at = bits[at : at + count], at + count
-        if point.profile is Profile.ORDERED or (log.flags[index] & FUA and not point.control):
+        always = point.profile is Profile.ORDERED or (log.flags[index] & FUA and not point.control)
+        if always and index < point.position:
             yield Piece(index, 0, log.lengths[index])
-        elif point.profile in _TORN_BYTES:
+        elif is_torn(log, point.profile, index):
             yield from _torn(log, index, drawn, _TORN_BYTES[point.profile])
         elif drawn == "1":
             yield Piece(index, 0, log.lengths[index])
+
+
+def is_torn(log: Log, profile: Profile, index: int) -> bool:
+    """Whether a device may keep a part of this write: not of one that its unit covers."""
+    if profile not in _TORN_BYTES:
+        return False
+    length = log.lengths[index]
+    fits = length <= _UNIT_BYTES.get(profile, 0) and length & (length - 1) == 0
+    return not (fits and log.offsets[index] % length == 0)
 
 
 def _blocks(log: Log, profile: Profile, index: int) -> int:
     """How many parts of this change are kept or not each by itself: blocks of the device's own grid, if torn."""
     if log.flags[index] & DISCARD or profile in (Profile.ORDERED, Profile.LOST):
         return 0
-    if profile is Profile.WHOLE:
+    if not is_torn(log, profile, index):
         return 1
     block_bytes = _TORN_BYTES[profile]
     first = log.offsets[index] // block_bytes
     return -(-(log.offsets[index] + log.lengths[index]) // block_bytes) - first
+
+
+def _parts(log: Log, profile: Profile, index: int) -> Iterator[Piece]:
+    """The parts of a change that `_blocks` counts."""
+    length = log.lengths[index]
+    if not is_torn(log, profile, index):
+        yield from [Piece(index, 0, length)] * _blocks(log, profile, index)
+        return
+    block_bytes = _TORN_BYTES[profile]
+    ahead = log.offsets[index] % block_bytes
+    for block in range(_blocks(log, profile, index)):
+        start = max(0, block * block_bytes - ahead)
+        yield Piece(index, start, min(length, (block + 1) * block_bytes - ahead) - start)
+
+
+def _starts(log: Log, profile: Profile, piece: Piece) -> Iterator[int]:
+    """Where the parts begin that a piece is made of."""
+    end = piece.start + piece.length
+    return (part.start for part in _parts(log, profile, piece.entry) if piece.start <= part.start < end)
 
 
 def _torn(log: Log, index: int, drawn: str, block_bytes: int) -> Iterator[Piece]:
@@ -162,6 +267,15 @@ def _torn(log: Log, index: int, drawn: str, block_bytes: int) -> Iterator[Piece]
     for run in _KEPT_RUN.finditer(drawn):
         start = max(0, run.start() * block_bytes - ahead)
         yield Piece(index, start, min(length, run.end() * block_bytes - ahead) - start)
+
+
+def _chosen(state: ChosenState, count: int) -> str:
+    """So many digits, 1 where the part is kept."""
+    others, these = ("0", "1") if state.kept else ("1", "0")
+    digits = [others] * count
+    for part in state.parts:
+        digits[part] = these
+    return "".join(digits)
 
 
 def _bits(seed: int, count: int) -> str:

@@ -8,10 +8,11 @@ killed, and no ledger has to know what it did. Standard output: one PointRecord 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ from bedplate.filesystem.after_cut import (
     repairs_of,
     unmount_beside_twins,
 )
+from bedplate.filesystem.blocks.file_extents import extents_below
+from bedplate.filesystem.blocks.owners import BlockOwners
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.account import server_account
@@ -39,26 +42,25 @@ from bedplate.workloads.power_cut.run.cut_commands import CutCommands
 from bedplate.workloads.power_cut.run.cut_room import NoRoomForImages, Room
 from bedplate.workloads.power_cut.run.image import ImageBuilder
 from bedplate.workloads.power_cut.run.log import JOURNAL, read_log
+from bedplate.workloads.power_cut.run.name_commits import NameCommits
+from bedplate.workloads.power_cut.run.naming import ImageNames, page_names
 from bedplate.workloads.power_cut.run.positions import building_order
-from bedplate.workloads.power_cut.run.replaying import Recovered, judge
+from bedplate.workloads.power_cut.run.recovery import HeldByNamespace, SecondCuts
+from bedplate.workloads.power_cut.run.replaying import Recovered, judge, looked_again, why_again
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from bedplate.filesystem.blocks.file_extents import PlacedExtent
     from bedplate.host.command import Commands
-    from bedplate.host.ledger import Holding
+    from bedplate.host.devices.device import AttachedDevice
     from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.visit.page_names import PageNames
+    from bedplate.workloads.power_cut.run.acknowledged import Acknowledged
     from bedplate.workloads.power_cut.run.image import Built
+    from bedplate.workloads.power_cut.run.log import Log
 
-
-class _HeldByNamespace:
-    """What a server needs of a ledger where the namespace is the ledger."""
-
-    def note(self, holding: Holding) -> None:
-        """It ends with the namespace."""
-
-    def settled(self, holding: Holding) -> None:
-        """As above."""
+_SYNC_LIMIT_S = 600.0
 
 
 class CutSite:
@@ -76,21 +78,16 @@ class CutSite:
         self._directory = directory
         self._mount_point = directory / "mount"
         self._socket = directory / "socket"
-        for path in (self._mount_point, self._socket):
+        self._images = directory / "images"
+        for path in (self._mount_point, self._socket, self._images):
             path.mkdir()
         shutil.chown(self._socket, self._account.uid, self._account.gid)
 
     def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
-            device = stack.enter_context(passing_loop(built.disk))
-            journal = None if built.journal is None else stack.enter_context(passing_loop(built.journal))
-            # Without a journal nothing repairs by itself what the cut left. A system checks such a file system before it
-            # mounts it (systemd-fsck(8)), and must: written to as it is, it gives blocks away that are in use.
-            unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
-            site = Site(self._job.filesystem, device, self._mount_point, self._commands, journal)
-            damage = self._damage(site) if unjournalled else ""
-            recovered = self._mount(site, repair_first=bool(damage))
+            site = self._site_on([stack.enter_context(passing_loop(image)) for image in built.images])
+            recovered = self._mount(site, repair_first=self._needs_repair(site))
             if not recovered.mounted:
                 return recovered, None
             answer = self._ask_once(promised, site)
@@ -100,6 +97,110 @@ class CutSite:
             if not damage:
                 return replace(recovered, unclean=False), answer
             return self._after_repair((recovered, answer), damage, promised, site)
+
+    def recover(
+        self, devices: Sequence[AttachedDevice], promised: Mapping[int, int], settled: Callable[[], object]
+    ) -> tuple[Recovered, OracleAnswer | None]:
+        """The same on devices that log, once, and beside it a neighbour that commits.
+
+        `settled` is called when all is written back, before the unmount.
+        """
+        site = self._site_on(devices)
+        recovered = self._mount(site, repair_first=self._needs_repair(site))
+        if not recovered.mounted:
+            settled()
+            return recovered, None
+        try:
+            with NameCommits(self._mount_point / DATA_DIRECTORY, self._mount_point / "neighbour of recovery"):
+                answer = self._ask(promised)
+            self._commands.run(["sync", "--file-system", str(self._mount_point)], timeout_s=_SYNC_LIMIT_S)
+            settled()
+        finally:
+            unmount_beside_twins(self._filesystem, site)
+        return recovered, answer
+
+    def replay(
+        self,
+        point: CutPoint,
+        builder: ImageBuilder,
+        promised: Acknowledged,
+        *,
+        known: Acknowledged | None = None,
+    ) -> PointRecord:
+        """NoRoomForImages where memory for the image runs out: what an engine says of that is no verdict.
+
+        An image that does not mount, or on which an engine does not answer in time, is built and looked at once more, before
+        anything is said of it. `known` is what the oracle takes for promised, where that is more than is held against the cut.
+        """
+        first, record = self._replayed(point, builder, promised, known or promised)
+        if first is None:
+            return record
+        second, record = self._replayed(point, builder, promised, known or promised)
+        return looked_again(first, second, record)
+
+    def _replayed(
+        self, point: CutPoint, builder: ImageBuilder, promised: Acknowledged, known: Acknowledged
+    ) -> tuple[str | None, PointRecord]:
+        """Why it should be done again, and the record."""
+        built = build_in_room(point, builder, self._images)
+        try:
+            self.room.demand(built.images)
+            recovered, answer = self.examine(built, known.highest)
+            record = judge(point, built.window, promised, recovered, answer)
+            if record.outcome is not PointOutcome.OK:
+                self.room.demand_still(built.images)
+        finally:
+            for path in built.images:
+                path.unlink(missing_ok=True)
+        return why_again(recovered, answer), record
+
+    def names_on(self, points: Sequence[CutPoint], builder: ImageBuilder) -> ImageNames:
+        """Whose the blocks are on the images of these cuts, once each has recovered as far as it does."""
+        found: list[BlockOwners] = []
+        called: Mapping[str, str] = {}
+        pages = page_names(self._job.subject.engine)
+        for point in points:
+            built = build_in_room(point, builder, self._images)
+            try:
+                self.room.demand(built.images)
+                with ExitStack() as stack:
+                    loops = [stack.enter_context(passing_loop(image)) for image in built.images]
+                    owners, own_names = self._owners(self._site_on(loops), None if called else pages)
+                    found.append(owners)
+                    called = called or own_names
+            finally:
+                for path in built.images:
+                    path.unlink(missing_ok=True)
+        return ImageNames(found, pages, called)
+
+    def _owners(self, site: Site, pages: PageNames | None) -> tuple[BlockOwners, Mapping[str, str]]:
+        """The maps of files before the engine changes any, and what it calls them."""
+        extents: tuple[PlacedExtent, ...] = ()
+        called: Mapping[str, str] = {}
+        place = self._mount_point / DATA_DIRECTORY
+        if self._mount(site, repair_first=self._needs_repair(site)).mounted:
+            try:
+                extents = tuple(extents_below(self._mount_point))
+                # A folder that the cut damaged may not even say what it is: its files have no names of the engine's then.
+                with contextlib.suppress(OSError):
+                    if pages is not None and not place.is_symlink():
+                        called = pages.called(self._server_site(place))
+            finally:
+                unmount_beside_twins(self._filesystem, site)
+        return BlockOwners(site.levels, self._filesystem.layout(site), extents), called
+
+    def _site_on(self, devices: Sequence[AttachedDevice]) -> Site:
+        device, *journal = devices
+        return Site(self._job.filesystem, device, self._mount_point, self._commands, *journal)
+
+    def _needs_repair(self, site: Site) -> bool:
+        """Without a journal nothing repairs by itself what the cut left.
+
+        A system checks such a file system before it mounts it (systemd-fsck(8)), and must: written to as it is, it gives blocks
+        away that are in use.
+        """
+        unjournalled = self._filesystem.traits.checked_by_fsck(self._job.filesystem.journal)
+        return unjournalled and bool(self._damage(site))
 
     def _ask_once(self, promised: Mapping[int, int], site: Site) -> OracleAnswer:
         """On what is mounted, which is unmounted then."""
@@ -112,6 +213,7 @@ class CutSite:
         """By the kernel's own recovery, unless that is known not to do, else after each of the type's repairs in turn."""
         site = replace(site, levels=image_levels(site.levels, site.journal_path))
         problems: list[str] = []
+        refused: str | None = None
         fsck_s: float | None = None
         replay_failed = False
         for attempt in range(0 if repair_first else -1, repairs_of(site.levels.type)):
@@ -132,6 +234,7 @@ class CutSite:
                 raise
             except BedplateError as error:
                 problems += error.reasons
+                refused = refused or "; ".join(error.reasons)
                 continue
             return Recovered(
                 mounted=True,
@@ -139,9 +242,16 @@ class CutSite:
                 replay_failed=replay_failed,
                 mount_s=time.monotonic() - started,
                 fsck_s=fsck_s,
+                refused=refused,
                 problems=tuple(problems),
             )
-        return Recovered(mounted=False, replay_failed=replay_failed, fsck_s=fsck_s, problems=tuple(problems))
+        return Recovered(
+            mounted=False,
+            replay_failed=replay_failed,
+            fsck_s=fsck_s,
+            refused=refused,
+            problems=tuple(problems),
+        )
 
     def _damage(self, site: Site) -> str:
         """What the type's check finds on the unmounted devices; empty if it finds nothing."""
@@ -180,6 +290,9 @@ class CutSite:
         """
         subject, place = self._job.subject, self._mount_point / DATA_DIRECTORY
         try:
+            if place.is_symlink():
+                # Of an image of others: root would be led out of it.
+                return OracleAnswer(None, detected=(f"{place.name} is a link, and no folder",))
             return cut_engine(subject.engine).examine(self._server_site(place), subject, promised)
         except OSError as error:
             if error.filename is not None and not Path(error.filename).is_relative_to(self._mount_point):
@@ -194,53 +307,74 @@ class CutSite:
             log=self._directory / "server.log",
             account=self._account,
             commands=self._commands,
-            ledger=_HeldByNamespace(),
+            ledger=HeldByNamespace(),
         )
 
 
-def replay_share(job: ReplayJob, log_file: Path, directory: Path, *, share: int, of: int) -> None:
-    """Replay every `of`-th point from number `share` on, and print what came of each."""
-    site = CutSite(job, directory, commands=CutCommands(), workers=of)
-    images = directory / "images"
-    images.mkdir()
-    lost = (JOURNAL,) if job.loses_journal else ()
-    with read_log(log_file) as log:
-        marks = Acknowledgements(log)
-        builder = ImageBuilder(
-            log,
-            directory,
+class WorkerShare:
+    """What one of `workers` workers makes of the points of a job, in `directory`."""
+
+    def __init__(self, job: ReplayJob, log: Log, directory: Path, *, workers: int) -> None:
+        commands = CutCommands()
+        self._job, self._log, self._directory = job, log, directory
+        self.marks = Acknowledgements(log)
+        self.site = CutSite(job, directory, commands=commands, workers=workers)
+        self._again = SecondCuts(job, directory, self.site, commands=commands, workers=workers)
+
+    def records(
+        self, share: int, of: int, *, recorder: Path | None, kept: Path | None
+    ) -> Iterator[PointRecord]:
+        """Of every `of`-th point from number `share` on, and of the recoveries among them that are to be cut again."""
+        recuts = {recut.first: recut for recut in self._job.recuts}
+        with self.builder() as builder:
+            for point in building_order(self._job.points)[share::of]:
+                promised = self.marks.before(point.position)
+                record = self.site.replay(point, builder, promised)
+                yield record
+                recut = recuts.get(point.number)
+                # After a bad cut a second one asks nothing: what it finds was there before it.
+                if recut is None or recorder is None or kept is None or record.outcome.is_bad:
+                    continue
+                with self.first(point, builder) as first:
+                    yield from self._again.cut(recut, first, promised, recorder=recorder, kept=kept)
+
+    def of_recovery(self, log: Log) -> Iterator[PointRecord]:
+        """Of the job's points the first is the cut whose recovery `log` has; what came of the others, which cut that."""
+        first_point, *points = self._job.points
+        with self.builder() as builder, self.first(first_point, builder) as first:
+            yield from self._again.replayed(log, points, first, self.marks.before(first_point.position))
+
+    @contextmanager
+    def first(self, point: CutPoint, builder: ImageBuilder) -> Iterator[Built]:
+        """The images of a cut, as long as its recovery is looked at."""
+        folder = self._directory / "first"
+        folder.mkdir()
+        try:
+            yield build_in_room(point, builder, folder)
+        finally:
+            shutil.rmtree(folder)
+
+    def builder(self) -> ImageBuilder:
+        """Of the recording's log."""
+        job = self._job
+        return ImageBuilder(
+            self._log,
+            self._directory,
             job.sizes,
             window_bytes=job.window_bytes,
             measured_from=job.measured_from,
-            lost=lost,
+            lost=(JOURNAL,) if job.loses_journal else (),
         )
-        with builder:
-            for point in building_order(job.points)[share::of]:
-                record = _replay(point, builder, marks, site, images)
-                print(codec.dumps(record, indent=None), flush=True)
 
 
-def _replay(
-    point: CutPoint, builder: ImageBuilder, marks: Acknowledgements, site: CutSite, images: Path
-) -> PointRecord:
-    """NoRoomForImages where memory for the image runs out: what an engine says of that is no verdict."""
+def build_in_room(point: CutPoint, builder: ImageBuilder, folder: Path) -> Built:
+    """The images of a point; NoRoomForImages where memory runs out."""
     try:
-        built = builder.build(point, images)
+        return builder.build(point, folder)
     except OSError as error:
         raise NoRoomForImages(
-            f"the image of point {point.number} cannot be built in {images}: {error.strerror}"
+            f"the image of point {point.number} cannot be built in {folder}: {error.strerror}"
         ) from error
-    acknowledged = marks.before(point.position)
-    try:
-        site.room.demand(built.images)
-        recovered, answer = site.examine(built, acknowledged.highest)
-        record = judge(point, built.window, acknowledged, recovered, answer)
-        if record.outcome is not PointOutcome.OK:
-            site.room.demand_still(built.images)
-    finally:
-        for path in built.images:
-            path.unlink(missing_ok=True)
-    return record
 
 
 def main(arguments: list[str]) -> int:
@@ -251,16 +385,37 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("directory", type=Path, help="an empty folder on a tmpfs")
     parser.add_argument("--share", type=int, default=0)
     parser.add_argument("--of", type=int, default=1)
+    parser.add_argument(
+        "--recorder", type=Path, help="the program that records recoveries; without it none is cut again"
+    )
+    parser.add_argument("--kept", type=Path, help="where the log of a recovery with a bad cut goes")
+    parser.add_argument(
+        "--recovery",
+        type=Path,
+        help="the log of the recovery from the job's first point; all others cut that",
+    )
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
-        needed = (given.job, given.log, given.directory, *paths_in(codec.to_json(job)))
-        let_go_of_foreign_mounts(needed)
-        replay_share(job, given.log, given.directory, share=given.share, of=given.of)
+        files = (given.job, given.log, given.directory, given.recorder, given.kept, given.recovery)
+        let_go_of_foreign_mounts((*filter(None, files), *paths_in(codec.to_json(job))))
+        _replay(job, given)
     except BedplateError as error:
         print(*error.reasons, sep="\n", file=sys.stderr)
         return EXIT_SOME_RUNS_FAILED
     return EXIT_DONE
+
+
+def _replay(job: ReplayJob, given: argparse.Namespace) -> None:
+    with ExitStack() as stack:
+        log = stack.enter_context(read_log(given.log))
+        mine = WorkerShare(job, log, given.directory, workers=given.of)
+        if given.recovery is None:
+            records = mine.records(given.share, given.of, recorder=given.recorder, kept=given.kept)
+        else:
+            records = mine.of_recovery(stack.enter_context(read_log(given.recovery)))
+        for record in records:
+            print(codec.dumps(record, indent=None), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, VisitFailed
+from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
 from bedplate.host.native_driver import LIBFUSE3
 from bedplate.host.recorder import DRIVER as RECORDER
 from bedplate.host.requirement import Need
 from bedplate.model import codec
+from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.power_cut import (
     CONTROLS,
     DEFAULT_PROFILES,
+    DEVICE_UNIT,
     DURATION_S,
     IMAGE_BYTES,
     KEEP_BAD,
@@ -34,8 +37,11 @@ from bedplate.model.power_cut import (
     POINTS_FILE,
     PRESSED,
     RECORDING_FILE,
+    RECUT,
     SMALL_LOG_BYTES,
     SOUGHT_POINTS,
+    STATES,
+    UNIT_PROFILES,
     WORKLOAD,
     CutPoint,
     Placement,
@@ -47,17 +53,21 @@ from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.model.workload import model_of
 from bedplate.units import MIB
-from bedplate.visit.cut_engine import BEGIN, END, SETTLED, START, Subject
+from bedplate.visit.cut_engine import BEGIN, END, SETTLED, START
 from bedplate.visit.recording import Recording
 from bedplate.visit.workload import Driver
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, require_protocol
-from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine, subject_of
 from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.run.pages import PageWatch
 from bedplate.workloads.power_cut.run.positions import choose_points
 from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
 from bedplate.workloads.power_cut.run.pressure import CALM_SHARE, PRESSURE, Pressure
-from bedplate.workloads.power_cut.run.tearable import waiting_metadata
+from bedplate.workloads.power_cut.run.recut import choose_recuts
+from bedplate.workloads.power_cut.run.states import enumerate_states
+from bedplate.workloads.power_cut.run.tearable import flushes_in_flight, waiting_metadata
+from bedplate.workloads.power_cut.run.window import is_torn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,6 +79,7 @@ if TYPE_CHECKING:
     from bedplate.visit.cut_engine import CutWriter, Driven
     from bedplate.visit.workload import VisitContext
     from bedplate.workloads.power_cut.run.log import Log
+    from bedplate.workloads.power_cut.run.recut import Recut
     from bedplate.workloads.power_cut.run.tearable import Waiting
 
 RECORDING = "recording"
@@ -123,15 +134,19 @@ class _Cuts:
         self._keep_logs = levels.text("keep_logs") or KEEP_SMALL
         sought = levels.integer("sought")
         self._sought = SOUGHT_POINTS if sought is None else sought
+        self._states = levels.integer(STATES) or 0
+        self._recut = levels.integer(RECUT) or 0
         self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
         seed = levels.integer("seed")
         self._seed = self._context.seed if seed is None else seed
         names = [name for name in (levels.text("profiles") or "").split(",") if name]
-        self._profiles = tuple(map(Profile, names)) or DEFAULT_PROFILES
+        self._unit = UNIT_PROFILES.get(levels.integer(DEVICE_UNIT) or 0)
+        self._profiles = with_unit(tuple(map(Profile, names)) or DEFAULT_PROFILES, self._unit)
         # What came from outside while it was recorded, and what was done to it besides.
         self._foreign_syncs: int | None = None
         self._about: dict[str, Scalar] = {}
         self._whole_log: PointOutcome | None = None
+        self._pages: PageWatch | None = None
 
     @property
     def _bench(self) -> PowerBench:
@@ -157,15 +172,39 @@ class _Cuts:
         self._context.tool_versions["engine of power cuts"] = driven.version
         try:
             with read_log(setup.log) as log:
-                begin, end = _span(log)
+                begin, end = measured_span(log)
                 settled = self._settled(log, end)
                 if driven.acknowledged is None:
                     driven = self._counted(driven, log)
                 waiting = self._waiting(log, begin, end)
-                job = self._job(log, begin, end, journal_bytes, waiting, loses_journal=loses_journal)
+                enumerated = enumerate_states(
+                    log,
+                    states=self._states,
+                    seed=self._seed,
+                    measured_from=begin,
+                    until=end,
+                    window_bytes=self._window_bytes,
+                )
+                job = self._job(
+                    log,
+                    begin,
+                    end,
+                    journal_bytes=journal_bytes,
+                    waiting=waiting,
+                    enumerated=enumerated.points,
+                    loses_journal=loses_journal,
+                )
                 if settled is not None:
                     self._require_whole(setup.log, job, settled, demands_all=driven.demands_all)
-                facts = replace(self._facts(log, begin, end, driven, job), waiting=_by_kind(waiting))
+                long_writes, uncovered = self._long_writes(log, range(begin, end))
+                facts = replace(
+                    self._facts(log, begin, end, driven, job),
+                    waiting=_by_kind(waiting),
+                    states=len(enumerated.points) if self._states else None,
+                    small_states=enumerated.small_states if self._states else None,
+                    long_writes=long_writes,
+                    uncovered_writes=uncovered,
+                )
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
             with self._packing(setup.log) as packing:
@@ -180,18 +219,21 @@ class _Cuts:
     def _record(self, setup: RecordedSetup) -> Driven:
         """The engine's files from nothing, and the clients on them; the engine is not stopped."""
         context, recording = self._context, self._recording
-        writer = self._engine.writer(context, setup, clients=self._clients)
-        self._writer = writer
+        writer = self._writer = self._engine.writer(context, setup, clients=self._clients)
+        setup.age.fill_up()
         recording.tell(RECORDING, "the clients", done=1, of=1)
         setup.await_own_writeback(self._duration_s)
         pressure = self._pressure(setup, writer)
-        with self._watched(setup):
+        cell, wanted = context.request.cell, self._unit is not None
+        self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted)
+        with self._watched(setup), self._pages:
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
                 seed=self._seed,
                 beside=pressure,
             )
+        self._free_space = setup.age.end()
         if pressure.trouble is not None:
             self._about["pressure"] = pressure.trouble
         return driven
@@ -246,9 +288,10 @@ class _Cuts:
 
     def _require_whole(self, log: Path, job: ReplayJob, settled: int, *, demands_all: bool) -> None:
         """A positive control, before a cut is judged: where nothing was cut, an oracle that finds something is wrong itself."""
-        point = CutPoint(0, settled, Profile.ORDERED, Placement.UNIFORM, seed=0)
         self._recording.tell(POINTS, "the whole log, which nothing cut", done=0, of=len(job.points))
-        (record,) = self._bench.replayed(log, replace(job, points=(point,)), lambda _: None)
+        (record,) = self._bench.replayed(
+            log, job.uncut(settled), lambda _: None, kept=self._recording.directory
+        )
         outcome = record.outcome
         self._whole_log = outcome
         if outcome.is_bad and (demands_all or outcome is not PointOutcome.LOST):
@@ -275,25 +318,26 @@ class _Cuts:
         self._recording.tell(RECORDING, words, done=1, of=1)
 
     def _waiting(self, log: Log, begin: int, end: int) -> tuple[Waiting, ...]:
-        """Where metadata waits that a cut can tear; nothing is looked for where nothing is to be cut."""
+        """Where a cut is sought; nothing is looked for where nothing is to be cut."""
         if not self._sought:
             return ()
         metadata = metadata_of(self._bench.cell.filesystem)
-        return waiting_metadata(
+        torn = waiting_metadata(
             log, metadata, measured_from=begin, until=end, window_bytes=self._window_bytes
         )
+        return (*torn, *flushes_in_flight(log, measured_from=begin, until=end))
 
     def _job(
         self,
         log: Log,
         begin: int,
         end: int,
+        *,
         journal_bytes: int | None,
         waiting: Sequence[Waiting],
-        *,
+        enumerated: Sequence[CutPoint],
         loses_journal: bool,
     ) -> ReplayJob:
-        context = self._context
         points = choose_points(
             log,
             points=self._points,
@@ -305,23 +349,31 @@ class _Cuts:
             controls=CONTROLS,
             waiting=waiting,
             sought=self._sought,
+            enumerated=enumerated,
         )
         return ReplayJob(
             filesystem=self._bench.cell.filesystem,
-            subject=Subject(
-                engine=self._engine_name,
-                rows=self._engine.rows,
-                settings=context.engine_settings,
-                drivers=Levels(context.native_drivers),
-                build=context.request.build,
-                oracle=self._engine.oracle,
-            ),
+            subject=subject_of(self._context, self._engine_name, self._engine),
             points=points,
             image_bytes=self._image_bytes,
             window_bytes=self._window_bytes,
             measured_from=begin,
             journal_bytes=journal_bytes,
             loses_journal=loses_journal,
+            recuts=self._recuts(log, points, begin),
+        )
+
+    def _recuts(self, log: Log, points: Sequence[CutPoint], begin: int) -> tuple[Recut, ...]:
+        """None of a cell whose device is to be flushed by nothing: a recovery would be recorded with the flushes that it lacks."""
+        if not self._recut or not write_back_wanted(self._bench.cell.filesystem):
+            return ()
+        return choose_recuts(
+            log,
+            points,
+            cuts=self._recut,
+            seed=self._seed,
+            measured_from=begin,
+            window_bytes=self._window_bytes,
         )
 
     def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
@@ -330,6 +382,7 @@ class _Cuts:
         assert driven.acknowledged is not None  # noqa: S101 -- it was counted
         flushes = [_flushes(log, measured, device) for device in (DISK, JOURNAL)]
         writes = [index for index in measured if log.is_write(index)]
+        sought = sum(point.placement is Placement.SOUGHT for point in job.points)
         return RecordingFacts(
             entries=len(measured),
             measured_from=begin,
@@ -350,8 +403,19 @@ class _Cuts:
             pressure_from=log.find_mark(PRESSURE.encode(), begin),
             facts={**Levels(writer.facts), **_said_of(driven), **self._about, "kernel": os.uname().release},
             whole_log=self._whole_log,
-            sought=sum(point.placement is Placement.SOUGHT for point in job.points),
+            pages=self._pages.facts if self._pages else None,
+            free_space=self._free_space,
+            sought=sought,
+            sought_left_out=self._sought - sought,
+            recoveries=tuple(recut.first for recut in job.recuts),
         )
+
+    def _long_writes(self, log: Log, measured: range) -> tuple[int | None, int | None]:
+        """How many writes are longer than a block, and how many of them the device's unit does not keep whole; None without one."""
+        if self._unit is None:
+            return None, None
+        long = [index for index in measured if log.is_write(index) and log.lengths[index] > WHOLE_BLOCK_BYTES]
+        return len(long), sum(is_torn(log, self._unit, index) for index in long)
 
     def _replay(self, log: Path, job: ReplayJob, packing: LogPacking) -> bool:
         """Write down every point; whether one is bad that should not be, whose log is wanted."""
@@ -359,13 +423,14 @@ class _Cuts:
         started = time.monotonic()
         told: list[str] = []
         with (recording.directory / POINTS_FILE).open("w", encoding="utf-8") as file:
-            for done, record in enumerate(self._bench.replayed(log, job, told.append), start=1):
+            records = self._bench.replayed(log, job, told.append, kept=recording.directory)
+            for done, record in enumerate(records, start=1):
                 file.write(codec.dumps(record, indent=None) + "\n")
                 file.flush()
                 if record.outcome.is_bad and not record.point.control:
                     is_bad = True
                     packing.want()
-                recording.tell(POINTS, _words(record), done=done, of=len(job.points))
+                recording.tell(POINTS, _words(record), done=done, of=job.most_records)
         if told:
             (recording.directory / "logs" / "workers").write_text("\n".join(told) + "\n", encoding="utf-8")
         recording.add(
@@ -385,8 +450,16 @@ def interruption_behind(error: BaseException) -> BaseException | None:
     return behind
 
 
-def _span(log: Log) -> tuple[int, int]:
-    """From the entry at which the clients began to the one at which they had ended."""
+def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profile, ...]:
+    """The profile of the device's unit once, in place of those that tear; as they are without one."""
+    if unit is None:
+        return tuple(profiles)
+    tearing = (Profile.SUBSET_4K, Profile.SUBSET_512)
+    return tuple(dict.fromkeys(unit if profile in tearing else profile for profile in profiles))
+
+
+def measured_span(log: Log) -> tuple[int, int]:
+    """From the entry at which the clients began to the one at which they had ended; BedplateError where no mark says so."""
     start = log.find_mark(START.encode())
     begin = log.find_mark(BEGIN.encode(), start or 0)
     if begin is None:
@@ -413,5 +486,7 @@ def _flushes(log: Log, measured: range, device: int) -> int:
 
 
 def _words(record: PointRecord) -> str:
-    control = ", a control" if record.point.control else ""
-    return f"{record.point.profile.value} at {record.point.position}{control}: {record.outcome.value}"
+    point = record.point
+    control = ", a control" if point.control else ""
+    again = "" if point.recovery_of is None else f" of the recovery from cut {point.recovery_of}"
+    return f"{point.profile.value} at {point.position}{again}{control}: {record.outcome.value}"

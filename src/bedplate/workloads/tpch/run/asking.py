@@ -114,10 +114,19 @@ def ask(session: Session, question: QueryCall, limit_s: float | None) -> QueryAn
 
 
 def _lift_limit(session: Session) -> None:
-    """What follows a query (its plan, its counters) has no limit. This statement still has, so it may be said again."""
+    """What follows a query (its plan, its counters) has no limit.
+
+    Twice: the first statement still has the limit, and where its clock rings behind its end, it stops what comes next.
+    """
+    for _ in range(2):
+        _insist(session, "SET statement_timeout = 0")
+
+
+def _insist(session: Session, statement: str) -> None:
+    """Said again as long as a limit stops it; SessionFailed where it always does."""
     for _ in range(_LIFTS):
         try:
-            session.execute("SET statement_timeout = 0", timeout_s=60)
+            session.execute(statement, timeout_s=60)
         except SessionFailed as error:
             if not _was_stopped(error):
                 raise

@@ -176,6 +176,6 @@ def copy_command(statement: Statement, path: Path) -> str:
     """
     text = str(path)
     if "\n" in text or "\r" in text:
-        raise BedplateError(f"{text!r} holds a line break; psql cannot be told of such a file")
+        raise BedplateError(f"{text!r} holds a line break; psql cannot name such a file")
     quoted = text.replace("'", "''")
     return "\\" + statement.sql.replace(" from stdin ", f" from '{quoted}' ", 1)

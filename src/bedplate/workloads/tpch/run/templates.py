@@ -16,34 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMES: Mapping[int, str] = {
-    1: "pricing summary report",
-    2: "minimum cost supplier",
-    3: "shipping priority",
-    4: "order priority checking",
-    5: "local supplier volume",
-    6: "forecasting revenue change",
-    7: "volume shipping",
-    8: "national market share",
-    9: "product type profit measure",
-    10: "returned item reporting",
-    11: "important stock identification",
-    12: "shipping modes and order priority",
-    13: "customer distribution",
-    14: "promotion effect",
-    15: "top supplier",
-    16: "parts/supplier relationship",
-    17: "small-quantity-order revenue",
-    18: "large volume customer",
-    19: "discounted revenue",
-    20: "potential part promotion",
-    21: "suppliers who kept orders waiting",
-    22: "global sales opportunity",
-}
-
-# Clause 2.1.2.9.
-ROW_LIMITS: Mapping[int, int] = {2: 100, 3: 10, 10: 20, 18: 100, 21: 100}
-
 TEMPLATES: Mapping[int, str] = {
     1: """
 select l_returnflag, l_linestatus,

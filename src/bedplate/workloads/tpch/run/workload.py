@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
-from bedplate.model.reason import reasons_of
-from bedplate.visit.engine_server import ServerFailed
-from bedplate.visit.piped_session import SessionFailed
-from bedplate.visit.server import why_the_server_is_gone
+from bedplate.errors import BedplateError
 from bedplate.workloads.tpch.model import LOAD, POWER, THROUGHPUT, WORKLOAD
 from bedplate.workloads.tpch.run.loading import load
 from bedplate.workloads.tpch.run.power import run_power
@@ -47,21 +43,9 @@ class Tpch:
         """Nothing: the load is timed phase by phase, as a run of its own."""
 
     def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """The load, one pass over the queries, or all streams, by the level `kind`.
-
-        VisitFailed where the stand could not be made cold: nothing is left then to run on.
-        """
+        """The load, one pass over the queries, or all streams, by the level `kind`."""
         recording = TpchRecording(spec, context, directory)
-        try:
-            _run_of(spec)(recording)
-        except VisitFailed:
-            raise
-        except (ServerFailed, SessionFailed) as error:
-            recording.reasons.extend(reasons_of(error))
-            recording.reasons.extend(why_the_server_is_gone(context))
-        except BedplateError as error:
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+        return recording.made(lambda: _run_of(spec)(recording))
 
 
 def _run_of(spec: RunSpec) -> Callable[[TpchRecording], None]:

@@ -10,10 +10,10 @@ from bedplate.engines.postgresql.builds import source as source_module
 from bedplate.engines.postgresql.builds import source_store
 from bedplate.engines.postgresql.builds.origin import Fetched, SourceUnavailable
 from bedplate.engines.postgresql.builds.source import Source, ensure_source
-from bedplate.engines.postgresql.version import AskedVersion, parse_version, release_key
+from bedplate.engines.postgresql.builds.version import AskedVersion, parse_version, release_key
 from bedplate.errors import OutputNotUnderstood, PlanError, RequirementMissing
-from bedplate.host.checksum import sha256_of
 from bedplate.host.command import Completed
+from bedplate.host.files import sha256_of
 
 if TYPE_CHECKING:
     from tests.support.tools.scripted_commands import ScriptedCommands

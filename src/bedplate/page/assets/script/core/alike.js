@@ -45,13 +45,13 @@ bedplate.alike = (() => {
     let groups = rows.map((row) => {
       const cell = page.cells[Number(row.dataset.cell)];
       const figures = entriesOf(Number(row.dataset.cell)).map(boundsOf);
-      return { rows: [row], levels: [...cell.levels], about: [cell.study, cell.durability], figures };
+      return { rows: [row], levels: [...cell.levels], about: `${cell.study}/${cell.durability}`, figures };
     });
     page.factors.forEach(({ name }, place) => {
       if (APART.has(name)) return;
       const found = new Map();
       for (const group of groups) {
-        const key = JSON.stringify([group.about, group.levels.map((level, i) => (i === place ? null : level))]);
+        const key = `${group.about}/${group.levels.map((level, i) => (i === place ? null : level))}`;
         if (!found.has(key)) found.set(key, []);
         const near = found.get(key);
         const twin = near.map((one) => [one, joined(one, group)]).find(([, figures]) => figures);

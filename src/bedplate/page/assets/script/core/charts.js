@@ -23,6 +23,7 @@ bedplate.charts = (() => {
     automargin: true,
     fixedrange: false,
     separatethousands: true,
+    exponentformat: "none",
     ...more,
   });
 
@@ -59,14 +60,28 @@ bedplate.charts = (() => {
     }
   });
 
-  // A logarithmic axis has numbers at powers of ten alone where it reaches over some of them, else at round steps between.
-  const logTicks = (values) => {
+  const ticksAt = (tickvals, suffix) => ({
+    tickmode: "array",
+    tickvals,
+    ticktext: tickvals.map((value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 12 })}${suffix}`),
+  });
+
+  // A logarithmic axis has numbers at powers of ten alone where it reaches over some of them, else at 1, 2 and 5 or at round steps
+  // between. Each number is written out: a 5 for 50 is read as 5.
+  const logTicks = (values, suffix) => {
     const positive = values.filter((value) => value > 0);
+    if (!positive.length) return {};
     const [low, high] = [Math.min(...positive), Math.max(...positive)];
-    if (!(high > low)) return {};
     const decades = Math.log10(high / low);
     if (decades >= 2) return { dtick: Math.ceil(decades / 6) };
-    if (decades >= 0.9) return { dtick: "D2" };
+    if (decades >= 0.9 || decades === 0) {
+      const first = Math.floor(Math.log10(low)) - 1;
+      const powers = Array.from({ length: Math.ceil(decades) + 4 }, (_, i) => 10 ** (first + i));
+      return ticksAt(
+        powers.flatMap((power) => [1, 2, 5].map((one) => Number((one * power).toPrecision(6)))),
+        suffix,
+      );
+    }
     const rough = (high - low) / 4;
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
@@ -74,7 +89,7 @@ bedplate.charts = (() => {
     const tickvals = Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, i) =>
       Number((first + i * step).toPrecision(6)),
     );
-    return { tickmode: "array", tickvals, ticktext: tickvals.map((value) => value.toLocaleString("en-US")) };
+    return ticksAt(tickvals, suffix);
   };
   const numbered = (traces, made) =>
     Object.fromEntries(
@@ -82,7 +97,16 @@ bedplate.charts = (() => {
         const [, side, place] = /^([xy])axis(\d*)$/.exec(name) ?? [];
         if (axis_?.type !== "log" || axis_.nticks) return [name, axis_];
         const own = traces.filter((one) => (one[`${side}axis`] ?? side) === `${side}${place}`);
-        return [name, { ...axis_, ...logTicks(own.flatMap((one) => [...one[side]])) }];
+        return [
+          name,
+          {
+            ...axis_,
+            ...logTicks(
+              own.flatMap((one) => [...one[side]]),
+              axis_.ticksuffix ?? "",
+            ),
+          },
+        ];
       }),
     );
 
@@ -91,23 +115,25 @@ bedplate.charts = (() => {
   const outOf = (id) => put.get(id) ?? new Set();
 
   // A legend whose entries can be pressed: `group` is the legendgroup of the traces of the pictures that an entry puts out and back;
-  // one without is only read.
-  const legend = (id, pictures, entries) => {
+  // one without is only read. At the `copies` the entries that have a group stand again.
+  const legend = (id, pictures, entries, copies = []) => {
     const h = bedplate.element;
     const out = outOf(pictures[0]);
     for (const group of [...out]) if (!entries.some((one) => one.group === group)) out.delete(group);
     for (const picture of pictures) put.set(picture, out);
-    const press = (event, group) => {
+    const press = (group) => {
       if (!out.delete(group)) out.add(group);
-      event.currentTarget.setAttribute("aria-pressed", String(!out.has(group)));
+      for (const place of [id, ...copies])
+        for (const button of document.querySelectorAll(`#${place} > li > button`))
+          if (button["dataset"].group === group) button.setAttribute("aria-pressed", String(!out.has(group)));
       for (const picture of pictures) {
         const traces = document.getElementById(picture)?.["data"] ?? [];
         const own = traces.flatMap((one, place) => (one.legendgroup === group ? [place] : []));
         if (own.length) Plotly.restyle(picture, { visible: !out.has(group) }, own);
       }
     };
-    document.getElementById(id).replaceChildren(
-      ...entries.map(({ group = null, swatch, words }) =>
+    const made = (some) =>
+      some.map(({ group = null, swatch, words }) =>
         h(
           "li",
           {},
@@ -118,15 +144,18 @@ bedplate.charts = (() => {
                 {
                   type: "button",
                   class: "legend",
+                  "data-group": group,
                   "aria-pressed": String(!out.has(group)),
-                  onclick: (event) => press(event, group),
+                  onclick: () => press(group),
                 },
-                swatch,
+                swatch.cloneNode?.(true) ?? swatch,
                 words,
               ),
         ),
-      ),
-    );
+      );
+    document.getElementById(id).replaceChildren(...made(entries));
+    for (const copy of copies)
+      document.getElementById(copy)?.replaceChildren(...made(entries.filter(({ group = null }) => group !== null)));
   };
 
   const draw = (id, drawn, layout_) => {
@@ -198,9 +227,9 @@ bedplate.charts = (() => {
 
   // A summary as the text of a bar.
   const told = (entry, unit) => {
-    const { number } = bedplate;
-    const ends = entry.n > 1 && entry.minimum !== null ? `, ${number(entry.minimum)} to ${number(entry.maximum)}` : "";
-    return `${number(entry.mean)}${unit}${ends}; ${entry.counted}`;
+    const figure = (value) => bedplate.told(entry, value);
+    const ends = entry.n > 1 && entry.minimum !== null ? `, ${figure(entry.minimum)} to ${figure(entry.maximum)}` : "";
+    return `${figure(entry.mean)}${unit}${ends}; ${entry.counted}`;
   };
 
   // Bars of several cells beside each other, over places that have names.
@@ -228,8 +257,24 @@ bedplate.charts = (() => {
         ...(below === null ? {} : { title: { text: plain(below), font: { size: 12 } } }),
         showgrid: false,
       }),
-      yaxis: axis(logarithmic ? { type: "log", dtick: "D2" } : { rangemode: "tozero" }),
+      yaxis: axis(logarithmic ? { type: "log" } : { rangemode: "tozero" }),
     });
+
+  // A picture that is too narrow for a name before each of its lines has the names over them.
+  const NARROW_PX = 440;
+  const NARROW_LINE_PX = 40;
+  const isNarrow = (id, below = NARROW_PX) => document.getElementById(id).clientWidth < below;
+  const namesAbove = (names) =>
+    names.map((text) => ({
+      text,
+      x: 0,
+      xref: "paper",
+      xanchor: "left",
+      y: text,
+      yshift: 14,
+      showarrow: false,
+      font: { size: 11, color: colour("--ink") },
+    }));
 
   // The cells of such a picture, for its legend.
   const cellEntries = (cells) =>
@@ -239,5 +284,23 @@ bedplate.charts = (() => {
       words: `${bedplate.data.cellName(cell)} · ${bedplate.document.cells[cell].durability}`,
     }));
 
-  return { axis, bands, cellEntries, clear, colour, draw, groups, layout, legend, plain, range, series, shades, told };
+  return {
+    NARROW_LINE_PX,
+    axis,
+    bands,
+    cellEntries,
+    clear,
+    colour,
+    draw,
+    groups,
+    isNarrow,
+    layout,
+    legend,
+    namesAbove,
+    plain,
+    range,
+    series,
+    shades,
+    told,
+  };
 })();

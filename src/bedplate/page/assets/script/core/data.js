@@ -104,7 +104,8 @@ bedplate.data = (() => {
       if (index < 0) return "canary";
       const run = page.runs[index];
       if (!run) return "no run";
-      return datasets.size > 1 ? `${run.run} (${telling(run)})` : run.run;
+      const isAlone = page.runs.every((one, place) => place === index || one.run !== run.run);
+      return datasets.size > 1 && !isAlone ? `${run.run} (${telling(run)})` : run.run;
     },
     // A run, or the part of it that is looked at.
     runAndPart: (run, part) => `${bedplate.data.runName(run)}${part ? `, ${page.parts[part][0]}` : ""}`,
@@ -140,6 +141,9 @@ bedplate.fixed = (() => {
   };
 })();
 
+// A count, to its last digit.
+bedplate.count = (n) => bedplate.fixed(0).format(n);
+
 // Four significant digits, thousands apart; a whole one is a count; a dash where nothing was measured. With a scatter no digit that it
 // leaves open.
 bedplate.number = (value, scatter = null) => {
@@ -161,6 +165,9 @@ bedplate.scatter = (entry) => {
 
 // A value of a summary with no digit that its runs leave open.
 bedplate.told = (entry, value = entry?.mean) => bedplate.number(value, bedplate.scatter(entry));
+
+// What the figure of a cell is (decision 15).
+bedplate.centre = (metric) => (metric.scale === "ratio" ? "geometric mean" : "mean");
 
 // More than a limit, which is a round figure of somebody's choice.
 bedplate.beyond = (limit) => `> ${limit.toLocaleString("en-US", { maximumSignificantDigits: 6 })}`;
@@ -255,12 +262,31 @@ bedplate.packedData = (() => {
   return { course: (run) => open(m.course[run], course), latencies: (run) => open(m.latencies[run], words) };
 })();
 
-// A table from heads and rows; a head that ends in "#" marks a column of figures. Rows of `cells`, by their indices, stand in one
-// line where `entriesOf(cell)`, the summaries that they show, cannot be told apart.
-/** @type {(heads: string[], rows: any[][], of?: {cells?: number[], entriesOf?: (cell: number) => any[]}) => HTMLElement} */
+// A table from heads and rows; a head that ends in "#" marks a column of figures. A row is a list, or makes one: of a long table of
+// cells only what is seen is made. Rows of `cells`, by their indices, stand in one line where `entriesOf(cell)`, the summaries that
+// they show, cannot be told apart.
+/**
+ * @typedef {any[] | ((isWhole: boolean) => any[])} Row
+ * @type {(heads: string[], rows: Row[], of?: {cells?: number[], entriesOf?: (cell: number) => any[]}) => HTMLElement}
+ */
 bedplate.table = (heads, rows, { cells = null, entriesOf = null } = {}) => {
   const h = bedplate.element;
   const figures = heads.map((head) => head.endsWith("#"));
+  // Of thousands of rows, as of the seconds of eight courses, only those are made that are seen.
+  const isLate = rows.length > bedplate.longTables.MADE_MOST && !cells && !entriesOf;
+  const isBare = !isLate && rows.length > bedplate.longTables.WHOLE_MOST;
+  const seen = isLate ? bedplate.longTables.FIRST : rows.length;
+  const lines = (some, first, isWhole = false) =>
+    some.map((row, place) => {
+      const line = h("tr", { "data-cell": cells?.[first + place] });
+      const make = (isAll) =>
+        (typeof row === "function" ? row(isAll) : row).forEach((value, i) =>
+          line.append(h("td", { class: figures[i] ? "number" : null }, value)),
+        );
+      if (isBare) bedplate.longTables.later(line, make);
+      else make(isWhole);
+      return line;
+    });
   const made = h(
     "table",
     {},
@@ -273,21 +299,12 @@ bedplate.table = (heads, rows, { cells = null, entriesOf = null } = {}) => {
         heads.map((head, i) => h("th", { scope: "col", class: figures[i] ? "number" : null }, head.replace(/#$/, ""))),
       ),
     ),
-    h(
-      "tbody",
-      {},
-      rows.map((row, place) =>
-        h(
-          "tr",
-          { "data-cell": cells?.[place] },
-          row.map((value, i) => h("td", { class: figures[i] ? "number" : null }, value)),
-        ),
-      ),
-    ),
+    h("tbody", {}, lines(rows.slice(0, seen), 0)),
   );
   const about = (cell) => entriesOf(cell).map((entry) => ({ entry, isFirst: true }));
-  const alike = entriesOf && ((lines) => bedplate.alike.byFigures(lines, about));
-  return bedplate.longTables.attach(made, { alike });
+  const alike = entriesOf && ((found) => bedplate.alike.byFigures(found, about));
+  const late = isLate ? { count: rows.length - seen, make: (isWhole) => lines(rows.slice(seen), seen, isWhole) } : null;
+  return bedplate.longTables.attach(made, { alike, late });
 };
 
 // The name of a cell before its row, and below it what no figure of it should be read without.

@@ -2,18 +2,36 @@
 // Tables that are sorted by the heads of their columns, and long ones that are searched and folded: to their first rows, and to one
 // line for rows that say the same. What is folded is only out of sight: it is saved and printed.
 //
-// `bedplate.longTables.attach(table, {alike})` once for a table; `alike(rows)` are groups of rows that one line is enough for.
+// `bedplate.longTables.attach(table, {alike, late})` once for a table; `alike(rows)` are groups of rows that one line is enough for,
+// `late` is {count, make} of the rows behind those that it has: they are made when somebody asks for them. A row that is there for
+// `later(row, make)` has no cells before.
 
 bedplate.longTables = (() => {
   const { element: h } = bedplate;
   // Longer ones are folded to the first few rows.
   const WHOLE_MOST = 30;
   const FIRST = 15;
+  // Of more rows the others are made when they are asked for.
+  const MADE_MOST = 200;
   const SORTED_FROM = 3;
   const NUMBER = /^[×>≥<≤~\s]*([-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)/;
-  const tables = new Map();
+  // A table that a choice has replaced is forgotten with its rows.
+  const tables = new WeakMap();
+  // What is drawn while the page is printed is printed too.
+  let isPrinted = false;
 
-  const text = (row, column) => row.cells[column]?.textContent.trim() ?? "";
+  // Rows whose cells are made when somebody sees, sorts or searches them, by what makes them: it is told whether the table is to be
+  // whole, as it is saved and printed.
+  const bare = new WeakMap();
+  const later = (row, make) => bare.set(row, make);
+  const fill = (row, isWhole = false) => {
+    const make = bare.get(row);
+    bare.delete(row);
+    make?.(isWhole);
+    return row;
+  };
+
+  const text = (row, column) => fill(row).cells[column]?.textContent.trim() ?? "";
   const figure = (words) => {
     const found = NUMBER.exec(words);
     return found ? Number(found[1].replace(/,/g, "").replace("−", "-")) : null;
@@ -40,14 +58,30 @@ bedplate.longTables = (() => {
 
   const matches = (row, words) => {
     if (!words.length) return true;
-    const said = row.textContent.toLowerCase();
+    const said = fill(row).textContent.toLowerCase();
     return words.every((word) => said.includes(word));
+  };
+
+  // With all its rows; `isWhole` where nothing may be left for later, as where it is saved or printed.
+  const complete = (table, isWhole = true) => {
+    const own = tables.get(table);
+    if (isWhole) own?.rows.forEach((row) => fill(row, true));
+    if (!own?.late) return;
+    const made = own.late.make(isWhole);
+    own.late = null;
+    own.rows.push(...made);
+    own.body.append(...made);
+    show(table);
   };
 
   const show = (table) => {
     const own = tables.get(table);
     const { body, rows, groups, sort, open } = own;
     const words = own.search.toLowerCase().split(/\s+/).filter(Boolean);
+    if (own.late && (words.length || sort || own.whole)) {
+      complete(table, false);
+      return;
+    }
     const found = rows.filter((row) => !own.out.has(row) && matches(row, words));
     for (const row of rows) row.hidden = true;
     // One line for each group, unless somebody looks for a row of it.
@@ -68,13 +102,17 @@ bedplate.longTables = (() => {
       const leader = home.get(row);
       row.hidden = false;
       row.classList.toggle("twin", Boolean(leader));
-      row.classList.toggle("beyond", leader ? !(open.has(leader) && first.has(leader)) : !first.has(row));
+      const isSeen = leader ? open.has(leader) && first.has(leader) : first.has(row);
+      row.classList.toggle("beyond", !isSeen);
+      if (isSeen) fill(row);
+      if (bare.has(row)) continue;
       row.querySelector(":scope > * > .alike")?.remove();
       if (lines.has(row)) row.cells[0].append(unfolding(table, row, lines.get(row)));
     }
     if (own.moved || sort) body.append(...ordered, ...rows.filter((row) => !among.has(row)));
     own.moved = Boolean(sort);
-    tell(own, { heads: heads.length, seen, found: found.length });
+    const late = own.late?.count ?? 0;
+    tell(own, { heads: heads.length + late, seen, found: found.length + late });
   };
 
   const unfolding = (table, row, rest) => {
@@ -98,10 +136,12 @@ bedplate.longTables = (() => {
 
   const tell = (own, { heads, seen, found }) => {
     if (!own.note) return;
-    const lines = heads < found ? `${found} rows in ${heads} lines` : `${found} row${found === 1 ? "" : "s"}`;
+    const { count } = bedplate;
+    const rows = `${count(found)} row${found === 1 ? "" : "s"}`;
+    const lines = heads < found ? `${rows} in ${count(heads)} lines` : rows;
     own.note.textContent = seen < heads ? `${lines}, the first ${seen} shown` : lines;
     own.more.hidden = heads <= WHOLE_MOST;
-    own.more.textContent = own.whole ? `Show the first ${FIRST}` : `Show all ${heads}`;
+    own.more.textContent = own.whole ? `Show the first ${FIRST}` : `Show all ${count(heads)}`;
   };
 
   const press = (table, column) => {
@@ -141,16 +181,18 @@ bedplate.longTables = (() => {
     table.prepend(h("caption", {}, h("div", { class: "tools" }, search, own.more, own.note)));
   };
 
-  const attach = (table, { alike = null } = {}) => {
+  const attach = (table, { alike = null, late = null } = {}) => {
     const [body] = table.tBodies;
     const rows = [...(body?.rows ?? [])];
     const heads = [...(table.tHead?.rows[0]?.cells ?? [])];
-    if (rows.length < SORTED_FROM || rows.some((row) => row.cells.length !== heads.length)) return table;
-    const isLong = rows.length > WHOLE_MOST;
+    if (rows.length < SORTED_FROM || rows.some((row) => !bare.has(row) && row.cells.length !== heads.length))
+      return table;
+    const isLong = rows.length > WHOLE_MOST || late !== null;
     tables.set(table, {
       body,
       rows,
       heads,
+      late,
       groups: isLong ? alike?.(rows) : null,
       out: new Set(),
       open: new Set(),
@@ -168,6 +210,7 @@ bedplate.longTables = (() => {
     if (isLong) {
       tools(table);
       show(table);
+      if (isPrinted) complete(table);
     }
     return table;
   };
@@ -181,5 +224,12 @@ bedplate.longTables = (() => {
     return true;
   };
 
-  return { attach, choose };
+  window.addEventListener("beforeprint", () => {
+    isPrinted = true;
+    document.querySelectorAll("table").forEach((table) => complete(table));
+  });
+  window.addEventListener("afterprint", () => {
+    isPrinted = false;
+  });
+  return { FIRST, MADE_MOST, WHOLE_MOST, attach, choose, complete, later };
 })();

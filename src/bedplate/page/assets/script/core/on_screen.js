@@ -9,6 +9,7 @@ bedplate.onScreen = (() => {
   const AHEAD = "50% 0px";
   // Who chooses may choose again at once: what is out of sight waits until nothing was chosen for so long.
   const REST_MS = 600;
+  const IDLE_WAIT_MS = 500;
   const small = bedplate.document.cells.length <= AT_ONCE_CELLS;
   const views = [];
   const byElement = new Map();
@@ -30,7 +31,10 @@ bedplate.onScreen = (() => {
     return view.drawing;
   };
 
-  const whenIdle = window.requestIdleCallback ?? setTimeout;
+  // A browser may see no idle moment for minutes, as in a window that is not painted.
+  const whenIdle = window.requestIdleCallback
+    ? (act) => window.requestIdleCallback(act, { timeout: IDLE_WAIT_MS })
+    : setTimeout;
   // What stands in the window is painted first.
   const nextFrame = () => new Promise((resolve) => requestAnimationFrame(() => whenIdle(resolve)));
   let queue = Promise.resolve();

@@ -243,9 +243,19 @@ bedplate.pairs = (() => {
     };
   };
 
-  // All pairs of a choice in every run and metric that is asked for, as one question whose verdicts hold together.
+  // All pairs of a choice in every run and metric that is asked for, as one question whose verdicts hold together. The heat maps and
+  // the comparison ask the same one: the last answer is kept.
+  let last = { question: null, answer: null };
   const judged = async (pairs, asked) => {
     if (asked.some(({ part }) => part)) await open();
+    const places = pairs.map(({ baseline, contender }) => `${baseline}/${contender}`);
+    const figures = asked.map(({ run, metric, part }) => `${run}/${metric}/${part}`);
+    const question = [margin(), ...figures, ...places].join();
+    if (question !== last.question) last = { question, answer: judgedAnew(pairs, asked) };
+    return last.answer;
+  };
+
+  const judgedAnew = (pairs, asked) => {
     const all = asked.flatMap((one) =>
       pairs
         .filter((pair) => [pair.baseline, pair.contender].every((cell) => rowsWith(cell, one.run, one.metric).length))

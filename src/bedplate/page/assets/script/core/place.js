@@ -52,7 +52,8 @@ bedplate.place = (() => {
       kept = false;
     });
     if (held && Math.abs(window.scrollY - at) > 1) held = null;
-    if (!held) hold(eye());
+    // A page that opens at its top is read from there, whatever is drawn.
+    if (!held && (window.scrollY > 0 || document.documentElement.dataset.ready)) hold(eye());
   };
 
   const stand = () => {

@@ -102,14 +102,35 @@ bedplate.save = (() => {
     return rows.map((_, row) => columns.flat().map((column) => column[row]));
   };
 
+  // The fields of rows: what stands in a cell that spans several rows stands in each of them.
+  const filledRows = (rows) => {
+    const spans = new Map();
+    return rows.map((row) => {
+      const fields = [];
+      const carry = () => {
+        for (let span = spans.get(fields.length); span?.left; span = spans.get(fields.length)) {
+          span.left -= 1;
+          fields.push(span.text);
+        }
+      };
+      for (const cell of row.cells) {
+        carry();
+        const text = words(cell);
+        if (cell.rowSpan > 1) spans.set(fields.length, { text, left: cell.rowSpan - 1 });
+        fields.push(text, ...Array(cell.colSpan - 1).fill(""));
+      }
+      carry();
+      return fields;
+    });
+  };
+
   // The tables within an element, one below the other; a heading over one becomes a row.
   const rowsOf = (root) => {
     const tables = root.matches("table") ? [root] : [...root.querySelectorAll("table")];
     return tables.flatMap((table, place) => {
+      bedplate.longTables.complete(table);
       const caption = table.closest("figure")?.querySelector("figcaption");
-      const rows = [...table.rows]
-        .filter((row) => !row.hidden)
-        .map((row) => [...row.cells].flatMap((cell) => [words(cell), ...Array(cell.colSpan - 1).fill("")]));
+      const rows = filledRows([...table.rows].filter((row) => !row.hidden));
       return [...(place ? [[]] : []), ...(caption ? [[words(caption)]] : []), ...(rows.length ? oneByField(rows) : [])];
     });
   };

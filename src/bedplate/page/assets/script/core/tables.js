@@ -2,7 +2,7 @@
 // Cache ratios and checkpoints: tables whose cells are the pictures.
 
 (() => {
-  const { element: h, number, percent } = bedplate;
+  const { element: h, told, percent } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const CACHES = [
@@ -61,7 +61,7 @@
     byId("caches-table").replaceChildren(
       bedplate.table(
         ["Cell", ...known.map(([, words]) => words), "n"],
-        due.map((cell) => [
+        due.map((cell) => () => [
           bedplate.cellHead(cell),
           ...known.map(([name]) => {
             const found = bedplate.data.named(cell, run, name);
@@ -99,14 +99,14 @@
     byId("checkpoints-table").replaceChildren(
       bedplate.table(
         ["Cell", ...PARTS.flatMap(([, words]) => [`${words}, tps`, "variation#"]), "Inside / outside#", "n"],
-        bedplate.choice.shown().map((cell) => {
+        bedplate.choice.shown().map((cell) => () => {
           const inside = bedplate.data.named(cell, run, "tps_in_checkpoint")?.mean;
           const outside = bedplate.data.named(cell, run, "tps_outside")?.mean;
           return [
             bedplate.cellHead(cell),
             ...PARTS.flatMap(([name]) => {
               const found = bedplate.data.named(cell, run, name);
-              const shown = found && found.mean !== null ? meter(found.mean / largest, number(found.mean)) : "–";
+              const shown = found && found.mean !== null ? meter(found.mean / largest, told(found)) : "–";
               return [shown, percent(bedplate.data.named(cell, run, `${name}_cv`)?.mean)];
             }),
             inside && outside ? (inside / outside).toFixed(2) : "–",

@@ -7,7 +7,8 @@ bedplate.words = (() => {
   // As model/template.py fills them.
   const filled = (name, values = {}) => {
     const known = { s: values.n === 1 ? "" : "s", ...values };
-    return templates[name].replace(/{(\w+)}/g, (_, key) => known[key]);
+    const written = (value) => (Number.isInteger(value) ? bedplate.count(value) : value);
+    return templates[name].replace(/{(\w+)}/g, (_, key) => written(known[key]));
   };
   const capital = (text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 
@@ -33,7 +34,7 @@ bedplate.words = (() => {
 
   // What holds of all comparisons with an interval; `counts` are of the verdicts that can tell.
   const canTell = (n, counts, own) => {
-    const said = [...counts].map(([word, count]) => `${count} ${word}`).join(", ");
+    const said = [...counts].map(([word, count]) => `${bedplate.count(count)} ${word}`).join(", ");
     const told = [...counts.values()].reduce((one, other) => one + other, 0);
     return (
       `${filled("can_tell", { told, n, counts: said ? `: ${said}` : "" })} ` +

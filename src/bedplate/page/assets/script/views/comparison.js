@@ -86,20 +86,28 @@
     return said;
   };
 
-  // How many more repetitions: each takes some milliseconds, so that they come after the table.
-  const fillMore = async (rows, isCurrent) => {
-    let since = performance.now();
-    for (const [one, place] of rows) {
-      if (performance.now() - since > 25) {
-        await new Promise((next) => {
-          setTimeout(next);
-        });
-        if (!isCurrent()) return;
-        since = performance.now();
-      }
+  const isOpen = ({ found }) =>
+    found.basis && !found.basis.pooled && found.verdict === verdicts.CANNOT_TELL && !found.open_side;
+
+  // How many more repetitions: each takes some milliseconds, so that those that are seen come after the table, and the others when
+  // their rows are made.
+  const moreOf = (isCurrent) => {
+    const open = [];
+    const tell = ([one, place]) => {
       const more = verdicts.moreRepetitions(one.found);
       place.textContent = more === null ? "over 100" : `+${more}`;
-    }
+    };
+    const next = () => {
+      if (!isCurrent()) return;
+      for (const since = performance.now(); open.length && performance.now() - since < 25;) tell(open.shift());
+      if (open.length) setTimeout(next);
+    };
+    return (one, isWhole) => {
+      const place = h("span", {}, isOpen(one) ? "…" : "–");
+      if (isOpen(one) && isWhole) tell([one, place]);
+      else if (isOpen(one) && open.push([one, place]) === 1) setTimeout(next);
+      return place;
+    };
   };
 
   const table = (all, isCurrent) => {
@@ -118,26 +126,21 @@
           .map((value) => Math.abs(Math.log(value))),
       ),
     );
-    const open = [];
-    const made = bedplate.table(
+    const more = moreOf(isCurrent);
+    return bedplate.table(
       [
         words.capital(words.sides),
         ...(several ? ["Run and metric"] : []),
-        "Medians#",
+        "Means#",
         figure,
         "Verdict",
         "More repetitions#",
         "n#",
         "Beside it",
       ],
-      shown.map((one) => {
+      shown.map((one) => (isWhole) => {
         const { found } = one;
         const unit = bedplate.unit(page.metrics[one.metric]);
-        const more = h("span", {}, "–");
-        if (found.basis && !found.basis.pooled && found.verdict === verdicts.CANNOT_TELL && !found.open_side) {
-          more.textContent = "…";
-          open.push([one, more]);
-        }
         return [
           h(
             "div",
@@ -164,7 +167,7 @@
             h("span", { class: "small" }, pairs.interval(found)),
           ),
           badge(one),
-          more,
+          more(one, isWhole),
           String(found.n),
           h(
             "div",
@@ -174,8 +177,6 @@
         ];
       }),
     );
-    fillMore(open, isCurrent);
-    return made;
   };
 
   const isDifference = ({ found }) => found.kind !== "ratio";

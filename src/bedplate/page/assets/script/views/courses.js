@@ -127,6 +127,7 @@ bedplate.courses = (() => {
           .filter(([, words]) => words)
           .map(([name, words]) => ({ swatch: h("span", { class: `swatch block ${name}` }), words })),
       ],
+      ["distribution-legend"],
     );
   };
 
@@ -340,7 +341,7 @@ bedplate.courses = (() => {
           const found = columns.map((name) => bedplate.spread.bySecond(members, name));
           const values = found.map(({ second, median }) => new Map(second.map((one, i) => [one, median[i]])));
           const seconds = [...new Set(found.flatMap(({ second }) => second))].sort((a, b) => a - b);
-          return seconds.map((second) => [
+          return seconds.map((second) => () => [
             group.name,
             String(group.members.length),
             String(second),
@@ -354,7 +355,7 @@ bedplate.courses = (() => {
       named[place] ? (named[place].get(second) ?? "–") : second < 0 ? "warm-up" : "measure";
     const several = new Set(picked.map((one) => one.cell)).size < picked.length;
     const rows = picked.flatMap((one, place) =>
-      courses[place].second.map((second, i) => [
+      courses[place].second.map((second, i) => () => [
         several ? label(one) : bedplate.data.cellName(one.cell),
         phase(place, second),
         String(second),

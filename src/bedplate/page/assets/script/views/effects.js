@@ -8,6 +8,7 @@
   const byId = (id) => document.getElementById(id);
   const ROW = 26;
   const AROUND = 70;
+  const SHARES = [0, 0.2, 0.4, 0.6, 0.8, 1];
 
   const percent = (value) => `${(100 * value).toFixed(value < 0.0995 ? 1 : 0)} %`;
   const short = (text) => (text.length > 42 ? `${text.slice(0, 41)}…` : text);
@@ -57,9 +58,23 @@
     }
   };
 
+  // The lines of a picture, and their names before or over them.
+  const named = (id, names) => {
+    const narrow = charts.isNarrow(id);
+    return {
+      height: AROUND + (narrow ? charts.NARROW_LINE_PX : ROW) * names.length,
+      hovermode: "closest",
+      margin: { l: 8, r: 16, t: narrow ? 16 : 8, b: 38 },
+      bargap: narrow ? 0.72 : 0.45,
+      annotations: narrow ? charts.namesAbove(names) : [],
+      yaxis: charts.axis({ fixedrange: true, type: "category", showgrid: false, showticklabels: !narrow }),
+    };
+  };
+
   const drawShares = (design) => {
     const rows = [...design.shares].reverse();
     if (!rows.length) return;
+    const names = rows.map(([name]) => charts.plain(short(name)));
     const bounded = rows.every(([, , low]) => low !== null);
     charts.draw(
       "effects-shares",
@@ -67,7 +82,7 @@
         {
           type: "bar",
           orientation: "h",
-          y: rows.map(([name]) => charts.plain(short(name))),
+          y: names,
           x: rows.map(([, share]) => share),
           hoverinfo: "text",
           textposition: "none",
@@ -89,12 +104,13 @@
         },
       ],
       charts.layout({
-        height: AROUND + ROW * rows.length,
-        hovermode: "closest",
-        margin: { l: 8, r: 12, t: 8, b: 38 },
-        bargap: 0.45,
-        xaxis: charts.axis({ tickformat: ".0%", range: [0, 1.02], fixedrange: true }),
-        yaxis: charts.axis({ fixedrange: true, type: "category", showgrid: false }),
+        ...named("effects-shares", names),
+        xaxis: charts.axis({
+          tickvals: SHARES,
+          ticktext: SHARES.map((share) => `${Math.round(100 * share)} %`),
+          range: [0, 1.02],
+          fixedrange: true,
+        }),
       }),
     );
   };
@@ -106,7 +122,7 @@
       Math.min(...rows.map((row) => row[4] ?? row[3])),
       Math.max(...rows.map((row) => row[5] ?? row[3])),
     );
-    const name = ([factor, level, baseline]) => short(`${factor}: ${level} / ${baseline}`);
+    const names = rows.map(([factor, level, baseline]) => charts.plain(short(`${factor}: ${level} / ${baseline}`)));
     const ends = (from, to, real) => {
       if (from === null && to === null) return ", no interval";
       const [low, high] = [from, to].map((end) => end?.toFixed(3) ?? "…");
@@ -118,7 +134,7 @@
         {
           type: "scatter",
           mode: "markers",
-          y: rows.map((row) => charts.plain(name(row))),
+          y: names,
           x: rows.map((row) => row[3]),
           hoverinfo: "text",
           text: rows.map(([factor, level, baseline, ratio, from, to, real]) =>
@@ -143,9 +159,7 @@
         },
       ],
       charts.layout({
-        height: AROUND + ROW * rows.length,
-        hovermode: "closest",
-        margin: { l: 8, r: 12, t: 8, b: 38 },
+        ...named("effects-ratios", names),
         shapes: [
           {
             type: "line",
@@ -165,7 +179,6 @@
           tickformat: "~g",
           nticks: 6,
         }),
-        yaxis: charts.axis({ fixedrange: true, type: "category", showgrid: false }),
       }),
     );
   };

@@ -338,7 +338,7 @@
     bedplate.table(
       [
         "Cell",
-        `Median${bedplate.unit(metric)}#`,
+        `Mean${bedplate.unit(metric)}#`,
         "Least#",
         "Greatest#",
         "95 % interval",
@@ -346,7 +346,7 @@
         "n",
         ...(view.differences ? ["Contender / baseline#", "Its interval", "Verdict", "Baseline"] : []),
       ],
-      choice.shown().map((index) => {
+      choice.shown().map((index) => () => {
         const found = view.entry(index);
         const one = view.differences?.get(index);
         const interval = found && found.low !== null ? `${told(found, found.low)} – ${told(found, found.high)}` : "–";
@@ -380,7 +380,7 @@
     const whose = bedplate.data.runAndPart(state.run, state.part);
     const over = OVER_CELLS.has(metric.name)
       ? `Over the ${choice.shown().length} cells that are shown, for ${whose}.`
-      : `Median over the repetitions of ${whose}.`;
+      : `${words.capital(bedplate.centre(metric))} over the repetitions of ${whose}.`;
     const sample = bedplate.sampleSize(
       choice.shown().map((cell) => view.entry(cell)?.n ?? 0),
       "square",

@@ -2,7 +2,7 @@
 // The parts of a run, queries or phases, side by side in the chosen cells. A timeout is drawn, and is no value.
 
 (() => {
-  const { element: h, number, charts } = bedplate;
+  const { element: h, told, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const TIMES = ["query_s", "phase_s", "table_load_s"];
@@ -137,7 +137,7 @@
         "Part",
         "Cell",
         bedplate.words.capital(bedplate.words.after_power_cut),
-        `Median${bedplate.unit(metric)}#`,
+        `Mean${bedplate.unit(metric)}#`,
         "Least#",
         "Greatest#",
         "Stopped at#",
@@ -151,9 +151,9 @@
             bedplate.data.partName(part),
             bedplate.data.cellName(cell),
             page.cells[cell].durability,
-            number(entry?.mean),
-            number(entry?.minimum),
-            number(entry?.maximum),
+            told(entry),
+            told(entry, entry?.minimum),
+            told(entry, entry?.maximum),
             limit,
             entry ? entry.counted : "n = 0",
           ];
@@ -161,11 +161,19 @@
       ),
     );
 
+  // What there is to choose is there with parts alone, and so is their table.
+  const offerAny = (is) => {
+    byId("choose-group").closest(".ramp").hidden = !is;
+    byId("items-table").hidden = !is;
+  };
+
   const nothing = (why) => {
+    offerAny(false);
     byId("items-note").textContent = why;
     byId("items-legend").replaceChildren();
-    for (const id of ["choose-group", "choose-item-metric"]) byId(id).replaceChildren();
     charts.clear("items-plot");
+    // A picture of nothing takes no room; it stays, as what is seen of it decides when it is drawn.
+    byId("items-plot").style.minHeight = "0";
     bedplate.lazyTable("items-table", () => h("p", {}, "Nothing to list."));
     bedplate.save.offer("items-plot", false);
   };
@@ -178,10 +186,16 @@
     byId("choose-logarithmic").checked = choice.logarithmic;
     const found = groups(state.run);
     if (!found.size) {
-      nothing(`${bedplate.data.runName(state.run)} has no parts that were measured one by one.`);
+      const having = page.runs.flatMap((_, run) => (groups(run).size ? [bedplate.data.runName(run)] : []));
+      nothing(
+        `${bedplate.data.runName(state.run)} has no parts that were measured one by one` +
+          `${having.length ? `; these have: ${having.join(", ")}` : ""}.`,
+      );
       return;
     }
+    offerAny(true);
     offer(found);
+    byId("items-plot").style.minHeight = "";
     const { parts } = found.get(choice.group);
     const metric = page.metrics[choice.metric];
     const unit = bedplate.unit(metric);
@@ -193,7 +207,8 @@
     const zeros = choice.logarithmic ? all.filter((entry) => entry.mean === 0).length : 0;
     legend(state.courses, all.some(stopped));
     byId("items-note").textContent =
-      `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, means over the repetitions.${bedplate.sampleSize(
+      `${metric.name}: ${metric.definition}. ${bedplate.data.runName(state.run)}, ` +
+      `${bedplate.centre(metric)}s over the repetitions.${bedplate.sampleSize(
         all.map((entry) => entry.n + entry.censored),
         "bar",
       )}${zeros ? ` ${zeros} values of 0 have no place on a logarithmic axis.` : ""}${state.courses.length ? "" : " No cell is chosen."}`;

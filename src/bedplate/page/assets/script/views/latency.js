@@ -91,7 +91,7 @@
     bedplate.lazyTable("latency-table", () =>
       bedplate.table(
         ["Second#", ...known.map(([, words]) => `${words}, ms#`)],
-        course.second.map((second, i) => [String(second), ...known.map(([name]) => number(course[name][i]))]),
+        course.second.map((second, i) => () => [String(second), ...known.map(([name]) => number(course[name][i]))]),
       ),
     );
   };
@@ -164,13 +164,13 @@
       : picked.map((one, i) => totalled(courses.groupOf(one), courses.label(one), one.place, found[i], one.turn));
     const traces = drawn.map((one) => ({
       x: one.bins.high_ms,
-      y: one.slower.map((share) => (share > 0 ? share : null)),
+      y: one.slower.map((share) => (share > 0 ? 100 * share : null)),
       mode: "lines",
       name: charts.plain(one.name),
       legendgroup: one.group,
       opacity: one.turn ? 0.6 : 1,
       line: courses.line(one.place, { width: one.turn ? 1 : 1.8 }),
-      hovertemplate: `%{y:.3~p} slower than %{x:.4~g} ms · ${charts.plain(one.name)}<extra></extra>`,
+      hovertemplate: `%{y:.3~r} % slower than %{x:.4~g} ms · ${charts.plain(one.name)}<extra></extra>`,
     }));
     const counted =
       `n = ${drawn.reduce((sum, one) => sum + one.total, 0).toLocaleString("en-US")} transactions ` +
@@ -186,14 +186,14 @@
         height: 360,
         hovermode: "closest",
         xaxis: charts.axis({ type: "log", title: { text: "latency, ms", font: { size: 12 } } }),
-        yaxis: charts.axis({ type: "log", tickformat: "~p" }),
+        yaxis: charts.axis({ type: "log", tickformat: ".3~r", ticksuffix: " %" }),
       }),
     );
     bedplate.lazyTable("distribution-table", () =>
       bedplate.table(
         [many ? "Variant" : "Run", "From, ms#", "To, ms#", "Transactions#", "Slower than that#"],
         drawn.flatMap(({ name, bins, slower }) =>
-          bins.count.map((count, i) => [
+          bins.count.map((count, i) => () => [
             name,
             number(bins.low_ms[i]),
             number(bins.high_ms[i]),

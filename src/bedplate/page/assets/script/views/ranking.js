@@ -10,7 +10,6 @@
   const LINE_PX = 26;
   // In a narrow window names stand over their lines.
   const NARROW_PX = 700;
-  const NARROW_LINE_PX = 40;
 
   const { classes } = bedplate.words;
   const classOf = (cell) => page.cells[cell].durability_class;
@@ -85,8 +84,8 @@
     const here = classes.filter((one) => rows.some(({ cell }) => classOf(cell) === one));
     const hasIntervals = rows.some(({ found }) => found.low !== null);
     byId("ranking-note").textContent = rows.length
-      ? `${metric.name}, ${bedplate.data.runAndPart(state.run, state.part)}, ${metric.direction}: dots are means, lines ` +
-        `${hasIntervals ? "95 % intervals" : "from the least to the greatest run"}.` +
+      ? `${metric.name}, ${bedplate.data.runAndPart(state.run, state.part)}, ${metric.direction}: ` +
+        `dots are ${bedplate.centre(metric)}s, lines ${hasIntervals ? "95\u00a0% intervals" : "from the least to the greatest run"}.` +
         `${bedplate.sampleSize(
           rows.map(({ found }) => found.n),
           "dot",
@@ -109,26 +108,15 @@
     );
     const nameOf = namesOf(rows);
     const names = [...nameOf.values()];
-    const narrow = byId("ranking-plot").clientWidth < NARROW_PX;
+    const narrow = charts.isNarrow("ranking-plot", NARROW_PX);
     charts.draw(
       "ranking-plot",
       here.map((one) => trace(one, rows, nameOf)),
       charts.layout({
-        height: 70 + (narrow ? NARROW_LINE_PX : LINE_PX) * rows.length,
+        height: 70 + (narrow ? charts.NARROW_LINE_PX : LINE_PX) * rows.length,
         hovermode: "closest",
         margin: { l: 10, r: 16, t: narrow ? 16 : 4, b: 46 },
-        annotations: narrow
-          ? names.map((text) => ({
-              text,
-              x: 0,
-              xref: "paper",
-              xanchor: "left",
-              y: text,
-              yshift: 14,
-              showarrow: false,
-              font: { size: 11, color: charts.colour("--ink") },
-            }))
-          : [],
+        annotations: narrow ? charts.namesAbove(names) : [],
         xaxis: charts.axis({
           rangemode: metric.scale === "ratio" ? "normal" : "tozero",
           title: { text: charts.plain(`${metric.name}${bedplate.unit(metric)}`), font: { size: 12 } },
@@ -145,8 +133,8 @@
     );
     bedplate.lazyTable("ranking-table", () =>
       bedplate.table(
-        ["Cell", `Median${bedplate.unit(metric)}#`, "From#", "To#", "n"],
-        all.map(({ cell, found }) => [
+        ["Cell", `Mean${bedplate.unit(metric)}#`, "From#", "To#", "n"],
+        all.map(({ cell, found }) => () => [
           bedplate.cellHead(cell),
           told(found),
           ...ends(found).map((end) => told(found, end)),

@@ -2,7 +2,7 @@
 // Tools that move bytes: throughput, and beside it what it took of the processor, in the chosen cells.
 
 (() => {
-  const { number, charts } = bedplate;
+  const { told, charts } = bedplate;
   const page = bedplate.document;
   const byId = (id) => document.getElementById(id);
   const PLOTS = [
@@ -108,7 +108,7 @@
           page.cells[cell].durability,
           ...names.map((name) => {
             const entry = entryOf(cell, one, name);
-            return `${number(entry?.mean)}${bedplate.data.doubtMark(entry, " ")}`;
+            return `${told(entry)}${bedplate.data.doubtMark(entry, " ")}`;
           }),
           names.map((name) => entryOf(cell, one, name)).find((entry) => entry)?.counted ?? "n = 0",
         ]),
@@ -135,7 +135,7 @@
     const cells = away ? bedplate.choice.usual(run) : state.courses;
     const defined = PLOTS.map(([, name]) => page.metrics[bedplate.data.metricOf.get(name)]).filter((metric) => metric);
     byId("raw-note").textContent =
-      `${hasStages(run) ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, means over the repetitions.` +
+      `${hasStages(run) ? bedplate.data.runName(run) : jobsOn(page.runs[run])}, geometric means over the repetitions.` +
       bedplate.sampleSize(cells.flatMap(sizes), "bar") +
       (run === state.run ? "" : ` ${bedplate.data.runName(state.run)} is no sequential I/O.`) +
       (away ? " None of the cells chosen under Courses has such a run: its leader and its runner-up are shown." : "") +

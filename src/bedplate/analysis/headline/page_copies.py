@@ -1,0 +1,106 @@
+"""When an engine may do without copies of its pages, by cuts of recordings without them: who writes pages whole, and where they tear.
+
+Said of studies that look at pages (`untorn_writes`, `device_unit`). A verdict on a device with a unit is no class of the cell, and speaks here
+all the same: it is the answer for such a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.analysis.power_cut_view import bound_words
+from bedplate.model.device_cache import VOLATILE_4K
+from bedplate.model.durability import UNKNOWN
+from bedplate.model.page_ground import PAGES_TEAR
+from bedplate.model.power_cut import DEVICE_UNIT
+from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF
+from bedplate.model.template import and_more
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.analysis.power_cut_view import CutRun
+    from bedplate.model.power_cut_verdict import CutCounts
+
+# What each engine calls its copies.
+_COPIES = {FULL_PAGE_WRITES_OFF: "page images", INNODB_DOUBLEWRITE_OFF: "double writing"}
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class WithoutCopies:
+    """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
+
+    `whole` are those that may do without, by why their pages are whole; `torn` are unsafe; of the others `unknown` says what is missing.
+    """
+
+    copies: str
+    whole: Mapping[str, tuple[CutRun, ...]]
+    torn: tuple[CutRun, ...]
+    unknown: Mapping[str, tuple[CutRun, ...]]
+
+
+def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
+    """One for each kind of copies; none where no recording looked at its pages, or none was cut as sectors of 4 KiB leave it."""
+    by_code: dict[str, list[CutRun]] = {}
+    for facts in found.cells.values():
+        for run in facts.cuts:
+            code, verdict = run.unmended, run.verdict
+            looked = verdict.pages is not None and not verdict.refused and _volatile(run).cuts > 0
+            if code is not None and looked:
+                by_code.setdefault(code, []).append(run)
+    return tuple(_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
+
+
+def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
+    whole: dict[str, tuple[CutRun, ...]] = {}
+    unknown: dict[str, tuple[CutRun, ...]] = {}
+    torn = []
+    for run in runs:
+        ground = run.ground(VOLATILE_4K)
+        if ground is not None and ground.words == PAGES_TEAR:
+            torn.append(run)
+        elif _volatile(run).broken:
+            # Something else than a torn page broke it: that is said of the cell.
+            continue
+        elif ground is None:
+            tearing = run.verdict.cuts(VOLATILE_4K).tearing
+            words = f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page"
+            unknown[words] = (*unknown.get(words, ()), run)
+        elif ground.stands == UNKNOWN:
+            unknown[ground.words] = (*unknown.get(ground.words, ()), run)
+        else:
+            whole[ground.words] = (*whole.get(ground.words, ()), run)
+    return WithoutCopies(copies, whole, tuple(torn), unknown)
+
+
+def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
+    """Head, text, how the text begins and rank of each line: where the copies may go, where pages tear without, and what is open."""
+    lead, without = f"{told.copies} may go", f"without {told.copies}"
+    for ground, runs in told.whole.items():
+        yield "Safe", f"{lead} where pages are {ground}: {_listed(runs, names)}.", lead, 0
+    if not told.whole:
+        yield "Safe", f"{lead} nowhere here: no recording shows that pages are whole {without}.", lead, 0
+    if told.torn:
+        yield "Not", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
+    for why, runs in told.unknown.items():
+        yield "Open", f"{without} {why}: {_listed(runs, names)}.", without, 2
+
+
+def _listed(runs: Sequence[CutRun], names: Mapping[str, str], *, with_unit: bool = False) -> str:
+    """`xfs untorn_writes=on (bad: 0 of 150, < 2.5 %)`: bad cuts, and the bound of their share."""
+    named = []
+    for run in runs[:_SHOWN]:
+        unit = run.spec.levels.integer(DEVICE_UNIT) if with_unit else None
+        where = f" on a device that writes {format_size(unit)} whole" if unit else ""
+        named.append(f"{names[run.key.cell]}{where} (bad: {bound_words(_volatile(run))})")
+    return f"{', '.join(named)}{and_more(len(runs), _SHOWN)}"
+
+
+def _volatile(run: CutRun) -> CutCounts:
+    """The drawn cuts with a volatile cache; sectors of 512 bytes tear metadata too, and say nothing of pages alone."""
+    return run.verdict.cuts(VOLATILE_4K).drawn

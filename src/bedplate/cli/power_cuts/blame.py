@@ -1,0 +1,104 @@
+"""`bedplate power-cut blame`: why cuts of a kept log were bad, a story of five lines for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bedplate.cli.power_cut_again import unpacked
+from bedplate.cli.power_cuts.stored_job import job_of
+from bedplate.figures.power_cut_points import read_cuts
+from bedplate.model import codec
+from bedplate.model.power_cut import RECOVERY_LOG_FILE, Profile
+from bedplate.model.power_cut_blame import Repeatability, story_of
+from bedplate.model.visit import VisitRecord
+from bedplate.study.power_cut_stories import keep_stories
+from bedplate.workloads.power_cut.run.kept_log import unpack_log
+from bedplate.workloads.power_cut.run.power_bench import inquire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from bedplate.model.power_cut import CutPoint, PointRecord
+    from bedplate.model.power_cut_blame import BlameEvidence, Story
+    from bedplate.model.visit import Durability
+    from bedplate.workloads.power_cut.run.found import Found
+
+
+def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
+    """The bad cuts of a run in the order of their numbers; without `every` one for each outcome of volatile, ordered and second cuts."""
+    cuts = read_cuts(folder)
+    bad = [
+        record
+        for record in (*cuts.points, *cuts.recuts)
+        if record.outcome.is_bad and not record.point.control
+    ]
+    bad.sort(key=lambda record: record.point.number)
+    if every:
+        return [record.point for record in bad]
+    return [record.point for record in _one_of_each(bad)]
+
+
+def _one_of_each(bad: Iterable[PointRecord]) -> Iterator[PointRecord]:
+    seen = set()
+    for record in bad:
+        point = record.point
+        kind = (record.outcome, point.profile is Profile.ORDERED, point.recovery_of is not None)
+        if kind not in seen:
+            seen.add(kind)
+            yield record
+
+
+def stories(study: Path, folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Story]:
+    """Of each point in turn; each is kept in the study as soon as it is told."""
+    declared, stored = declared_of(folder), _records_of(folder)
+    for found in found_of(folder, points, most=most):
+        evidence = beside_record(found.evidence, stored.get((found.smallest.control, found.evidence.point)))
+        story = story_of(evidence, declared)
+        keep_stories(study, folder, [story])
+        yield story
+
+
+def beside_record(evidence: BlameEvidence, record: PointRecord | None) -> BlameEvidence:
+    """The evidence with the study's own look at the cut counted in: another finding, or a first look that failed, is told as a change."""
+    if record is None or evidence.steadiness is not Repeatability.STEADY:
+        return evidence
+    alike = record.outcome is evidence.outcome and record.failed_once is None
+    return evidence if alike else replace(evidence, steadiness=Repeatability.CHANGES, is_smallest=False)
+
+
+def record_of(folder: Path, point: CutPoint) -> PointRecord | None:
+    """The study's own record of a cut; None without one."""
+    return _records_of(folder).get((point.control, point.number))
+
+
+def _records_of(folder: Path) -> Mapping[tuple[bool, int], PointRecord]:
+    cuts = read_cuts(folder)
+    return {(each.point.control, each.point.number): each for each in (*cuts.points, *cuts.recuts)}
+
+
+def found_of(folder: Path, points: Sequence[CutPoint], *, most: int) -> Iterator[Found]:
+    """What inquests into these points of a run end with; its log is unpacked once."""
+    job = job_of(folder)
+    with unpacked(folder) as kept:
+        for point in points:
+            recovery = None
+            if point.recovery_of is not None:
+                recovery = kept.memory / f"recovery-{point.recovery_of}"
+                if not recovery.exists():
+                    unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), recovery)
+            yield inquire(
+                kept.log,
+                job,
+                point,
+                most=most,
+                memory=kept.memory,
+                ledger=kept.ledger,
+                recovery=recovery,
+            )
+
+
+def declared_of(folder: Path) -> Durability | None:
+    """What flushes and settings declared for the cell of a run: of the visit that it is a part of."""
+    return codec.read(VisitRecord, folder.parent.parent / "visit.json").durability

@@ -1,0 +1,290 @@
+"""`bedplate power-cut bundle`: one bad cut for somebody who has no bedplate.
+
+The bundle has the image that loses no more than it must, what would mend it, the part of the log before the cut, and shell scripts that
+mount the image and ask the engine's own tools as an account without rights. They are tried before the bundle is handed out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from bedplate import registry
+from bedplate.cli.power_cut_again import unpacked
+from bedplate.cli.power_cuts.blame import beside_record, declared_of, record_of
+from bedplate.cli.power_cuts.script import AS_ASKED, NO_VERDICT, REPRODUCE, scripts
+from bedplate.cli.power_cuts.stored_job import job_of
+from bedplate.errors import StudyError
+from bedplate.host.account import server_account
+from bedplate.host.command import Commands
+from bedplate.model import codec
+from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
+from bedplate.model.power_cut_blame import Repeatability, story_of
+from bedplate.model.visit import VisitRecord
+from bedplate.units import format_size, one_line
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
+from bedplate.workloads.power_cut.run.kept_log import unpack_log
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, DISCARD, FLUSH, FUA, MARK, read_log
+from bedplate.workloads.power_cut.run.power_bench import inquire, rebuilt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from bedplate.model.power_cut import CutPoint
+    from bedplate.model.power_cut_blame import BlamedWrite, Story
+    from bedplate.visit.reproduction import Reproduction
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+    from bedplate.workloads.power_cut.run.found import Found
+    from bedplate.workloads.power_cut.run.log import Log
+
+_PACK_LIMIT_S, _TRY_LIMIT_S = 3600.0, 1800.0
+_LOG_LINES_MOST = 2000
+README, STORY, LOG, PROMISED, VERSIONS = (
+    *("README.md", "story.txt", "log.txt", "promised.txt", "versions.txt"),
+)
+MENDED, ENGINE = "mended", "engine"
+
+
+class TriedScript(NamedTuple):
+    """How the script ended. A status other than those of `script.py` is one that it did not mean."""
+
+    status: int
+    said: str
+
+    @property
+    def as_asked(self) -> bool:
+        """Whether it gave the verdict that was asked for."""
+        return self.status == AS_ASKED
+
+    @property
+    def lacks(self) -> bool:
+        """Whether something is missing on this machine, so that it gave none."""
+        return self.status == NO_VERDICT
+
+
+class Bundle(NamedTuple):
+    """What was made: the story, and what the script said of the image, and of it with what mends it laid back.
+
+    `mended` is None where the cut is bad without a loss: there is nothing to lay back.
+    """
+
+    story: Story
+    bad: TriedScript
+    mended: TriedScript | None
+
+
+def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle:
+    """Make the bundle of a cut in the empty directory `output`, and try it. StudyError where the cut is not bad again."""
+    job = job_of(folder)
+    reproduction: Reproduction | None = registry.engine_part_or_none(job.subject.engine, "reproduction")
+    if reproduction is None:
+        raise StudyError(
+            f"nothing checks {job.subject.engine} without bedplate; `power-cut replay` builds the image of the cut"
+        )
+    with unpacked(folder) as kept:
+        recovery = _recovery(folder, point, kept.memory)
+        found = inquire(
+            kept.log, job, point, most=most, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+        )
+        if found.evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
+            raise StudyError(
+                f"point {point.number} was not bad when it was replayed; there is nothing to show"
+            )
+        evidence = beside_record(found.evidence, record_of(folder, point))
+        story = story_of(evidence, declared_of(folder))
+        with ExitStack() as opened:
+            log = opened.enter_context(read_log(kept.log))
+            cut_log = log if recovery is None else opened.enter_context(read_log(recovery))
+            first = next((each for each in job.points if each.number == point.recovery_of), None)
+            promised = Acknowledgements(log).before((first or point).position).highest
+            names = _images(log, job, found, memory=kept.memory, output=output, recovery=recovery)
+            _write_texts(output, story, cut_log, found, promised)
+        _write_scripts(output, job, names, reproduction)
+        _versions(output, folder, job)
+        bundle = Bundle(
+            story, _tried(output, job), _tried(output, job, MENDED) if (output / MENDED).is_dir() else None
+        )
+        (output / README).write_text(_readme(bundle, reproduction, output), encoding="utf-8")
+    return bundle
+
+
+def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reproduction: Reproduction) -> None:
+    """The scripts, and what the engine's lines need beside them; a link in an engine's folder is not followed."""
+    lines = reproduction.lines(job.subject, server_account())
+    for name, text in scripts(job, names, lines, has_mended=(output / MENDED).is_dir()).items():
+        (output / name).write_text(text, encoding="utf-8")
+        (output / name).chmod(0o755)
+    for name, path in reproduction.files(job.subject).items():
+        target = output / ENGINE / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target, follow_symlinks=False)
+
+
+def _recovery(folder: Path, point: CutPoint, memory: Path) -> Path | None:
+    if point.recovery_of is None:
+        return None
+    path = memory / "recovery"
+    unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path)
+    return path
+
+
+def _images(
+    log: Log, job: ReplayJob, found: Found, *, memory: Path, output: Path, recovery: Path | None
+) -> tuple[str, ...]:
+    """The packed images, and what mends them; their names."""
+    commands = Commands()
+    first = tuple(each for each in job.points if each.number == found.smallest.recovery_of)
+    places = {name: memory / f"bundle-{name}" for name in ("first", "bad", "whole")}
+    for place in places.values():
+        place.mkdir()
+
+    def image(point: CutPoint, place: str) -> tuple[Path, ...]:
+        alone = replace(job, points=(*first, point), recuts=())
+        (places["first"]).mkdir(exist_ok=True)
+        return rebuilt(log, alone, places["first"], places[place], recovery).images
+
+    bad = image(found.smallest, "bad")
+    for path in bad:
+        packed = output / f"{path.name}.tar.xz"
+        argv = [
+            "tar",
+            "--create",
+            "--sparse",
+            f"--directory={path.parent}",
+            # At its usual level a server's image takes minutes on a busy machine.
+            "--use-compress-program=xz -2",
+            f"--file={packed}",
+            path.name,
+        ]
+        commands.run(argv, timeout_s=_PACK_LIMIT_S)
+    if found.evidence.smallest:
+        whole = image(replace(found.smallest, state=ChosenState((), kept=False)), "whole")
+        _write_mended(output / MENDED, found.evidence.smallest, whole)
+    for place in places.values():
+        shutil.rmtree(place)
+    return tuple(path.name for path in bad)
+
+
+def _write_mended(folder: Path, smallest: tuple[BlamedWrite, ...], whole: tuple[Path, ...]) -> None:
+    """What stands at the lost places where nothing is lost: later writes to them included."""
+    folder.mkdir()
+    for write in smallest:
+        image = whole[DEVICE_NAMES.index(write.device)]
+        with image.open("rb") as file:
+            for start, length in write.lost:
+                file.seek(write.offset + start)
+                (folder / f"{write.device}-{write.offset + start}").write_bytes(file.read(length))
+
+
+def _write_texts(output: Path, story: Story, log: Log, found: Found, promised: Mapping[int, int]) -> None:
+    (output / STORY).write_text("\n".join(story.lines) + "\n", encoding="utf-8")
+    (output / LOG).write_text("\n".join(_log_lines(log, found)) + "\n", encoding="utf-8")
+    lines = (f"{client} {number}" for client, number in sorted(promised.items()))
+    (output / PROMISED).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _log_lines(log: Log, found: Found) -> Iterator[str]:
+    """The entries before the cut, back to what was lost first, and a few behind it where something came too late."""
+    blamed = {write.entry: write for write in found.evidence.smallest}
+    late = found.evidence.mended_by
+    position = found.smallest.position
+    first = min([position, *blamed]) - 20
+    until = position if late is None else late.entry + 1
+    first = max(0, first, until - _LOG_LINES_MOST)
+    cut_ns = log.time_before(position)
+    yield "# entry, ms before the cut, what, device, offset, length in bytes"
+    for index in range(first, until):
+        if index == position:
+            yield "# the cut"
+        entry = log.entry(index)
+        ms = "-" if entry.time_ns is None or cut_ns is None else f"{(cut_ns - entry.time_ns) / 1e6:.3f}"
+        if entry.flags & MARK:
+            yield f"{index} {ms} acknowledged: {one_line((log.mark(index) or b'').decode(errors='replace'))}"
+            continue
+        words = (
+            f"{index} {ms} {_what(entry.flags)} {DEVICE_NAMES[entry.device]} {entry.offset} {entry.length}"
+        )
+        if index in blamed:
+            write = blamed[index]
+            parts = ", ".join(f"{start}+{length}" for start, length in write.lost)
+            words += f" LOST {parts}: {'; '.join(write.names)}"
+        elif late is not None and index == late.entry:
+            words += f" TOO LATE: {'; '.join(late.names)}"
+        yield words
+    if until == position:
+        yield "# the cut"
+
+
+def _what(flags: int) -> str:
+    words = [word for bit, word in ((FLUSH, "flush"), (FUA, "fua"), (DISCARD, "discard")) if flags & bit]
+    return "+".join(words) or "write"
+
+
+def _versions(output: Path, folder: Path, job: ReplayJob) -> None:
+    visit = codec.read(VisitRecord, folder.parent.parent / "visit.json")
+    recording = codec.read(RecordingFacts, folder / RECORDING_FILE)
+    told = {**recording.facts, **visit.versions}
+    lines = [f"{name}: {version}" for name, version in sorted(told.items())]
+    lines += [f"setting {name}: {level}" for name, level in sorted(job.subject.settings.items())]
+    (output / VERSIONS).write_text("".join(f"{one_line(line)}\n" for line in lines), encoding="utf-8")
+
+
+def _tried(output: Path, job: ReplayJob, *words: str) -> TriedScript:
+    """In a mount namespace of its own, as nobody else's mounts are any business of it."""
+    programs = [] if job.subject.build is None else [f"PGBIN={job.subject.build.prefix}/bin"]
+    apart = ("unshare", "--mount", "--propagation", "private")
+    argv = [*apart, "env", *programs, str(output / REPRODUCE), *words]
+    done = Commands().run(argv, timeout_s=_TRY_LIMIT_S, check=False)
+    return TriedScript(done.status, done.output)
+
+
+_TRIED = {
+    True: "it gave the bad verdict",
+    False: "it did NOT give the bad verdict: what is wrong here the engine's own tools do not see",
+}
+
+
+def _readme(bundle: Bundle, reproduction: Reproduction, output: Path) -> str:
+    tried = f"it gave none: {bundle.bad.said.strip()}" if bundle.bad.lacks else _TRIED[bundle.bad.as_asked]
+    laid = "`sudo ./reproduce.sh mended` lays back what was lost (`mended/`)"
+    mended = "The cut is bad although nothing is lost that had been written, so nothing mends it."
+    if bundle.mended is not None:
+        mended = (
+            f"{laid}, and then all is well."
+            if bundle.mended.as_asked
+            else f"{laid}; when it was made, all was not well then."
+        )
+    sizes = ", ".join(
+        f"`{path.name}` {format_size(path.stat().st_size)}" for path in sorted(output.glob("*.tar.xz"))
+    )
+    story = "\n".join(f"    {line}" for line in bundle.story.lines)
+    needs = "\n".join(
+        f"- {need}" for need in (*reproduction.needs, "losetup, mount, tar, xz, awk, setpriv, unshare; root")
+    )
+    return f"""# A power cut that was bad
+
+{story}
+
+`sudo ./reproduce.sh` mounts the image that the cut left and asks the engine's own tools. It exits with 0 where it finds the bad
+verdict, and with 4 where something is missing and there is none. It works on copies below a temporary folder. When this bundle was
+made {tried}. {mended}
+
+Root mounts the image (nosuid, nodev, noexec) and repairs it where a mount is not enough. The engine's tools run as account 65534,
+without a network. The kernel's file system still reads a stranger's image: whoever does not trust its maker starts a virtual machine for it.
+
+It needs:
+
+{needs}
+
+| file | |
+| --- | --- |
+| {sizes} | the devices as the cut left them, with no more lost than it takes |
+| `mended/` | what was lost, by device and byte |
+| `promised.txt` | each client, and its last transaction that was acknowledged before the cut |
+| `log.txt` | what was written, flushed and acknowledged before the cut |
+| `check.sh`, `confine.sh`, `engine/` | what the tools are asked, and what takes their rights |
+| `story.txt`, `versions.txt` | the story above; what it was recorded with |
+"""

@@ -1,0 +1,158 @@
+"""`bedplate power-cut blame` and `bundle`: why a cut was bad, for oneself and for others.
+
+As in `app.py`, only click and the standard library are imported before a command is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from bedplate.cli.studies import require_studies
+from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, StudyError
+from bedplate.host.ownership import first_made, give_to_caller
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(name="blame")
+@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@click.argument(
+    "run",
+    metavar="[RUN]",
+    required=False,
+    help="the run's folder, as for `replay`; without it all with a kept log",
+)
+@click.argument(
+    "point",
+    metavar="[POINT]",
+    type=int,
+    required=False,
+    help="the number of the cut; without it one for each outcome",
+)
+@click.option("--all", "every", is_flag=True, help="every bad cut, and not one for each outcome")
+@click.option(
+    "--replays",
+    metavar="N",
+    type=click.IntRange(4, 100_000),
+    default=200,
+    help="how often a cut is replayed at most",
+)
+def blame_command(study: Path, run: str | None, point: int | None, *, every: bool, replays: int) -> int:
+    """Why cuts were bad: the smallest loss that is enough, where it lies, and whose fault it is.
+
+    The stories are kept in the study's folder `blame`, and `power-cut points` shows them.
+    """
+    (study,) = require_studies([study])
+    return blame(study, run, point, every=every, most=replays)
+
+
+def blame(study: Path, run: str | None, number: int | None, *, every: bool = False, most: int = 200) -> int:
+    """Tell the stories of bad cuts, and keep them in the study.
+
+    StudyError where the run or the point is not there or its log was not kept, RequirementMissing without root.
+    """
+    from bedplate.cli.power_cut import find_run, point_of, require_root, runs_of  # noqa: PLC0415
+    from bedplate.cli.power_cut_again import require_log  # noqa: PLC0415
+    from bedplate.cli.power_cuts.blame import bad_points, stories  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+    from bedplate.model.power_cut import LOG_FILE  # noqa: PLC0415
+    from bedplate.model.power_cut_blame import STORIES_FOLDER  # noqa: PLC0415
+
+    if run is None:
+        folders = [folder for folder in runs_of(study) if (folder / LOG_FILE).exists()]
+        if not folders:
+            raise StudyError(f"{study} has no run of power cuts whose log was kept")
+    else:
+        folders = [find_run(study, run)]
+        require_log(folders[0])
+    require_root()
+    made = first_made(study / STORIES_FOLDER)
+    told = 0
+    try:
+        for folder in folders:
+            points = (
+                bad_points(folder, every=every)
+                if number is None
+                else [point_of(job_of(folder), number, folder)]
+            )
+            for story in stories(study, folder, points, most=most):
+                print(*story.lines, sep="\n  ")
+                told += 1
+    finally:
+        give_to_caller(made)
+    if not told:
+        print("no cut was bad, but for the controls")
+    return EXIT_DONE
+
+
+@click.command(name="bundle")
+@click.argument("study", metavar="STUDY", type=_PATH, help="a study's directory")
+@click.argument("run", metavar="RUN", help="the run's folder, as for `replay`")
+@click.argument(
+    "point", metavar="POINT", type=int, help="the number of the cut, as `power-cut points` says it"
+)
+@click.option(
+    "--output", metavar="DIR", type=_PATH, required=True, help="an empty or new directory for the bundle"
+)
+@click.option(
+    "--replays",
+    metavar="N",
+    type=click.IntRange(4, 100_000),
+    default=200,
+    help="how often the cut is replayed at most",
+)
+def bundle_command(study: Path, run: str, point: int, *, output: Path, replays: int) -> int:
+    """One bad cut for somebody without bedplate: the image, the log before it, and a script that shows it.
+
+    The script is tried once the bundle is made.
+    """
+    (study,) = require_studies([study])
+    made = first_made(output)
+    try:
+        return bundle(study, run, point, output=output, most=replays)
+    finally:
+        give_to_caller(made)
+
+
+def bundle(study: Path, run: str, number: int, *, output: Path, most: int = 200) -> int:
+    """Make the bundle of a cut; 1 where its script did not give the bad verdict.
+
+    StudyError where the run or the point is not there, its log was not kept, or the cut is not bad; RequirementMissing without root.
+    """
+    from bedplate.cli.power_cut import find_run, make_empty, point_of, recovery_log, require_root  # noqa: PLC0415
+    from bedplate.cli.power_cuts.bundle import bundled  # noqa: PLC0415
+    from bedplate.cli.power_cuts.stored_job import job_of  # noqa: PLC0415
+
+    folder = find_run(study, run)
+    chosen = point_of(job_of(folder), number, folder)
+    recovery_log(chosen, folder)
+    require_root()
+    make_empty(output)
+    made = bundled(folder, chosen, output.absolute(), most=most)
+    print(*made.story.lines, sep="\n  ")
+    print(
+        *(
+            f"{path.name} {path.stat().st_size:,} bytes"
+            for path in sorted(output.iterdir())
+            if path.is_file()
+        ),
+        sep="\n",
+    )
+    said = f"{output / 'reproduce.sh'} was tried"
+    if made.bad.lacks:
+        print(f"error: {said}, and something is missing here: {made.bad.said.strip()}", file=sys.stderr)
+        return EXIT_SOME_RUNS_FAILED
+    if not made.bad.as_asked:
+        print(
+            f"error: {said}, and the engine's own tools do not see what is wrong: {made.story.evidence.problem}. The bundle's README says "
+            f"so. They said: {made.bad.said.strip()}",
+            file=sys.stderr,
+        )
+        return EXIT_SOME_RUNS_FAILED
+    if made.mended is not None and not made.mended.as_asked:
+        print(f"with what was lost laid back all is not well, by these tools: {made.mended.said.strip()}")
+    print(f"{said}, and gave the bad verdict")
+    return EXIT_DONE

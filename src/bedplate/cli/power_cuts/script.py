@@ -1,0 +1,215 @@
+"""The scripts of a bundle, in the words of a POSIX shell: from the packed image to a verdict.
+
+`reproduce.sh` is started by root, and all that root does with a stranger's image is to mount it. `check.sh` asks the engine's own
+tools as an account without rights, without a network, in namespaces of its own (`confine.sh`). Nothing of a study stands in
+either but what was checked (`stored_job.py`) and is quoted.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from bedplate.errors import StudyError
+from bedplate.filesystem.after_cut import image_levels, repair_commands
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES, DISK, JOURNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+
+LINES_MOST = 100
+REPRODUCE, CHECK, CONFINE = "reproduce.sh", "check.sh", "confine.sh"
+# Exit statuses of `reproduce.sh`: the verdict that was asked for, another one, and none.
+AS_ASKED, OTHERWISE, NO_VERDICT = 0, 1, 4
+_TOOLS = (
+    *("awk", "chown", "cp", "dd", "head", "losetup", "mount", "mountpoint", "sed", "setpriv", "tar"),
+    *("timeout", "tr", "umount", "unshare", "xz"),
+)
+_JOURNAL_PLACE = "@journal@"
+_POOLED = "zfs"
+
+_HEAD = """\
+#!/bin/sh
+# One bad power cut, again: mounts a copy of what the cut left, and asks the engine's own tools.
+# `reproduce.sh` exits with 0 where it finds the bad verdict; `reproduce.sh mended` lays back what was
+# lost first, and exits with 0 where all is well then. 1: the other verdict. 4: something is missing
+# here, and there is no verdict. Mounting needs root; the tools run without rights. See README.md.
+set -u
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+wanted=${1:-bad}
+[ "$(id -u)" = 0 ] || { echo "mounting needs root; use sudo" >&2; exit 3; }
+plain() { tr -c '\\n -~' '?'; }
+missing() { echo "no verdict: $*" | plain >&2; exit 4; }
+"""
+_WORK = """\
+work=$(mktemp -d) && chmod 755 "$work" || exit 3
+devices=
+end() {
+    mountpoint -q "$work/mount" && { umount "$work/mount" || umount --lazy "$work/mount"; }
+    for device in $devices; do losetup --detach "$device"; done
+    rm -rf --one-file-system "${work:?}"
+}
+trap end EXIT
+trap 'exit 130' INT TERM
+mkdir "$work/mount" "$work/engine"; : > "$work/bad"; : > "$work/answer"
+bad() { echo "$*" >> "$work/bad"; }
+verdict() {
+    sed 's/^/bad: /' "$work/bad" | plain
+    if [ -s "$work/bad" ]; then found=bad; else found=mended; echo "all is well"; fi
+    if [ "$found" = "$wanted" ]; then exit 0; else exit 1; fi
+}
+unpack() {
+    tar --extract --sparse --xz --no-same-owner --file="$here/$1.tar.xz" --directory="$work" "$1" || exit 3
+    if [ "$wanted" = mended ]; then
+        for part in "$here"/mended/"$1"-*; do
+            [ -e "$part" ] || continue
+            dd if="$part" of="$work/$1" bs=512 seek=$((${part##*-} / 512)) conv=notrunc status=none || exit 3
+        done
+    fi
+    device=$(losetup --find --show "$work/$1") || exit 3
+    devices="$devices $device"
+}
+"""
+# Of 65534, `nobody`, other programs may run; in namespaces of its own it meets none of them.
+_TAIL = """\
+[ -d "$data" ] && [ ! -L "$data" ] || { bad "the engine's folder is gone"; verdict; }
+chown -R -h -P 65534:65534 "$data" 2> "$work/said" ||
+    bad "the file system gives errors: $(head -n 1 "$work/said")"
+[ ! -d "$here/engine" ] || cp -R "$here/engine/." "$work/engine"
+cp "$here/check.sh" "$work/engine" && chmod -R u=rwX,go=rX "$work/engine" || exit 3
+{
+    timeout --foreground --kill-after=10 1800 \\
+        unshare --mount --pid --net --ipc --fork --kill-child --mount-proc \\
+        sh "$here/confine.sh" "$data" "$work/engine" \\
+        setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs -- \\
+        env -i PATH="$PATH" LC_ALL=C HOME=/tmp PGBIN="${PGBIN:-}" sh /tmp/engine/check.sh 2>&1
+    echo $? > "$work/status"
+} | head -c 1048576 > "$work/answer"
+status=$(cat "$work/status" 2> /dev/null || echo unknown)
+said=$(sed -n 's/^cannot //p' "$work/answer" | tail -n 1)
+[ "$status" = 0 ] || missing "${said:-check.sh ended with $status: $(tail -n 1 "$work/answer")}"
+sed -n 's/^bad //p' "$work/answer" >> "$work/bad"
+awk 'FNR == NR { if ($0 ~ /^present [0-9]+ [0-9]+$/) last[$2] = $3 + 0; next } { promised[$1] = $2 + 0 }
+    END {
+        for (c in promised) if (last[c] + 0 < promised[c])
+            print "client " c ": transactions up to " promised[c] " were acknowledged, and the last one there is " last[c] + 0
+        for (c in last) if (last[c] > promised[c] + 1)
+            print "client " c ": transaction " last[c] " is there, and " promised[c] + 0 " was the last acknowledged"
+    }' "$work/answer" "$here/promised.txt" >> "$work/bad"
+verdict
+"""
+_CHECK_HEAD = """\
+#!/bin/sh
+# The engine's own tools on the files that a cut left. `reproduce.sh` starts it as an account without rights, with no
+# network; it prints `present CLIENT LAST` for the last transaction of a client, `bad WORDS`, and `cannot WORDS`
+# with status 4 where something is missing here.
+set -u
+data=/tmp/data
+own=/tmp/own
+mkdir "$own" || exit 5
+bad() { printf 'bad %s\\n' "$(printf '%s' "$*" | head -n 1)"; }
+cannot() { printf 'cannot %s\\n' "$*"; exit 4; }
+need() { command -v "$1" > /dev/null || cannot "$1 is not there ($2)"; }
+"""
+
+# What `host/shut_in` does to programs of others, without a filter of system calls: a shell has none.
+_CONFINE = """\
+#!/bin/sh
+# The first process of namespaces of its own: confine.sh DATA PROGRAMS COMMAND... DATA becomes /tmp/data and PROGRAMS
+# /tmp/engine. Both are opened before /tmp is hidden, as they may stand in it; mount(8) must not look up where the
+# links to them lead, which is nowhere by then.
+set -e
+exec 3<"$1" 4<"$2"
+shift 2
+mount -o remount,bind,ro /
+mount -t tmpfs -o size=256m,mode=1777,nosuid,nodev tmpfs /tmp
+mkdir /tmp/data /tmp/engine
+mount --no-canonicalize --bind /proc/self/fd/3 /tmp/data
+mount --no-canonicalize --bind /proc/self/fd/4 /tmp/engine
+exec 3<&- 4<&-
+# In /run other programs have their sockets, which a namespace of networks does not hide.
+for place in /var/tmp /dev/shm /run /var/run; do
+    [ ! -d "$place" ] || [ -L "$place" ] || mount -t tmpfs -o size=256m,mode=1777,nosuid,nodev tmpfs "$place"
+done
+cd /tmp/data
+set +e
+"$@"
+# Not the last command by itself: a shell would become it, and the first process of a namespace ignores SIGTERM.
+exit $?
+"""
+
+
+def scripts(
+    job: ReplayJob, images: Sequence[str], check: Sequence[str], *, has_mended: bool
+) -> Mapping[str, str]:
+    """The three scripts by their names; `images` are the names of the packed devices, `check` the engine's own lines.
+
+    StudyError of a type that no mount(8) mounts.
+    """
+    refuse = "" if has_mended else '[ "$wanted" = bad ] || { echo "nothing mends this cut" >&2; exit 2; }\n'
+    middle, asking = "\n".join(_mounting(job, images)), "\n".join(check)
+    return {
+        REPRODUCE: f"{_HEAD}{refuse}{_needs(job)}{_WORK}{middle}\n{_TAIL}",
+        CHECK: f"{_CHECK_HEAD}{asking}\nexit 0\n",
+        CONFINE: _CONFINE,
+    }
+
+
+def _needs(job: ReplayJob) -> str:
+    """A tool or a file system that is not there is no finding."""
+    type_ = filesystem_for(job.filesystem.type)
+    tools = dict.fromkeys(
+        (
+            *_TOOLS,
+            *(type_.mount_program or ("mount",))[:1],
+            *(each.split()[0] for each in repair_commands(type_.traits.type, "", None)),
+        )
+    )
+    driver = "fuse" if type_.shown_type else type_.traits.type
+    return (
+        f"for tool in {' '.join(tools)}; do\n"
+        '    command -v "$tool" > /dev/null || missing "$tool is not installed"\n'
+        "done\n"
+        f"grep -qw {driver} /proc/filesystems || modprobe -q {driver} 2> /dev/null || missing 'this kernel has no {driver}'\n"
+    )
+
+
+def _mounting(job: ReplayJob, images: Sequence[str]) -> Iterator[str]:
+    levels, has_journal = job.filesystem, DEVICE_NAMES[JOURNAL] in images
+    if levels.type == _POOLED:
+        raise StudyError(
+            "a pool of ZFS is not mounted by mount(8), and its check is none that a bundle carries"
+        )
+    yield f"unpack {DEVICE_NAMES[DISK]}; disk=$device"
+    if has_journal:
+        yield f"unpack {DEVICE_NAMES[JOURNAL]}; journal=$device"
+    type_ = filesystem_for(levels.type)
+    program = type_.mount_program or ("mount", "-t", levels.type)
+    options = _options(job, has_journal=has_journal)
+    yield f'try() {{ {shlex.join(program)} -o {options} "$disk" "$work/mount" 2>> "$work/mounting"; }}'
+    repairs = repair_commands(levels.type, '"$disk"', '"$journal"' if has_journal else None)
+    if type_.traits.checked_by_fsck(levels.journal) and repairs:
+        yield f'{repairs[0]} > "$work/repair" 2>&1   # without a journal a system checks before it mounts'
+        repairs = repairs[1:]
+    tries = " || ".join(("try", *(f'{{ {each} > "$work/repair" 2>&1; try; }}' for each in repairs)))
+    yield f"{tries} ||"
+    yield '    { bad "the file system is lost: $(head -n 1 "$work/mounting")"; verdict; }'
+    yield f'data="$work/mount/{DATA_DIRECTORY}"'
+
+
+def _options(job: ReplayJob, *, has_journal: bool) -> str:
+    """One word for `mount -o`, with those that take rights from what the image holds (`image_levels`)."""
+    type_, levels = filesystem_for(job.filesystem.type), job.filesystem
+    words = list(type_.mount_options(image_levels(levels, _JOURNAL_PLACE if has_journal else None)))
+    if has_journal and type_.journal_option is not None:
+        words.append(f"{type_.journal_option}={_JOURNAL_PLACE}")
+    quoted = shlex.quote(",".join(words))
+    # What shlex leaves as it is has no quotes to end.
+    inner = quoted if quoted.startswith("'") else f"'{quoted}'"
+    return inner.replace(_JOURNAL_PLACE, "'\"$journal\"'")

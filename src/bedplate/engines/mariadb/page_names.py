@@ -1,0 +1,43 @@
+"""Parts of MariaDB's files by name: InnoDB's pages with their log sequence numbers, its log, its buffer for double writing.
+
+Source: storage/innobase/include/fil0types.h (FIL_PAGE_OFFSET, FIL_PAGE_LSN).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.visit.engine_server import ServerSite
+    from bedplate.visit.page_names import PageNames
+
+_HEADER = struct.Struct(">IIIIQ")
+_PAGE_SIZES = (4096, 8192, 16384, 32768, 65536)
+_USUAL_BYTES = 16384
+
+
+class MariadbPageNames:
+    """A page's number in its header tells the size of pages."""
+
+    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
+        """Its files are called what they are."""
+        return {}
+
+    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str | None:  # noqa: ARG002 -- as above
+        """A page of a tablespace, or of the log."""
+        file = path.rpartition("/")[2]
+        if file.startswith("ib_logfile"):
+            return "InnoDB's log"
+        if not (file.endswith(".ibd") or file.startswith(("ibdata", "undo"))):
+            return None
+        if len(written) >= _HEADER.size:
+            _, number, _, _, sequence = _HEADER.unpack_from(written)
+            if number and number * (size := offset // number) == offset and size in _PAGE_SIZES:
+                return f"page {number}, log sequence number {sequence}"
+        return f"page {offset // _USUAL_BYTES} of 16 kB"
+
+
+PAGE_NAMES: PageNames = MariadbPageNames()

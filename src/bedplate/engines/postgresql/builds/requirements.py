@@ -1,0 +1,80 @@
+"""What a build of PostgreSQL needs from the machine, found without root and before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.postgresql.builds.version import parse_version
+from bedplate.errors import CommandFailed
+from bedplate.host.command import Commands
+from bedplate.host.requirement import Need, Requirement, look, missing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TOOLS = (
+    Need("cc", "gcc", "compiles PostgreSQL once per block size"),
+    Need("make", "make", "runs PostgreSQL's build"),
+    Need("tar", "tar", "unpacks PostgreSQL's source"),
+    Need("bzip2", "bzip2", "unpacks PostgreSQL's source"),
+)
+# Release tarballs up to 16 carry the generated parsers, later ones do not.
+_PARSER_TOOLS = (
+    Need("bison", "bison", "generates the parsers of PostgreSQL 17 and later"),
+    Need("flex", "flex", "generates the scanners of PostgreSQL 17 and later"),
+)
+_PKG_CONFIG = Need("pkg-config", "pkg-config", "finds liburing", alternatives=("pkgconf",))
+_C_HEADER = Path("/usr/include/stdio.h")
+_ZLIB_HEADER = Path("/usr/include/zlib.h")
+# Debian's perl-base has the interpreter only; PostgreSQL's generators use these modules.
+_PERL_MODULES = ("-MFile::Compare", "-MFile::Basename", "-MGetopt::Long", "-MData::Dumper")
+
+
+def build_requirements(version: str, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
+    """Everything that building `version` ("18", "15.18") needs, found or not."""
+    major = parse_version(version).major
+    runner = Commands() if commands is None else commands
+    found = list(look((*_TOOLS, *(_PARSER_TOOLS if major >= 17 else ()))))
+    found.append(
+        Requirement("C library headers", "libc6-dev", "compiles PostgreSQL", found=_C_HEADER.is_file())
+    )
+    found.append(
+        Requirement(
+            "zlib headers",
+            "zlib1g-dev",
+            "pg_restore reads compressed dumps with it",
+            found=_ZLIB_HEADER.is_file(),
+        )
+    )
+    found.append(
+        Requirement(
+            "perl with its modules",
+            "perl",
+            "generates PostgreSQL's catalogue",
+            found=_succeeds(runner, ["perl", *_PERL_MODULES, "-e", "1"]),
+        )
+    )
+    if major >= 18:
+        found += look([_PKG_CONFIG])
+        found.append(
+            Requirement(
+                "liburing",
+                "liburing-dev",
+                "io_method = io_uring of PostgreSQL 18; a build without it would refuse that level",
+                found=_succeeds(runner, ["pkg-config", "--exists", "liburing"]),
+            )
+        )
+    return tuple(found)
+
+
+def missing_requirements(version: str, *, commands: Commands | None = None) -> tuple[Requirement, ...]:
+    """Those of `build_requirements` that were not found; empty when a build can begin."""
+    return missing(build_requirements(version, commands=commands))
+
+
+def _succeeds(commands: Commands, argv: Sequence[str]) -> bool:
+    try:
+        return commands.run(argv, check=False).status == 0
+    except CommandFailed:
+        return False

@@ -1,0 +1,92 @@
+"""Parts of PostgreSQL's files by name: pages with their numbers and log sequence numbers, the WAL by its position.
+
+Sources: storage.sgml and src/include/storage/bufpage.h for pages, src/include/access/xlog_internal.h for segments of the WAL.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import TYPE_CHECKING
+
+from bedplate.engines.postgresql.cluster import Cluster
+from bedplate.engines.postgresql.recorded import START_OPTIONS
+from bedplate.errors import KilledFromOutside
+from bedplate.units import one_line
+from bedplate.visit.engine_server import ServerFailed
+from bedplate.visit.piped_session import SessionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.visit.engine_server import ServerSite
+    from bedplate.visit.page_names import PageNames
+
+_RELATION = re.compile(r"((?:base/\d+|global|pg_tblspc/[^/]+/[^/]+/\d+)/(\d+))(?:_(\w+))?(?:\.(\d+))?")
+_START_LIMIT_S = 600.0
+_FILES_OF_RELATIONS = (
+    "SELECT pg_relation_filepath(oid), relname FROM pg_class WHERE pg_relation_filepath(oid) IS NOT NULL"
+)
+_SEGMENT = re.compile(r"pg_wal/([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})")
+_SEGMENT_BYTES = 16 * 2**20
+# A file of a relation is cut into such pieces (RELSEG_SIZE, 1 GB whatever the page).
+_RELATION_SEGMENT_BYTES = 2**30
+_HEADER = struct.Struct("<IIHHHHHH")
+_SMALLEST_PAGE, _LARGEST_PAGE = 1024, 32768
+_FILES = {
+    "pg_xact": "states of transactions",
+    "pg_multixact": "multixacts",
+    "pg_subtrans": "parents of subtransactions",
+    "global/pg_control": "the control file",
+    "pg_logical": "logical decoding",
+}
+
+
+class PostgresqlPageNames:
+    """The page's size stands in each page's header; written parts behind a header have the usual size."""
+
+    def called(self, site: ServerSite) -> Mapping[str, str]:
+        """Relations of the clients' database and the shared ones, as a server on the data says; none where it does not start, or says nothing."""
+        cluster = Cluster(site)
+        (site.data_directory / "postmaster.pid").unlink(missing_ok=True)
+        try:
+            options = (*START_OPTIONS, "-c", f"unix_socket_directories={site.socket_directory}")
+            cluster.start(timeout_s=_START_LIMIT_S, options=options)
+            with cluster.session() as session:
+                return {str(path): str(name) for path, name in session.rows(_FILES_OF_RELATIONS)}
+        except (ServerFailed, SessionFailed, KilledFromOutside, OSError):
+            # A name is told where there is one; what is wrong with the data is another's to find.
+            return {}
+        finally:
+            cluster.kill()
+
+    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str | None:
+        """A page of a relation, a position of the WAL, or what a file is for."""
+        if (found := _SEGMENT.fullmatch(path)) is not None:
+            log, segment = int(found[2], 16), int(found[3], 16)
+            return f"WAL at {log:X}/{segment * _SEGMENT_BYTES + offset:X}"
+        if (found := _RELATION.fullmatch(path)) is not None:
+            file, filenode, fork, piece = found.groups()
+            relation = one_line(called.get(file, filenode))
+            size, lsn = _page(written)
+            at = offset + int(piece or 0) * _RELATION_SEGMENT_BYTES
+            where = f"page {at // size}" if at % size == 0 else f"page {at // size}, byte {at % size} of it"
+            what = f"relation {relation}" if fork is None else f"relation {relation} ({fork})"
+            return f"{what}, {where}{f', LSN {lsn}' if lsn and at % size == 0 else ''}"
+        return next(
+            (words for name, words in _FILES.items() if path == name or path.startswith(f"{name}/")), None
+        )
+
+
+def _page(written: bytes) -> tuple[int, str | None]:
+    """Size and log sequence number of the page that begins here; 8 kB and None where none does."""
+    if len(written) >= _HEADER.size + 4:
+        high, low, _, _, lower, upper, special, size_and_version = _HEADER.unpack_from(written)
+        size = size_and_version & 0xFF00
+        is_page = lower <= upper <= special <= size
+        if is_page and _SMALLEST_PAGE <= size <= _LARGEST_PAGE and size & (size - 1) == 0:
+            return size, f"{high:X}/{low:X}"
+    return 8192, None
+
+
+PAGE_NAMES: PageNames = PostgresqlPageNames()

@@ -1,0 +1,60 @@
+"""The library of an amalgamation: compiled once, with SQLite's own defaults, and linked into drivers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bedplate.engines.sqlite.amalgamation import AMALGAMATION, read_amalgamation
+from bedplate.engines.sqlite.library import LIBSQLITE3
+from bedplate.errors import RequirementMissing
+from bedplate.host.cache import cache_directory
+from bedplate.host.command import Commands
+from bedplate.host.native_driver import compiled_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.campaign.engine_preparation import OwnLibrary
+    from bedplate.host.native_driver import Library
+
+# What the library itself wants of the C library.
+_LINKED_WITH = ("-lm", "-ldl")
+
+
+class SqliteAmalgamation:
+    """By the level of a cell; a change of the source is another level."""
+
+    setting: str = AMALGAMATION
+
+    def ensure(self, level: str, path: str | None) -> Library:
+        """Compiled now where the cache lacks it; RequirementMissing where its source is gone, or was changed."""
+
+        def files() -> Mapping[str, bytes]:
+            if path is None:
+                raise RequirementMissing(
+                    f"SQLite {level} is not in the cache, and the plan names no path of it"
+                )
+            try:
+                found, files = read_amalgamation(Path(path))
+            except OSError as error:
+                raise RequirementMissing(f"SQLite {level}: {path} cannot be read: {error.strerror}") from None
+            except ValueError as error:
+                raise RequirementMissing(f"SQLite {level}: {error}") from None
+            if found != level:
+                raise RequirementMissing(
+                    f"{path} is SQLite {found}, and the plan was read with {level}; start again"
+                )
+            return files
+
+        return compiled_library(
+            LIBSQLITE3,
+            name=f"sqlite-{level}",
+            files=files,
+            linker_words=_LINKED_WITH,
+            cache_directory=cache_directory() / "engines",
+            commands=Commands(),
+        )
+
+
+OWN_LIBRARY: OwnLibrary = SqliteAmalgamation()

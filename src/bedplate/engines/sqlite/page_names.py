@@ -1,0 +1,52 @@
+"""Parts of SQLite's files by name (sqlite.org/fileformat2.html): pages of the database, frames of the WAL, the rollback journal."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.visit.engine_server import ServerSite
+    from bedplate.visit.page_names import PageNames
+
+_PAGE_BYTES = 4096
+_WAL_HEADER_BYTES, _FRAME_HEADER = 32, struct.Struct(">II")
+_WAL_MAGICS = (0x377F0682, 0x377F0683)
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_KINDS = {2: "interior of an index", 5: "interior of a table", 10: "leaf of an index", 13: "leaf of a table"}
+_FIRST = b"SQLite format 3\0"
+
+
+class SqlitePageNames:
+    """By the page size that SQLite takes unless it is told another."""
+
+    def called(self, site: ServerSite) -> Mapping[str, str]:  # noqa: ARG002 -- of a server's relations
+        """Its files are called what they are."""
+        return {}
+
+    def name(self, path: str, offset: int, written: bytes, called: Mapping[str, str]) -> str:  # noqa: ARG002 -- as above
+        """Journals are known by their names, which SQLite derives from the database's."""
+        if path.endswith("-journal"):
+            is_header = written.startswith(_JOURNAL_MAGIC)
+            return "rollback journal, its header" if is_header else "rollback journal"
+        if path.endswith("-wal"):
+            if (
+                offset == 0
+                and written[:4]
+                and struct.unpack_from(">I", written.ljust(4, b"\0"))[0] in _WAL_MAGICS
+            ):
+                return "WAL, its header"
+            frame = max(0, offset - _WAL_HEADER_BYTES) // (_PAGE_BYTES + 24)
+            return f"WAL, frame {frame + 1}"
+        if path.endswith("-shm"):
+            return "index of the WAL"
+        page = offset // _PAGE_BYTES + 1
+        if written.startswith(_FIRST):
+            return "page 1, the database's header"
+        kind = _KINDS.get(written[0]) if written and offset % _PAGE_BYTES == 0 else None
+        return f"page {page}" if kind is None else f"page {page}, {kind}"
+
+
+PAGE_NAMES: PageNames = SqlitePageNames()

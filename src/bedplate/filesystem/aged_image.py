@@ -1,0 +1,171 @@
+"""Aged file systems: each is made once, kept in the cache by everything that made it, and copied onto the device of each visit.
+
+Made on a sparse image in the cache. It holds no data, as files are allocated and not written, so what is kept and copied are tens of MiB
+of metadata; a device that is all zeros behind them is then the same device, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping  # noqa: TC003 -- the codec reads it
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from bedplate.errors import RequirementMissing, VisitFailed
+from bedplate.filesystem.ageing import age
+from bedplate.filesystem.comparison import fact
+from bedplate.filesystem.refusals import site_on_sparse_image
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.host.cache import cache_directory
+from bedplate.host.devices.image_file import create_blank, fill_from
+from bedplate.host.file_lock import file_lock
+from bedplate.model import codec
+from bedplate.model.cell import digest
+from bedplate.model.filesystem import AGE_PROFILES, AGEING_VERSION, age_of, without_age
+from bedplate.model.reason import because
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bedplate.filesystem.site import Site
+    from bedplate.host.ledger import Ledger
+    from bedplate.model.cell import FilesystemLevels
+    from bedplate.model.visit import ReadBack
+
+AGED_STEP = "aged image"
+# In the cache.
+_FOLDER = "aged"
+# One layout for each profile: every repetition stands on the same one.
+_SEED = 1
+# Kept is less than a tenth of the size; a Btrfs of small files came to the most.
+_ROOM_SHARE = 5
+
+
+@dataclass(frozen=True)
+class AgedImage:
+    """An aged file system in the cache. `key` is of everything that made it, `identity` is drawn each time one is made."""
+
+    key: str
+    identity: str
+    profile: str
+    size_bytes: int
+    seed: int
+    rounds: int
+    settled: bool
+    files: int
+    seconds: float
+    kernel: str
+    versions: Mapping[str, str]
+
+    def facts(self) -> Iterator[ReadBack]:
+        """For the record of a visit; the identity, as a UUID, makes no other configuration."""
+        for name in ("key", "identity", "profile", "settled"):
+            yield fact(
+                f"filesystem.aged.{name}", getattr(self, name), f"the cache's {_FOLDER}/{self.key}.json"
+            )
+
+
+def restore_aged(site: Site, *, ledger: Ledger) -> AgedImage:
+    """Copy the aged file system of these levels onto the site's device, which must be all zeros; made now where the cache lacks it.
+
+    RequirementMissing where the cache has no room for it, VisitFailed where the file system does not age.
+    """
+    folder = cache_directory() / _FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    versions = filesystem_for(site.levels.type).versions(commands=site.commands)
+    key = _key(site.levels, site.device.size_bytes, versions)
+    image, record = folder / f"{key}.img", folder / f"{key}.json"
+    with file_lock(folder / f"{key}.lock"):
+        if not (record.exists() and image.exists()):
+            _make(site, key, image, record, versions=versions, ledger=ledger)
+        device = os.open(site.device.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            fill_from(image, device)
+            os.fsync(device)
+        finally:
+            os.close(device)
+        return codec.read(AgedImage, record)
+
+
+def _key(levels: FilesystemLevels, size_bytes: int, versions: Mapping[str, str]) -> str:
+    profile, kernel = age_of(levels) or "", os.uname()
+    return digest(
+        {
+            "levels": replace(levels, features=without_age(levels.features), barrier=None),
+            "size": size_bytes,
+            "profile": [profile, asdict(AGE_PROFILES[profile]), AGEING_VERSION, _SEED],
+            "versions": dict(versions),
+            "kernel": [kernel.release, kernel.version, kernel.machine, os.sysconf("SC_PAGE_SIZE")],
+        }
+    )
+
+
+def _make(
+    site: Site, key: str, image: Path, record: Path, *, versions: Mapping[str, str], ledger: Ledger
+) -> None:
+    profile, size_bytes = age_of(site.levels) or "", site.device.size_bytes
+    _require_room(image.parent, size_bytes)
+    filesystem = filesystem_for(site.levels.type)
+    # The device's switch is the visit's own affair.
+    levels = replace(site.levels, features=without_age(site.levels.features), barrier=None)
+    started = time.monotonic()
+    with site_on_sparse_image(
+        filesystem, levels, size_bytes, commands=site.commands, directory=image.parent, ledger=ledger
+    ) as made:
+        filesystem.mkfs(made)
+        filesystem.mount(made)
+        try:
+            state = age(levels.type, made.target, profile, _SEED)
+        except OSError as error:
+            words = (
+                f"filesystem.aged: {levels.type} of {format_size(size_bytes)} does not age as {profile!r} files do: {error.strerror}; "
+                "use a larger image or another profile"
+            )
+            raise VisitFailed(AGED_STEP, because("not-aged", words, errno=error.errno or 0)) from error
+        filesystem.unmount(made)
+        if made.device.image is None:
+            raise ValueError(f"{made.device.path} has no image")
+        _keep(made.device.image, image, size_bytes)
+    # Last: an image counts when its record is there.
+    kernel = os.uname().release
+    codec.write(
+        record,
+        AgedImage(
+            key=key,
+            identity=str(uuid.uuid4()),
+            profile=profile,
+            size_bytes=size_bytes,
+            seed=_SEED,
+            rounds=state.rounds,
+            settled=state.settled,
+            files=state.files,
+            seconds=time.monotonic() - started,
+            kernel=kernel,
+            versions=dict(versions),
+        ),
+    )
+
+
+def _keep(source: Path, image: Path, size_bytes: int) -> None:
+    part = image.with_suffix(".part")
+    target = create_blank(part, size_bytes)
+    try:
+        fill_from(source, target)
+        os.fsync(target)
+    finally:
+        os.close(target)
+    part.replace(image)
+
+
+def _require_room(folder: Path, size_bytes: int) -> None:
+    room = os.statvfs(folder)
+    free_bytes = room.f_bavail * room.f_frsize
+    if free_bytes < size_bytes // _ROOM_SHARE:
+        raise RequirementMissing(
+            f"{folder} has {format_size(free_bytes)} free; an aged file system of {format_size(size_bytes)} takes up to "
+            f"{format_size(size_bytes // _ROOM_SHARE)} there: free some room, or set BEDPLATE_CACHE"
+        )

@@ -1,0 +1,1 @@
+"""Programs, servers and data of others: what they are kept from, and how."""

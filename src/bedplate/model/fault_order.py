@@ -1,0 +1,69 @@
+"""What the recorder's disk is ordered to answer otherwise than it should (drivers/power_cut_recorder.c has the words)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# An order is one write(2), which the kernel hands over in one piece up to 128 KiB.
+RANGES_MOST = 2000
+
+
+class FaultOperation(Enum):
+    """The requests that fail."""
+
+    WRITE = "write"
+    FLUSH = "flush"
+    READ = "read"
+
+
+class FaultEffect(Enum):
+    """What becomes of them: an error, or of a write that it is answered as done and is not, or is done 1 MiB off."""
+
+    EIO = "eio"
+    ENOSPC = "enospc"
+    LOST = "lost"
+    MISDIRECTED = "misdirected"
+
+
+@dataclass(frozen=True, order=True)
+class ByteRange:
+    """A piece of a disk, in bytes."""
+
+    start: int
+    length: int
+
+
+@dataclass(frozen=True)
+class FaultOrder:
+    """`hits` requests fail, 0 all from now on, once `skip` of those that would have been hit have passed.
+
+    `ranges` are the places of the disk; none: anywhere.
+    """
+
+    operation: FaultOperation
+    effect: FaultEffect = FaultEffect.EIO
+    hits: int = 0
+    skip: int = 0
+    ranges: tuple[ByteRange, ...] = ()
+
+    def line(self) -> str:
+        """As the recorder reads it."""
+        words = (self.operation.value, self.effect.value, str(self.hits), str(self.skip))
+        return " ".join((*words, *_words(self.ranges)))
+
+
+def moved_line(ranges: Iterable[ByteRange]) -> str:
+    """The same order at other places."""
+    return " ".join(("ranges", *_words(ranges)))
+
+
+CLEAR_LINE = "clear"
+
+
+def _words(ranges: Iterable[ByteRange]) -> list[str]:
+    return [f"{each.start}+{each.length}" for each in ranges][:RANGES_MOST]

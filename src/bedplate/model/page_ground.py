@@ -1,0 +1,92 @@
+"""On what ground a class of power cuts rests where the engine cannot mend a torn page: who writes pages whole, or that they tear."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.power_cut import Profile
+from bedplate.model.power_cut_verdict import CUTS_FOR_MORE, CutCounts
+from bedplate.units import KIB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bedplate.model.page_writes import PageFacts
+
+BY_FILE_SYSTEM = "untorn by file system"
+PAGES_TEAR = "pages tear"
+# What tears a page and leaves a block of metadata whole, and what tears nothing. Sectors of 512 bytes tear metadata too.
+_TEARS_PAGES = (Profile.SUBSET_4K, Profile.UNTORN_8K, Profile.UNTORN_16K)
+_TEARS_NOTHING = (Profile.LOST, Profile.WHOLE, Profile.ORDERED)
+
+
+@dataclass(frozen=True)
+class PageGround:
+    """Why a class is what it is; `stands` is the class, which is unknown where the ground does not bear what the cuts show."""
+
+    stands: str
+    words: str
+
+    @property
+    def verdict(self) -> str:
+        """`durable · untorn by file system`."""
+        return f"{self.stands} · {self.words}"
+
+
+def page_ground(
+    shown: str,
+    profiles: Mapping[str, CutCounts],
+    pages: PageFacts | None,
+    unit_bytes: int | None,
+    *,
+    tearing: int,
+) -> PageGround | None:
+    """The ground of a class that cuts show of an engine without copies of its pages; None where nothing is known of it.
+
+    `profiles` are the drawn cuts by profile; `unit_bytes` is what the cut device was said to write whole; `tearing` are the
+    cuts that could have torn a page. Fewer than `CUTS_FOR_MORE` of them are no ground.
+    """
+    if shown == UNSAFE:
+        return PageGround(UNSAFE, PAGES_TEAR) if _only_torn(profiles) else None
+    if shown not in (DURABLE, BOUNDED_LOSS):
+        return None
+    if unit_bytes is None:
+        return PageGround(shown, BY_FILE_SYSTEM) if _all_untorn(pages) else None
+    ground = _by_device(shown, pages, unit_bytes)
+    if ground.stands != UNKNOWN and tearing < CUTS_FOR_MORE:
+        return PageGround(UNKNOWN, f"{tearing} of {CUTS_FOR_MORE} cuts that could tear a page")
+    return ground
+
+
+def _only_torn(profiles: Mapping[str, CutCounts]) -> bool:
+    """Whether cuts that tear pages broke something, and those that tear nothing, of which there were some, were all good."""
+    torn, other = (
+        CutCounts.together(profiles[kind.value] for kind in kinds if kind.value in profiles)
+        for kinds in (_TEARS_PAGES, _TEARS_NOTHING)
+    )
+    return torn.broken > 0 and other.cuts > 0 and other.bad == 0
+
+
+def _all_untorn(pages: PageFacts | None) -> bool:
+    counts = None if pages is None else pages.counts
+    return counts is not None and counts.atomic > 0 and not counts.refusals and not counts.no_pages
+
+
+def _by_device(shown: str, pages: PageFacts | None, unit_bytes: int) -> PageGround:
+    """A device's promise is one for writes of a power of two, aligned to themselves and no longer than the unit."""
+    if pages is None:
+        return PageGround(UNKNOWN, "nobody looked where the pages lie")
+    found = pages.after
+    if not pages.direct_files or not found.pages:
+        return PageGround(UNKNOWN, "pages through the page cache, which joins them to longer writes")
+    if unit_bytes < pages.page_bytes:
+        return PageGround(
+            UNKNOWN, f"a page of {pages.page_bytes // KIB} kB is more than {unit_bytes // KIB} kB"
+        )
+    if found.unmapped == found.pages:
+        return PageGround(UNKNOWN, "the file system does not say where its pages lie on the device")
+    if found.misplaced:
+        return PageGround(UNKNOWN, f"{found.misplaced:,} of {found.pages:,} pages not aligned")
+    return PageGround(shown, f"untorn by device ({unit_bytes // KIB} kB)")

@@ -1,0 +1,339 @@
+"""Why a cut was bad: the smallest loss that is enough, where it lies, and whose promise it broke.
+
+A story is evidence and a fault. The evidence comes from replays of a kept log. The fault is made of it and of what the visit
+declared, by codes alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from bedplate.model.durability import DURABLE, NO_JOURNAL, OF_FILE_SYSTEM, OF_FLUSHES, OF_THE_LAST
+from bedplate.model.power_cut import PointOutcome, Profile
+from bedplate.model.reason import PAGES_UNMENDED, Reason, because
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from bedplate.model.visit import Durability
+
+# How often a cut is replayed at most until its story is told.
+REPLAYS_MOST = 200
+# Below a study: the stories that were made of its kept logs later, by the path of the run; in a run's folder, its own.
+STORIES_FOLDER = "blame"
+STORIES_FILE = "blame.jsonl"
+_SECOND_MS = 1000
+
+
+class WrittenPlace(Enum):
+    """Whose the bytes are: a file of the engine, another file, the file system's own blocks, or nobody's that was found."""
+
+    ENGINE = "engine"
+    OTHER_FILE = "other file"
+    JOURNAL = "journal"
+    METADATA = "metadata"
+    UNKNOWN = "unknown"
+
+
+_FILE_SYSTEMS_OWN = (WrittenPlace.JOURNAL, WrittenPlace.METADATA)
+
+
+class Repeatability(Enum):
+    """Whether the same image gives the same verdict: what was asked twice did, did not, or the cut was not bad again at all."""
+
+    STEADY = "steady"
+    CHANGES = "changes"
+    NOT_BAD_AGAIN = "not bad again"
+
+
+@dataclass(frozen=True)
+class BlamedWrite:
+    """A write of the log that the smallest loss has, or that a cut in order came before."""
+
+    entry: int
+    """its number in the log"""
+    device: str
+    """`disk` or `journal`"""
+    offset: int
+    """where it begins on the device, in bytes"""
+    length: int
+    """its bytes"""
+    lost: tuple[tuple[int, int], ...]
+    """what of it is lost: from where in its data, and how many bytes; of a write that came too late all of it"""
+    ms_before_cut: float | None
+    """when it was issued; negative behind the cut, null where the log has no times"""
+    flushes_since: int
+    """flushes of its device between it and the cut: of a device that lies they were acknowledged"""
+    place: WrittenPlace
+    """whose the lost bytes are"""
+    names: tuple[str, ...] = ()
+    """the same by name: file and offset, relation and page"""
+    flushes_met: int = 0
+    """flushes of its device that were sent while it was on its way, which cover nothing of it"""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a part of it was kept."""
+        return sum(length for _, length in self.lost) < self.length
+
+
+@dataclass(frozen=True)
+class BlameEvidence:
+    """What replays of one bad cut found."""
+
+    point: int
+    """the cut's number"""
+    outcome: PointOutcome
+    """what was found there"""
+    profile: Profile
+    """of the cut"""
+    control: bool
+    """whether its device lied about flushes"""
+    in_recovery: bool
+    """whether the cut was one of a recovery"""
+    lost_writes: int
+    """writes that the cut lost, or tore"""
+    lost_parts: int
+    """parts of them, each of which is kept or not by itself"""
+    replays: int
+    """images that were made and asked"""
+    steadiness: Repeatability
+    """whether an image that was asked twice answered alike"""
+    smallest: tuple[BlamedWrite, ...] = ()
+    """the writes whose loss alone is enough; empty where the cut is bad without any loss"""
+    is_smallest: bool = True
+    """whether nothing of these can be spared; false where the replays ended before that was known"""
+    found: PointOutcome | None = None
+    """what is found with the smallest loss: it is bad, and may be bad in another way; null where the cut was not bad again"""
+    bad_without_loss: bool = False
+    """whether the cut is bad where all that had been written is kept"""
+    mended_by: BlamedWrite | None = None
+    """of such a cut: the write behind it with which all that had been promised is there; null where none was found"""
+    writes_until_mended: int | None = None
+    """how many writes behind the cut that is"""
+    repaired: bool = False
+    """whether the file system had to be repaired, or was lost, with the smallest loss, and not without it"""
+    lost_ms: float | None = None
+    """how long before the cut the first missing transaction was acknowledged, with the smallest loss"""
+    was_there: bool | None = None
+    """of a loss that is older than the lost writes: whether all that had been promised before the first of these was made was
+    there then; null of any other"""
+    problem: str = ""
+    """what was wrong with the smallest loss, in the first words"""
+    first_problem: str = ""
+    """what was wrong at the cut itself"""
+
+
+class Party(Enum):
+    """Whose fault a bad cut is; `nobody known` where the evidence names none."""
+
+    DEVICE = "device"
+    FILE_SYSTEM = "file system"
+    ENGINE = "engine"
+    NOBODY_KNOWN = "nobody known"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Who broke which promise, or relied on none."""
+
+    party: Party
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Story:
+    """One bad cut, told."""
+
+    evidence: BlameEvidence
+    """what replays found"""
+    party: Party
+    """whose fault it is"""
+    reason: Reason
+    """why"""
+    lines: tuple[str, ...]
+    """the same in five lines"""
+
+
+def fault_of(evidence: BlameEvidence, declared: Durability | None) -> Fault:
+    """By the evidence, and by what flushes and settings declared for the cell.
+
+    What a declaration takes away is the reason where somebody relied on it; without one the evidence alone speaks.
+    """
+    if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
+        return Fault(Party.NOBODY_KNOWN, because("not-bad-again", "the cut was not bad when it was replayed"))
+    flushes = max((write.flushes_since for write in evidence.smallest), default=0)
+    # Of a cut in order the device kept what it had acknowledged.
+    if evidence.control and flushes and not _is_in_order(evidence):
+        words = f"it acknowledged {_counted(flushes, 'flush', 'flushes')} behind the write, and lost it all the same"
+        return Fault(Party.DEVICE, because("device-lied", words, flushes=flushes))
+    of_filesystem, of_engine = _declared(evidence, declared)
+    is_usual = declared is not None and any(each.code == NO_JOURNAL for each in declared.reasons)
+    # Without a journal a repair belongs to every cut, and says nothing of this one.
+    repaired = evidence.repaired and not (is_usual and evidence.found is not PointOutcome.FILE_SYSTEM_LOST)
+    if of_engine is not None and not repaired:
+        return Fault(Party.ENGINE, of_engine)
+    if of_filesystem is not None:
+        return Fault(Party.FILE_SYSTEM, of_filesystem)
+    if repaired:
+        return Fault(Party.FILE_SYSTEM, _of_broken_filesystem(evidence))
+    own = [write for write in evidence.smallest if write.place in _FILE_SYSTEMS_OWN and write.flushes_met]
+    if own:
+        words = f"it sent {_counted(own[0].flushes_met, 'flush', 'flushes')} while a write of its own was on its way, and waited for none"
+        return Fault(Party.FILE_SYSTEM, because("flush-before-complete", words))
+    return Fault(Party.ENGINE, _of_engine(evidence))
+
+
+def _is_in_order(evidence: BlameEvidence) -> bool:
+    """Whether nothing that had been written is missing, which no flush would have changed."""
+    return evidence.profile is Profile.ORDERED or evidence.bad_without_loss
+
+
+def _declared(evidence: BlameEvidence, declared: Durability | None) -> tuple[Reason | None, Reason | None]:
+    """The first reason of the file system's and of the engine's that explains such a finding, of a cell not called durable with such a cache."""
+    if declared is None:
+        return None, None
+    if (declared.protected_cache if _is_in_order(evidence) else declared.volatile_cache) == DURABLE:
+        return None, None
+    telling = [each for each in declared.reasons if _explains(each, evidence)]
+    of_filesystem = next((each for each in telling if each.code in OF_FILE_SYSTEM), None)
+    # What an author promises is no reason, unless it is less than all.
+    others = (each for each in telling if each.code not in OF_FILE_SYSTEM)
+    of_engine = next((each for each in others if each.values.text("promised") != DURABLE), None)
+    return of_filesystem, of_engine
+
+
+def _explains(reason: Reason, evidence: BlameEvidence) -> bool:
+    """Whether what a declaration takes away is what is missing or damaged here."""
+    if reason.code in OF_FLUSHES:
+        return not _is_in_order(evidence)
+    if reason.code in OF_THE_LAST:
+        return evidence.found is PointOutcome.LOST
+    if reason.code in PAGES_UNMENDED:
+        # A page is torn between two writes as well as within one; what is missing then may be rows, in silence.
+        in_pages = any(write.place is WrittenPlace.ENGINE for write in evidence.smallest)
+        return in_pages or (evidence.bad_without_loss and evidence.found is not PointOutcome.LOST)
+    return True
+
+
+def _of_broken_filesystem(evidence: BlameEvidence) -> Reason:
+    if evidence.bad_without_loss:
+        return because("not-whole-in-order", "it was not whole although all that it had written was kept")
+    if any(write.is_torn for write in evidence.smallest):
+        return because("metadata-torn", "it does not survive that a block of its own is torn")
+    return because("metadata-missing", "it does not survive that a write of its own is missing")
+
+
+# Which of both the change was the blocks of a journal do not tell.
+_METADATA_NOT_SYNCED = because(
+    "metadata-not-synced",
+    "it acknowledged before a change of metadata had been synced: a name (an fsync of the directory) or a file's size (an fsync of the file)",
+)
+
+
+def _of_engine(evidence: BlameEvidence) -> Reason:
+    """Of an engine that is called durable, on a file system that flushes and came back whole."""
+    if evidence.in_recovery:
+        words = "its recovery replaced what had been durable, and did not make the replacement durable first"
+        return because("recovery-not-synced", words)
+    if evidence.found is PointOutcome.LOST and evidence.bad_without_loss:
+        if evidence.mended_by is not None and evidence.mended_by.place in _FILE_SYSTEMS_OWN:
+            return _METADATA_NOT_SYNCED
+        return because("promised-before-written", "it acknowledged before it had written")
+    if evidence.bad_without_loss:
+        words = "it relied on writes being whole or in an order that nothing asked for"
+        return because("relied-on-order", words)
+    if evidence.found is PointOutcome.LOST:
+        if evidence.was_there:
+            words = "its recovery drops transactions that were on the medium before the lost write was made"
+            return because("recovery-drops-flushed", words)
+        if all(write.place in _FILE_SYSTEMS_OWN for write in evidence.smallest):
+            return _METADATA_NOT_SYNCED
+        return because("promised-before-flushed", "it acknowledged what no flush had put on the medium")
+    if any(write.is_torn for write in evidence.smallest):
+        words = "it took a write for whole of which the device kept a part, as a device may"
+        return because("relied-on-whole-write", words)
+    return because("relied-on-order", "it relied on an order of writes that no flush had asked for")
+
+
+def story_of(evidence: BlameEvidence, declared: Durability | None) -> Story:
+    """The evidence, the fault, and both in five lines."""
+    fault = fault_of(evidence, declared)
+    kind = f"{evidence.profile.value}, a control" if evidence.control else evidence.profile.value
+    lines = (
+        f"point {evidence.point} ({kind}): {evidence.outcome.value}{f': {evidence.first_problem}' if evidence.first_problem else ''}",
+        _smallest_words(evidence),
+        _place_words(evidence),
+        _time_words(evidence),
+        f"fault: {fault.party.value}: {fault.reason}",
+    )
+    return Story(evidence, fault.party, fault.reason, lines)
+
+
+def _smallest_words(evidence: BlameEvidence) -> str:
+    asked = _counted(evidence.replays, "replay", "replays")
+    if evidence.steadiness is Repeatability.NOT_BAD_AGAIN:
+        return f"not bad when it was replayed ({asked}): its verdict changes on the same image"
+    unsteady = "; the same image gave another verdict when it was asked again" * (
+        evidence.steadiness is Repeatability.CHANGES
+    )
+    if evidence.bad_without_loss:
+        return f"bad although everything that had been written is kept ({asked}){unsteady}"
+    torn = sum(write.is_torn for write in evidence.smallest)
+    what = _counted(len(evidence.smallest), "write", "writes")
+    some = "" if not torn else ", torn" if torn == len(evidence.smallest) else f", {torn} of them torn"
+    more = "" if evidence.is_smallest else "; perhaps fewer, as no more replays were allowed"
+    lost = _counted(evidence.lost_writes, "lost or torn write", "lost or torn writes")
+    verb = "is" if len(evidence.smallest) == 1 else "are"
+    other = "" if evidence.found in (None, evidence.outcome) else f" for {evidence.found.value}"
+    # A part of what the cut took may be seen elsewhere, or by fewer transactions.
+    seen = f": {evidence.problem}" if evidence.problem not in ("", evidence.first_problem) else ""
+    return f"of {lost} {what}{some} {verb} enough{other}{seen} ({asked}){more}{unsteady}"
+
+
+def _place_words(evidence: BlameEvidence) -> str:
+    blamed = evidence.smallest or tuple(filter(None, (evidence.mended_by,)))
+    if not blamed:
+        return "no write of the log mends it" if evidence.bad_without_loss else "no write is to blame"
+    first = blamed[0]
+    parts = ", ".join(f"bytes {start} to {start + length}" for start, length in first.lost[:3])
+    part = f"{parts} of " if first.is_torn else ""
+    where = "; ".join(first.names) or f"{first.place.value} at byte {first.offset} of the {first.device}"
+    others = f"; and {len(blamed) - 1} more" if len(blamed) > 1 else ""
+    too_late = "written too late: " if evidence.bad_without_loss else ""
+    return f"{too_late}entry {first.entry}, {part}{format_size(first.length)}: {where}{others}"
+
+
+def _time_words(evidence: BlameEvidence) -> str:
+    promised = (
+        ""
+        if evidence.lost_ms is None
+        else f"; the first missing transaction was acknowledged {evidence.lost_ms:.3g} ms before the cut"
+    )
+    if evidence.mended_by is not None:
+        ms = evidence.mended_by.ms_before_cut
+        when = "" if ms is None else f", {_time(-ms)} later"
+        writes = _counted(evidence.writes_until_mended or 0, "write", "writes")
+        return f"it came {writes} behind the cut{when}{promised}"
+    if not evidence.smallest:
+        return f"nothing that was written is missing{promised}"
+    first = evidence.smallest[0]
+    when = (
+        "at an unknown time"
+        if first.ms_before_cut is None
+        else f"{_time(first.ms_before_cut)} before the cut"
+    )
+    flushes = _counted(first.flushes_since, "flush", "flushes") if first.flushes_since else "no flush"
+    met = (
+        f", {_counted(first.flushes_met, 'flush', 'flushes')} met it on its way" if first.flushes_met else ""
+    )
+    return f"issued {when}, {flushes} of that device since{met}{promised}"
+
+
+def _time(ms: float) -> str:
+    return f"{ms / 1000:.3g} s" if ms >= _SECOND_MS else f"{ms:.3g} ms"
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"

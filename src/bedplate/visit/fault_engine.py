@@ -1,0 +1,24 @@
+"""What is asked of an engine whose disk fails: the writer and the oracle that it has for power cuts, and where its files are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bedplate.visit.cut_engine import CutEngine
+    from bedplate.visit.workload import Driver
+
+
+@dataclass(frozen=True)
+class FaultEngine:
+    """The role itself. The files are patterns below the data directory; an engine without a log has none of `log_files`."""
+
+    cuts: CutEngine
+    log_files: tuple[str, ...]
+    data_files: tuple[str, ...]
+
+    @property
+    def drivers(self) -> tuple[Driver, ...]:
+        """What writer and oracle are compiled of."""
+        return self.cuts.drivers

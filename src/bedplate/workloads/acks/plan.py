@@ -1,0 +1,56 @@
+"""`type = "acks"` in a plan: runs of an own engine's writer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from bedplate.model.cell import RunSpec
+from bedplate.model.levels import Levels
+from bedplate.model.plan import PlannedWorkload
+from bedplate.plan import values
+from bedplate.plan.fields import Count, Duration, Factor, within
+from bedplate.plan.workload_table import WorkloadTable
+from bedplate.workloads.acks.model import ENGINE
+
+WarmUp: TypeAlias = Annotated[float, within(values.duration, 0)]
+
+
+class AcksTable(WorkloadTable):
+    """`[[workload]]` of type acks: one run for each number of clients."""
+
+    type: Literal["acks"] = Field(description="acks")
+    clients: Factor[Count] = Field(default=(2,), description="clients of the writer")
+    """measure | clients of the writer, its `--clients` | `2` | `{ vary = [1, 8] }`"""
+    warmup: WarmUp = Field(default=10.0, description='a time, such as "10 s"')
+    """measure | a time from 0, after the writer's `begin`; recorded, and left out of every figure | `"10 s"` | `"1 min"`"""
+    duration: Duration = Field(default=60.0, description='time that is measured, such as "5 min"')
+    """measure | the time that is measured, 1 s or more | `"60 s"` | `"10 min"`"""
+
+    def run_count(self) -> int:
+        """One for each number of clients."""
+        return len(self.clients)
+
+    def dataset_count(self) -> int:
+        """One: each run's writer makes its own data."""
+        return 1
+
+    def engines(self) -> tuple[str, ...]:
+        """That of `[engine]`."""
+        return (ENGINE,)
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- the writer draws by the visit's seed
+        """Where the clients vary, their number is part of a run's name."""
+        runs = tuple(
+            RunSpec(
+                "acks" if len(self.clients) == 1 else f"acks-clients-{clients}",
+                self.type,
+                Levels(clients=clients, warmup_s=self.warmup, duration_s=self.duration),
+            )
+            for clients in self.clients
+        )
+        return PlannedWorkload(self.type, (), runs, (Levels(),))
+
+
+PLAN = AcksTable

@@ -1,0 +1,246 @@
+"""An own engine's writer as it is, without the recorder, on the file system of the cell: its lines are timed as they come.
+
+The clock of a line is that of the reader at the other end of a pipe (`drivers/pgbench_log/acks.c`). The protocol has no clock, so
+that the programs that are cut are the programs that are timed. Warm-up and measurement are parts of one process: its data are
+made anew by each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from bedplate.engines.external.programs import (
+    PATIENCE_S,
+    PREPARATION_LIMIT_S,
+    AuthorPrograms,
+    does_not_end,
+    printed_no_line,
+)
+from bedplate.errors import BedplateError
+from bedplate.probe.kernel import ProcessProbe
+from bedplate.visit.logged_client import SecondSeen
+from bedplate.visit.tool_process import ToolProcess
+from bedplate.visit.tool_recording import RawRecording
+from bedplate.visit.workload import Driver
+from bedplate.workloads.acks.output import SUMMARY_FILE, read_summary
+from bedplate.workloads.acks.reader import PipeReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.host.requirement import Need
+    from bedplate.host.shut_in.confinement import Confinement
+    from bedplate.model.cell import Dataset, RunSpec
+    from bedplate.model.visit import RunRecord
+    from bedplate.visit.workload import VisitContext, Workload
+
+_READER = Driver("pgbench_log")
+_SYNC_LIMIT_S = 3600.0
+# The writer is told to go on for longer than it is measured, as it counts from another moment; SIGTERM ends it.
+_SPARE_S = 5.0
+
+
+class Acks:
+    """`type = "acks"` in a plan."""
+
+    name = "acks"
+    # Raised whenever a change of how it is measured makes old and new figures incomparable.
+    protocol = "acks 1"
+    needs: tuple[Need, ...] = ()
+    drivers: tuple[Driver, ...] = (_READER,)
+
+    def load(self, dataset: Dataset, context: VisitContext) -> None:
+        """Nothing: a writer makes its own data."""
+
+    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
+        """One writer from an empty directory to its end."""
+        recording = RawRecording(spec, context, directory)
+
+        def measure() -> None:
+            with recording.place() as place:
+                _Run(recording, place).measure()
+
+        return recording.made(measure)
+
+
+class _Stage(Enum):
+    PREPARING = "preparing"
+    WARMUP = "warmup"
+    MEASURE = "measure"
+    ENDING = "ending"
+
+
+class _Run:
+    """One run under way: looks at the writer while it works, begins the parts of the run when it is time, and ends it."""
+
+    def __init__(self, recording: RawRecording, place: Path) -> None:
+        self._recording, self._place = recording, place
+        levels = recording.spec.levels
+        self._clients = levels.integer("clients") or 1
+        self._warmup_s = levels.number("warmup_s") or 0.0
+        self._duration_s = levels.number("duration_s") or 1.0
+        self._programs = AuthorPrograms.of_visit(recording.context)
+        self._name = self._programs.description.name
+        self._logs = recording.directory / "logs"
+        self._reader = PipeReader(self._reading(), errors=self._logs / "reader.err")
+        self._stage, self._since_s = _Stage.PREPARING, 0.0
+        self._has_begun = self._has_summary = False
+        # Entered when the writer begins; and the part that is under way.
+        self._sampling, self._part = ExitStack(), ExitStack()
+
+    def measure(self) -> None:
+        """BedplateError where the writer fails, acknowledges nothing, or prints what it may not."""
+        recording, context = self._recording, self._recording.context
+        recording.facts |= {"clients": self._clients, "duration_s_asked": self._duration_s}
+        # What an earlier run left to write is not this one's.
+        context.commands.run(["sync", "--file-system", str(self._place)], timeout_s=_SYNC_LIMIT_S)
+        with self._reader:
+            writing = self._writing()
+            tool = ToolProcess(
+                writing.argv,
+                context,
+                output=self._logs / "writer",
+                directory=context.log_directory,
+                name=f"the writer of {self._name}",
+                confinement=writing,
+                marks=self._reader.marks,
+            )
+            recording.commands.append(tool.argv)
+            limit_s = PREPARATION_LIMIT_S + self._warmup_s + self._duration_s + 6 * PATIENCE_S
+            with self._sampling, self._reader.feeding(tool), self._part:
+                self._enter(_Stage.PREPARING)
+                ended = tool.wait(limit_s=limit_s, enough=lambda: self._look(tool))
+                # First of all what it printed: who prints what it may not loses its pipe, and fails by that.
+                self._hear_the_rest()
+                self._programs.require_success(
+                    ended,
+                    was_told=self._stage is _Stage.ENDING,
+                    data=self._place,
+                    room="the scratch device is full: a larger image_size gives it room, a shorter duration needs less",
+                )
+                self._require_measured()
+        recording.facts |= {"reader_cpu_s": self._reader.cpu_s, "database_bytes": self._size_bytes()}
+        context.tool_versions[self._name] = self._programs.version(tool.errors)
+        if not read_summary(self._logs).transactions:
+            raise BedplateError(f"the writer of {self._name} acknowledged nothing in {self._duration_s:g} s")
+
+    def _reading(self) -> tuple[str, ...]:
+        directory = self._recording.directory
+        driver = self._recording.context.native_drivers[_READER.name]
+        warm_up = ("--warmup", str(directory / "warmup.bin")) if self._warmup_s else ()
+        return (
+            driver,
+            *("--clients", str(self._clients)),
+            *("--output", str(directory / "measure.bin")),
+            *warm_up,
+        )
+
+    def _writing(self) -> Confinement:
+        context = self._recording.context
+        return self._programs.writer(
+            self._place,
+            context.account,
+            clients=self._clients,
+            seed=context.seed,
+            duration_s=self._warmup_s + self._duration_s + _SPARE_S,
+        )
+
+    def _look(self, tool: ToolProcess) -> bool:
+        """Never true: when it is time, the writer gets SIGTERM here. BedplateError where it does not end."""
+        self._hear(self._reader.lines())
+        for_s = time.monotonic() - self._since_s
+        match self._stage:
+            case _Stage.PREPARING if self._has_begun:
+                self._begin()
+            case _Stage.PREPARING if for_s > PREPARATION_LIMIT_S:
+                raise printed_no_line(self._name)
+            case _Stage.WARMUP if for_s >= self._warmup_s:
+                self._part.close()
+                self._begin_measurement()
+            case _Stage.MEASURE if for_s >= self._duration_s:
+                self._end_measurement()
+                self._enter(_Stage.ENDING)
+            case _Stage.ENDING if for_s > PATIENCE_S:
+                raise does_not_end(self._name)
+            case _Stage.ENDING:
+                # Again and again: whoever was not the writer yet when it came has not heard it.
+                tool.signal(signal.SIGTERM)
+            case _:
+                pass
+        return False
+
+    def _begin(self) -> None:
+        pids = (os.getpid(), self._reader.pid)
+        first = _Stage.WARMUP if self._warmup_s else _Stage.MEASURE
+        watching = ProcessProbe("watching", lambda: pids)
+        self._sampling.enter_context(self._recording.sampled([watching], first_phase=first.value))
+        if self._warmup_s:
+            self._part.enter_context(self._recording.warm_up())
+            self._enter(_Stage.WARMUP)
+        else:
+            self._begin_measurement()
+
+    def _begin_measurement(self) -> None:
+        self._part.enter_context(self._recording.timed_phase(_Stage.MEASURE.value))
+        self._reader.measure()
+        self._enter(_Stage.MEASURE)
+
+    def _end_measurement(self) -> None:
+        self._reader.end()
+        until_s = time.monotonic() + PATIENCE_S
+        while not (self._has_summary or self._reader.has_ended) and time.monotonic() < until_s:
+            self._hear(self._reader.lines(wait_s=PATIENCE_S))
+        self._part.close()
+
+    def _hear_the_rest(self) -> None:
+        """The writer has ended, by itself or not."""
+        if self._stage is _Stage.MEASURE:
+            self._end_measurement()
+        self._hear(self._reader.finish())
+
+    def _require_measured(self) -> None:
+        if self._stage in (_Stage.PREPARING, _Stage.WARMUP):
+            when = "its measurement began" if self._has_begun else "it printed `begin`"
+            raise BedplateError(f"the writer of {self._name} ended before {when}")
+
+    def _hear(self, lines: list[bytes]) -> None:
+        """What the reader says: that the writer began, a second, or what it counted."""
+        for line in lines:
+            word = line.partition(b" ")[0]
+            if word == b"begin":
+                self._has_begun = True
+            elif word == b"end":
+                (self._logs / SUMMARY_FILE).write_bytes(line + b"\n")
+                self._has_summary = True
+            elif word[:1].isdigit():
+                recording, phase = self._recording, self._stage.value
+                phase_s = self._warmup_s if self._stage is _Stage.WARMUP else self._duration_s
+                recording.context.emit(SecondSeen.read(line).event(recording.spec.name, phase, phase_s))
+
+    def _size_bytes(self) -> int:
+        """What the writer left, by the sizes of its files."""
+        size_bytes, folders = 0, [str(self._place)]
+        try:
+            while folders:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+                        elif entry.is_file(follow_symlinks=False):
+                            size_bytes += entry.stat(follow_symlinks=False).st_size
+        except OSError as error:
+            raise BedplateError(
+                f"what the writer of {self._name} left cannot be measured: {error.strerror}"
+            ) from error
+        return size_bytes
+
+    def _enter(self, stage: _Stage) -> None:
+        self._stage, self._since_s = stage, time.monotonic()
+
+
+RUN: Workload = Acks()

@@ -1,0 +1,130 @@
+"""What a study says of disks that fail: a verdict for each fault, and no speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.workloads.faulty_disk.faults import WORKLOAD, fault_named
+from bedplate.workloads.faulty_disk.tries import FaultTries, counted, read_tries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.model.cell import RunSpec
+    from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict
+
+_HEAD = RunHead("faults_lost", "faults that lost", "faults_hit", "faults hit", beneath=True)
+
+
+class FaultyDiskView(WorkloadView):
+    """Faults on disks of their own."""
+
+    has_speed: ClassVar[bool] = False
+    heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
+    headlines: ClassVar[tuple[str, ...]] = ("faults_hit",)
+
+    def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
+        """Clients write while the disk fails."""
+        return True
+
+    def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
+        """They have a kind of their own."""
+        return WORKLOAD
+
+
+@dataclass(frozen=True)
+class FaultSquare:
+    """What came of one fault in one cell: the tries of all repetitions."""
+
+    fault: str
+    records: tuple[FaultRecord, ...]
+
+    @property
+    def words(self) -> str:
+        """What fails, for a person."""
+        return fault_named(self.fault).words
+
+    @property
+    def worst(self) -> FaultVerdict:
+        """The gravest verdict of those that are results; of none, why."""
+        return next(iter(counted(self.records)))
+
+    @property
+    def verdicts(self) -> str:
+        """`lost, silent 5 of 6; stopped, whole 1 of 6`; the verdict alone where all are alike."""
+        found = counted(self.records)
+        if len(found) == 1:
+            return f"{next(iter(found)).value}{f' {len(self.records)} of {len(self.records)}' if len(self.records) > 1 else ''}"
+        return "; ".join(
+            f"{verdict.value} {count} of {len(self.records)}" for verdict, count in found.items()
+        )
+
+    @property
+    def detected(self) -> str:
+        """Who said that something was wrong, of those that are results; without the kernel's log nobody knows what a file system said."""
+        hit = [record for record in self.records if record.is_result]
+        if not hit:
+            return "–"
+        names = [*dict.fromkeys(each.value for record in hit for each in record.detected)]
+        silent = [record for record in hit if not record.detected]
+        if any(record.kernel_heard for record in silent):
+            names.append("nobody")
+        elif silent:
+            names.append("unknown: no kernel log")
+        return ", ".join(names)
+
+
+@dataclass(frozen=True)
+class FaultRow:
+    """A cell whose disk failed, its squares, and why they may not be believed."""
+
+    cell: CellFacts
+    dataset: str
+    squares: tuple[FaultSquare, ...]
+    doubts: tuple[str, ...]
+
+
+def fault_runs(found: Overview) -> Iterator[tuple[Measurement, FaultTries]]:
+    """The runs of faults that left any, with their tries."""
+    for m in found.measurements:
+        spec = found.spec((m.dataset, m.run))
+        if spec is None or spec.workload != WORKLOAD or m.directory is None or m.canary:
+            continue
+        tries = read_tries(m.directory)
+        if tries.tried:
+            yield m, tries
+
+
+def fault_rows(found: Overview) -> tuple[FaultRow, ...]:
+    """One for each cell and dataset, in the order of the cells; worked out once."""
+    return found.once(_rows)
+
+
+def _rows(found: Overview) -> tuple[FaultRow, ...]:
+    by_cell: dict[tuple[str, str], list[tuple[Measurement, FaultTries]]] = {}
+    for m, tries in fault_runs(found):
+        by_cell.setdefault((m.cell, m.dataset), []).append((m, tries))
+    order = {cell: number for number, cell in enumerate(found.cells)}
+    return tuple(
+        FaultRow(found.cells[cell], dataset, _squares(runs), _doubts(runs))
+        for (cell, dataset), runs in sorted(by_cell.items(), key=lambda item: order.get(item[0][0], 0))
+        if cell in found.cells
+    )
+
+
+def _squares(runs: list[tuple[Measurement, FaultTries]]) -> tuple[FaultSquare, ...]:
+    together: dict[str, list[FaultRecord]] = {}
+    for _, tries in runs:
+        for fault, records in tries.by_fault.items():
+            together.setdefault(fault, []).extend(records)
+    return tuple(FaultSquare(fault, tuple(records)) for fault, records in together.items())
+
+
+def _doubts(runs: list[tuple[Measurement, FaultTries]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reason.sentence for m, _ in runs if m.trouble for reason in m.reasons))
+
+
+ANALYSIS = FaultyDiskView()

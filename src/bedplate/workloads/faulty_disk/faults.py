@@ -1,0 +1,150 @@
+"""The faults that a plan can name, by their names there: what fails, how often, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar
+
+from bedplate.model.fault_order import FaultEffect, FaultOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WORKLOAD = "faulty_disk"
+
+
+class Place(Enum):
+    """Where on the disk: blocks of the engine's log, of its data files, or any; `superblock` is the file system's."""
+
+    LOG = "log"
+    DATA = "data"
+    ANYWHERE = "anywhere"
+    SUPERBLOCK = "superblock"
+
+
+@dataclass(frozen=True)
+class DiskFault:
+    """Requests of the disk that fail while clients write: `hits` of them, 0 all from the moment on."""
+
+    name: str
+    operation: FaultOperation
+    effect: FaultEffect
+    hits: int
+    place: Place
+    stays: bool = False
+    """whether it lasts until nothing is mounted any more"""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the disk says nothing of it."""
+        return self.effect in (FaultEffect.LOST, FaultEffect.MISDIRECTED)
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        what = {
+            FaultEffect.EIO: f"{self.operation.value} fails with EIO",
+            FaultEffect.ENOSPC: "write fails with ENOSPC",
+            FaultEffect.LOST: "write is lost",
+            FaultEffect.MISDIRECTED: "write goes elsewhere",
+        }[self.effect]
+        where = "" if self.operation is FaultOperation.FLUSH else f", {_PLACE_WORDS[self.place]}"
+        return f"{'one' if self.hits else 'every'} {what}{where}"
+
+
+@dataclass(frozen=True)
+class Rot:
+    """`length` bytes at rest that change between the engine's stop and its start; 0: a single bit."""
+
+    name: str
+    length: int
+    place: Place
+    is_quiet: ClassVar[bool] = True
+
+    @property
+    def words(self) -> str:
+        """For a person."""
+        return f"{_ROT_WORDS[self.length]} changes at rest, {_PLACE_WORDS[self.place]}"
+
+
+@dataclass(frozen=True)
+class FullFilesystem:
+    """Somebody else fills the file system, and gives the room back."""
+
+    name: str
+    is_quiet: ClassVar[bool] = False
+    words: str = "file system full for a second"
+
+
+@dataclass(frozen=True)
+class NoFault:
+    """Nothing fails."""
+
+    name: str
+    is_quiet: ClassVar[bool] = False
+    words: str = "no fault"
+
+
+Fault = DiskFault | Rot | FullFilesystem | NoFault
+
+_PLACE_WORDS = {
+    Place.LOG: "in the log",
+    Place.DATA: "in the data",
+    Place.ANYWHERE: "anywhere",
+    Place.SUPERBLOCK: "in the superblock",
+}
+_ROT_LENGTHS = {"bit": 0, "sector": 512, "block": 4096}
+_ROT_WORDS = {0: "one bit", 512: "a sector", 4096: "a block"}
+_TIMES = {"once": 1, "on": 0}
+
+# The controls: with the first all must be whole, with the second something must be missed, or the oracle sees nothing. The second
+# lasts to the end: what was written behind it would damage the file system, which refuses before the oracle is asked.
+CONTROL_WHOLE = NoFault("control-none")
+CONTROL_LOST = DiskFault(
+    "control-lost", FaultOperation.WRITE, FaultEffect.LOST, hits=0, place=Place.ANYWHERE, stays=True
+)
+
+
+def _disk_faults() -> list[Fault]:
+    found: list[Fault] = []
+    write, read = FaultOperation.WRITE, FaultOperation.READ
+    for (times, hits), place in product(_TIMES.items(), (Place.LOG, Place.DATA, Place.ANYWHERE)):
+        found.append(DiskFault(f"write-{times}-{place.value}", write, FaultEffect.EIO, hits, place))
+    for times, hits in _TIMES.items():
+        name = f"flush-{times}"
+        found.append(DiskFault(name, FaultOperation.FLUSH, FaultEffect.EIO, hits, Place.ANYWHERE))
+        found.append(DiskFault(f"read-{times}-data", read, FaultEffect.EIO, hits, Place.DATA))
+    found.append(DiskFault("no-space", write, FaultEffect.ENOSPC, 0, Place.ANYWHERE))
+    for effect, place in product(
+        (FaultEffect.LOST, FaultEffect.MISDIRECTED), (Place.LOG, Place.DATA, Place.ANYWHERE)
+    ):
+        found.append(DiskFault(f"{effect.value}-once-{place.value}", write, effect, 1, place))
+    return found
+
+
+def _all_faults() -> dict[str, Fault]:
+    rot = (
+        Rot(f"rot-{unit}-{place.value}", length, place)
+        for (unit, length), place in product(_ROT_LENGTHS.items(), (Place.LOG, Place.DATA, Place.SUPERBLOCK))
+    )
+    found = (*_disk_faults(), *rot, FullFilesystem("full"))
+    return {fault.name: fault for fault in found}
+
+
+FAULTS: Mapping[str, Fault] = _all_faults()
+CONTROLS: Mapping[str, Fault] = {control.name: control for control in (CONTROL_WHOLE, CONTROL_LOST)}
+# What a plan gets that says nothing.
+DEFAULT_FAULTS = (
+    "write-once-log",
+    "write-once-data",
+    "write-once-anywhere",
+    "write-on-anywhere",
+    "flush-once",
+)
+
+
+def fault_named(name: str) -> Fault:
+    """A fault or a control; KeyError for none."""
+    return CONTROLS.get(name) or FAULTS[name]

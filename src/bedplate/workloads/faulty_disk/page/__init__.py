@@ -1,0 +1,117 @@
+"""Disks that fail on the page: file system and engine by fault, each square with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bedplate.model.power_cut import PointOutcome
+from bedplate.page.workload_page import WorkloadPage
+from bedplate.workloads.faulty_disk.analysis import fault_rows
+from bedplate.workloads.faulty_disk.faults import fault_named
+from bedplate.workloads.faulty_disk.records import FaultVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.workloads.faulty_disk.analysis import FaultRow, FaultSquare
+
+# The page's badges, by what they say of a class of durability.
+_BADGES = {
+    FaultVerdict.LOST_SILENT: "unsafe",
+    FaultVerdict.LOST_DETECTED: "bounded",
+    FaultVerdict.BOUNDED: "bounded",
+    FaultVerdict.NO_TRACE: "unknown",
+    FaultVerdict.NOT_HIT: "unknown",
+}
+_EVIDENCE_MOST = 6
+_COUNTED = (PointOutcome.OK, PointOutcome.NEEDS_FSCK, PointOutcome.LOST, PointOutcome.SILENT)
+
+
+@dataclass(frozen=True)
+class MatrixSquare:
+    """`verdict` with its badge's class, who said something, and the evidence a line each; all empty where it was not tried."""
+
+    verdict: str = ""
+    badge: str = ""
+    detected: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A cell; `index` is its own on the page."""
+
+    index: int
+    cell: str
+    squares: tuple[MatrixSquare, ...]
+    doubts: tuple[str, ...]
+
+
+def fault_matrix(overviews: Sequence[Overview]) -> tuple[tuple[str, ...], tuple[MatrixRow, ...]]:
+    """The faults in words, and a row for each cell and dataset with a square for each of them."""
+    rows = [*_indexed(overviews)]
+    faults = tuple(dict.fromkeys(square.fault for _, row in rows for square in row.squares))
+    return (
+        tuple(fault_named(fault).words for fault in faults),
+        tuple(
+            MatrixRow(index, row.cell.label.full, tuple(_square(row, fault) for fault in faults), row.doubts)
+            for index, row in rows
+        ),
+    )
+
+
+def _indexed(overviews: Sequence[Overview]) -> Iterator[tuple[int, FaultRow]]:
+    before = 0
+    for found in overviews:
+        numbers = {cell: before + number for number, cell in enumerate(found.cells)}
+        for row in fault_rows(found):
+            yield numbers[row.cell.id], row
+        before += len(found.cells)
+
+
+def _square(row: FaultRow, fault: str) -> MatrixSquare:
+    for square in row.squares:
+        if square.fault == fault:
+            return MatrixSquare(
+                square.verdicts,
+                # Controls that went wrong leave nothing to believe.
+                "unknown" if row.doubts else _BADGES.get(square.worst, "durable"),
+                square.detected,
+                tuple(_evidence(square)),
+            )
+    return MatrixSquare()
+
+
+def _evidence(square: FaultSquare) -> Iterator[str]:
+    """Of the first try with the worst verdict, and how it is tried again."""
+    record = next(each for each in square.records if each.verdict is square.worst)
+    where = "" if record.hit_at is None else f", the first of {record.hit_bytes:,} bytes at {record.hit_at:,}"
+    yield f"{record.hits} {'hit' if record.hits == 1 else 'hits'}{where}"
+    # Of what an engine refuses to open nobody counts what is missing.
+    is_counted = record.lost_transactions or record.left in _COUNTED
+    missing = (
+        f"{record.lost_transactions} of them missing" if is_counted else "what is missing was not counted"
+    )
+    yield f"{record.acknowledged} acknowledged, {missing}"
+    if record.no_result is not None:
+        yield record.no_result
+    yield from (f"then: {text}" for text in record.said[:_EVIDENCE_MOST])
+    yield from (f"mounted anew: {text}" for text in record.found[:_EVIDENCE_MOST])
+    yield f'again: faults = ["{record.fault}"], seed = {record.seed}'
+
+
+def _variables(overviews: Sequence[Overview]) -> Mapping[str, Any]:
+    faults, rows = fault_matrix(overviews)
+    return {"disk_faults": faults, "disk_fault_rows": rows}
+
+
+PAGE = WorkloadPage(
+    Path(__file__).parent,
+    {"durability": ("faulty_disks", "")},
+    lambda overviews: any(fault_rows(found) for found in overviews),
+    lambda overviews, _: {},  # noqa: ARG005 -- nothing is drawn
+    _variables,
+)

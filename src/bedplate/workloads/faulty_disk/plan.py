@@ -1,0 +1,112 @@
+"""`type = "faulty_disk"` in a plan: engines whose disk fails, and one run of faults on each."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Field, PlainValidator
+
+from bedplate import registry
+from bedplate.model.cell import RunSpec
+from bedplate.model.engines import POSTGRESQL
+from bedplate.model.levels import Levels, Scalar
+from bedplate.model.plan import PlannedWorkload
+from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
+from bedplate.plan import values
+from bedplate.plan.chosen_cells import Departures, departures
+from bedplate.plan.fields import Count, Duration, Factor, Seed, within
+from bedplate.plan.workload_table import WorkloadTable
+from bedplate.units import GIB
+from bedplate.workloads.faulty_disk.faults import DEFAULT_FAULTS, FAULTS, WORKLOAD
+from bedplate.workloads.faulty_disk.model import DURATION_S, FAULTS_LEVEL, TRIES
+
+RUN_NAME = "faulty-disk"
+# Those that have a writer and an oracle.
+FAULT_ENGINES = registry.engines_with(WORKLOAD)
+
+FailingEngine: TypeAlias = Annotated[str, within(values.one_of, FAULT_ENGINES)]
+FaultNames: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, tuple(FAULTS))]
+Tries: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
+FaultCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
+FaultyImage: TypeAlias = Annotated[int, within(values.size, values.SMALLEST_CUT_IMAGE_BYTES, 16 * GIB)]
+
+
+class FaultyDiskTable(WorkloadTable):
+    """`[[workload]]` of type faulty_disk: faults of the disk, each while clients write to an engine of its own."""
+
+    type: Literal["faulty_disk"] = Field(description="faulty_disk")
+    engine: Factor[FailingEngine] = Field(default=(POSTGRESQL,), description=" or ".join(FAULT_ENGINES))
+    """load | `postgresql`, `lmdb`, `sqlite`, `mariadb`, `own-engine`: set up as for power cuts | `"postgresql"` | `{ vary =
+    ["postgresql", "sqlite"] }`"""
+    faults: FaultNames = Field(default=DEFAULT_FAULTS, description=f"a list of {', '.join(FAULTS)}")
+    """measure | a list of faults, each tried on a disk of its own (below) | the five of the example |
+    `["write-once-log", "write-once-data", "write-once-anywhere", "write-on-anywhere", "flush-once"]`"""
+    tries: Tries = Field(
+        default=1, description="a whole number from 1 to 1000: how often each fault is tried"
+    )
+    """measure | 1 to 1000: how often each fault is tried, with other seeds | `1` | `6`"""
+    seed: Seed | None = Field(default=None, description="a whole number; the plan's without it")
+    """measure | a whole number: draws what clients write, and what rots | the plan's | `7`"""
+    duration: Factor[Duration] = Field(
+        default=(DURATION_S,), description='how long clients write at most, such as "4 s"'
+    )
+    """load | how long clients write at most; the fault comes after two fifths of it, and some ten transactions | `"4 s"` | `"10 s"`"""
+    clients: Factor[Count] = Field(default=(2,), description="sessions at once")
+    """load | sessions at once | `2` | `4`"""
+    image_size: Factor[FaultyImage] = Field(
+        default=(IMAGE_BYTES,), description='size of the disk, such as "4 GB"; it is sparse, in memory'
+    )
+    """load | 128 MB to 16 GB: size of the disk that fails. It is sparse, in memory | `"4 GB"` | `"1 GB"`"""
+    cells: FaultCells = Field(
+        default=(), description="a list of tables: where it differs from the first cell"
+    )
+    """– | the cells that it runs in, as of power cuts | every cell of its engines | `[{ filesystem.type = "xfs" }]`"""
+
+    dataset_key: ClassVar[str] = ".engine"
+
+    def run_count(self) -> int:
+        """One."""
+        return 1
+
+    def dataset_count(self) -> int:
+        """One for each engine and size."""
+        return prod(map(len, self._factors().values()))
+
+    def engines(self) -> tuple[str, ...]:
+        """Those whose disk fails."""
+        return self.engine
+
+    def planned(self, seed: int, defaults: int) -> PlannedWorkload:  # noqa: ARG002 -- its defaults have one version
+        """Every combination of its factors is a dataset."""
+        factors = self._factors()
+        found = (Levels(dict(zip(factors, levels, strict=True))) for levels in product(*factors.values()))
+        return PlannedWorkload(self.type, (), (fault_run(self, seed),), tuple(found))
+
+    def cells_named(self) -> tuple[Departures, ...]:
+        """Its `cells`."""
+        return self.cells
+
+    def _factors(self) -> dict[str, tuple[Scalar, ...]]:
+        """What tells its datasets apart; how often each fault is tried too, in which workloads of a plan differ by cell."""
+        return {
+            ENGINE: self.engine,
+            "image_bytes": self.image_size,
+            "clients": self.clients,
+            "duration_s": self.duration,
+            TRIES: (self.tries,),
+        }
+
+
+def fault_run(table: FaultyDiskTable, seed: int) -> RunSpec:
+    """The faults of one engine; `seed` is the plan's, where the table has none of its own."""
+    levels: dict[str, Scalar] = {
+        FAULTS_LEVEL: ",".join(table.faults),
+        TRIES: table.tries,
+        "seed": seed if table.seed is None else table.seed,
+    }
+    return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
+
+
+PLAN = FaultyDiskTable

@@ -1,0 +1,336 @@
+"""One fault on a disk of its own: file system and engine made anew, clients, the fault, the end, and what is left.
+
+The recorder's log has what the disk held in the end, so that the image is judged as that of a cut behind everything.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bedplate.errors import BedplateError, KilledFromOutside
+from bedplate.host.kernel_log import KernelLog
+from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.reason import reasons_of
+from bedplate.units import MIB
+from bedplate.visit.piped_session import CONNECTION_LOST
+from bedplate.visit.tool_process import ToolFailed
+from bedplate.workloads.faulty_disk.faults import DiskFault, NoFault, Place, Rot
+from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
+from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict, Seen
+from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup
+from bedplate.workloads.faulty_disk.run.places import PlaceUnknown, ranges_of, strangers_in
+from bedplate.workloads.faulty_disk.run.rot import rot_away
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
+from bedplate.workloads.power_cut.run.bench import ReplayJob, subject_of
+from bedplate.workloads.power_cut.run.log import read_log
+from bedplate.workloads.power_cut.run.workload import interruption_behind, measured_span
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.host.recorder import Recorder
+    from bedplate.model.fault_order import ByteRange
+    from bedplate.model.power_cut import PointRecord
+    from bedplate.visit.cut_engine import CutWriter
+    from bedplate.visit.fault_engine import FaultEngine
+    from bedplate.visit.workload import VisitContext
+    from bedplate.workloads.faulty_disk.faults import Fault
+    from bedplate.workloads.power_cut.run.power_bench import PowerBench
+
+_WINDOW_BYTES = 8 * MIB
+# A server that recovers by itself does so in seconds; one that cannot is ended.
+_COMES_BACK_S = 30.0
+_ASK_EVERY_S = 0.5
+_ROOM_COMES_BACK_S = 10.0
+_SAID_MOST, _SAID_LENGTH = 6, 300
+# What a file system says of the disk, and not of its mount and unmount.
+_COMPLAINT = re.compile(
+    r"error|corrupt|shut|abort|read-only|failed|forced|lost|invalid|warning", re.IGNORECASE
+)
+# iomap's own words, which XFS writes by, begin with the device.
+_FILE_SYSTEM = re.compile(
+    r"^(?:(?:EXT[234]-fs|JBD2|XFS|BTRFS|F2FS-fs|NILFS|JFS|REISERFS|bcachefs)\b|\w+: writeback error)"
+)
+
+
+@dataclass
+class _Course:
+    """What was seen while it was mounted."""
+
+    hits: int = 0
+    trouble: str | None = None
+    writable: bool = True
+    came_back: bool | None = None
+    no_result: str | None = None
+    first_hit: ByteRange | None = None
+    journal_bytes: int | None = None
+    engine_said: tuple[str, ...] = ()
+    kernel_said: tuple[str, ...] | None = ()
+    bound_ms: float | None = None
+    bound_transactions: int | None = None
+    ranges: tuple[ByteRange, ...] = ()
+
+    def hear(self, refused: BedplateError) -> None:
+        """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
+        if CONNECTION_LOST in {reason.code for reason in reasons_of(refused)} or "connection" in refused.said:
+            self.trouble = self.trouble or f"a checkpoint: {refused}"
+        else:
+            self.engine_said = (*self.engine_said, str(refused))
+
+
+class FaultTrial:
+    """One fault of a run; `number` and `seed` are the try's."""
+
+    def __init__(
+        self,
+        context: VisitContext,
+        bench: PowerBench,
+        engine: FaultEngine,
+        subject_engine: str,
+        *,
+        clients: int,
+        duration_s: float,
+        image_bytes: int,
+    ) -> None:
+        self._context, self._bench, self._engine, self._name = context, bench, engine, subject_engine
+        self._clients, self._duration_s, self._image_bytes = clients, duration_s, image_bytes
+        self.version: str | None = None
+
+    def record(self, fault: Fault, number: int, seed: int, logs: Path) -> FaultRecord:
+        """What came of it; BedplateError where that has nothing to do with the fault."""
+        course = _Course()
+
+        def at_rest(recorder: Recorder) -> None:
+            if isinstance(fault, Rot) and course.ranges:
+                course.first_hit, course.hits = rot_away(recorder, fault, course.ranges, seed), 1
+
+        log = None
+        try:
+            with KernelLog() as kernel:
+                with self._bench.recorded(self._image_bytes, self._duration_s, at_rest=at_rest) as made:
+                    log, device = made.log, made.disk.name
+                    self._write(
+                        FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
+                    )
+                course.kernel_said = complaints_of(kernel, device)
+            left, after_ms = self._left(log, course.journal_bytes)
+        finally:
+            self._give_back(log, logs / f"try-{number}.server.log")
+        return _record(fault, number, seed, course, left, after_ms=after_ms)
+
+    def _write(self, setup: FaultSetup, fault: Fault, course: _Course, *, seed: int, logs: Path) -> None:
+        """From an empty directory to where the engine is ended; the file system is still mounted."""
+        writer = self._engine.cuts.writer(self._context, setup, clients=self._clients)
+        setup.age.fill_up()
+        course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
+        course.journal_bytes = setup.journal_bytes
+        filesystem = self._bench.cell.filesystem.type
+        beside = FaultBeside(
+            setup,
+            fault,
+            self._engine,
+            filesystem=filesystem,
+            duration_s=self._duration_s,
+            checkpoints=writer.checkpoints(),
+        )
+        setup.is_over = beside.is_over
+        try:
+            driven = writer.drive(logs, duration_s=self._duration_s, seed=seed, beside=beside)
+            self.version = driven.version
+        except BedplateError as error:
+            _require_of_disk(error, is_hit=beside.hits > 0)
+            course.trouble = str(error)
+        if beside.problem is not None:
+            raise BedplateError(beside.problem)
+        course.hits, course.no_result, course.first_hit = beside.hits, beside.unplaced, beside.first_hit
+        for complaint in beside.complaints:
+            course.hear(complaint)
+        self._look_at_place(fault, course, setup.data_directory)
+        if not _is_quiet_in_log(fault):
+            _let_come_back(writer, course, is_hit=beside.hits > 0)
+        course.writable = takes_a_write(setup.data_directory.parent)
+        if isinstance(fault, Rot):
+            setup.settle()
+            try:
+                course.ranges = ranges_of(fault.place, self._engine, setup.data_directory, filesystem)
+            except PlaceUnknown as error:
+                course.no_result = str(error)
+
+    def _look_at_place(self, fault: Fault, course: _Course, data_directory: Path) -> None:
+        if not isinstance(fault, DiskFault) or course.first_hit is None:
+            return
+        try:
+            found = strangers_in(course.first_hit, fault.place, self._engine, data_directory)
+        except OSError:
+            # A file system that was shut down says nothing of its files.
+            return
+        if found:
+            names = ", ".join(str(path.relative_to(data_directory)) for path in found)
+            course.hits, course.no_result = 0, f"what was hit is a part of {names}"
+
+    def _left(self, path: Path, journal_bytes: int | None) -> tuple[PointRecord, float]:
+        """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
+        with read_log(path) as log:
+            begin, _ = measured_span(log)
+            after_ms = Acknowledgements(log).before(len(log)).after_last_ms
+            point = CutPoint(0, len(log), Profile.ORDERED, Placement.UNIFORM, seed=0)
+        job = ReplayJob(
+            filesystem=self._bench.cell.filesystem,
+            subject=subject_of(self._context, self._name, self._engine.cuts),
+            points=(point,),
+            image_bytes=self._image_bytes,
+            window_bytes=_WINDOW_BYTES,
+            measured_from=begin,
+            journal_bytes=journal_bytes,
+        )
+        (record,) = self._bench.replayed(path, job, lambda _: None, kept=path.parent)
+        return record, after_ms
+
+    def _give_back(self, log: Path | None, server_log: Path) -> None:
+        if log is not None:
+            shutil.rmtree(log.parent)
+        said = self._context.log_directory / "server.log"
+        if said.exists():
+            shutil.move(said, server_log)
+
+
+def _record(
+    fault: Fault, number: int, seed: int, course: _Course, left: PointRecord, *, after_ms: float
+) -> FaultRecord:
+    seen = Seen.WENT_ON if course.trouble is None else Seen.STOPPED
+    is_repaired = left.fsck_s is not None and not left.unclean
+    kernel_said = course.kernel_said or ()
+    said = (*filter(None, [course.trouble]), *course.engine_said, *kernel_said)
+    detected = detected_by(
+        left.outcome,
+        seen,
+        writable=course.writable,
+        kernel_spoke=bool(kernel_said),
+        engine_spoke=bool(course.engine_said),
+        is_repaired=is_repaired,
+    )
+    is_hit = course.hits > 0 or isinstance(fault, NoFault)
+    verdict = verdict_of(
+        left.outcome,
+        seen,
+        is_hit=is_hit and left.acknowledged > 0,
+        writable=course.writable,
+        is_repaired=is_repaired,
+        is_bounded=within_bound(left, course.bound_ms, course.bound_transactions, after_ms=after_ms),
+        is_unseen=fault.is_quiet and not detected,
+    )
+    return FaultRecord(
+        number=number,
+        fault=fault.name,
+        seed=seed,
+        hits=course.hits,
+        seen=seen,
+        writable=course.writable,
+        came_back=course.came_back,
+        verdict=verdict,
+        detected=detected,
+        acknowledged=left.acknowledged,
+        lost_transactions=left.lost_transactions,
+        left=left.outcome,
+        hit_at=course.first_hit.start if course.first_hit else None,
+        hit_bytes=course.first_hit.length if course.first_hit else None,
+        kernel_heard=course.kernel_said is not None,
+        said=tuple(_shortened(text) for text in said[:_SAID_MOST]),
+        found=left.problems,
+        no_result=None if verdict.is_result else _no_result(course, verdict, is_hit=is_hit),
+    )
+
+
+def _no_result(course: _Course, verdict: FaultVerdict, *, is_hit: bool) -> str:
+    if verdict is FaultVerdict.NO_TRACE:
+        return "what the disk lost or changed was written again, or never read"
+    if is_hit:
+        return "no transaction was acknowledged, so that none could be missing"
+    return course.no_result or "nothing met the fault"
+
+
+def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
+    """Raise what the disk has not done: what no fault stopped has failed by itself, or was ended by somebody."""
+    interruption = interruption_behind(error)
+    if interruption is not None:
+        raise interruption from error
+    if isinstance(error, ToolFailed) and error.status == -signal.SIGKILL:
+        raise KilledFromOutside("the writer") from error
+    if not is_hit:
+        raise error
+
+
+def _is_quiet_in_log(fault: Fault) -> bool:
+    """Whether a checkpoint would make needless what the disk did to the log in silence."""
+    return isinstance(fault, DiskFault | Rot) and fault.is_quiet and fault.place is Place.LOG
+
+
+def _let_come_back(writer: CutWriter, course: _Course, *, is_hit: bool) -> None:
+    """A server has to answer and to checkpoint; what it says instead to whom it served to the end is its complaint."""
+    course.came_back, refused = _comes_back(writer)
+    if refused is None or course.trouble is not None:
+        return
+    _require_of_disk(refused, is_hit=is_hit)
+    course.hear(refused)
+
+
+def _comes_back(writer: CutWriter) -> tuple[bool | None, BedplateError | None]:
+    """Whether a server answers and checkpoints, None of a library, which has no session; and its first refusal."""
+    never, until, refused = threading.Event(), time.monotonic() + _COMES_BACK_S, None
+    while time.monotonic() < until:
+        checkpoints = writer.checkpoints()
+        if checkpoints is None:
+            return None, None
+        try:
+            with checkpoints as session:
+                session.checkpoint()
+        except BedplateError as error:
+            refused = refused or error
+            never.wait(_ASK_EVERY_S)
+        else:
+            return True, refused
+    return False, refused
+
+
+def takes_a_write(place: Path) -> bool:
+    """Whether the file system makes a file and syncs it.
+
+    By that file alone: syncfs(2) would give the error that the disk had. Room that was given back may come a moment later.
+    """
+    probe, never, until = place / "probe", threading.Event(), time.monotonic() + _ROOM_COMES_BACK_S
+    while True:
+        try:
+            with probe.open("wb") as file:
+                file.write(b"probe")
+                file.flush()
+                os.fsync(file.fileno())
+            probe.unlink()
+        except OSError as error:
+            if error.errno != errno.ENOSPC or time.monotonic() > until:
+                return False
+            never.wait(_ASK_EVERY_S)
+        else:
+            return True
+
+
+def complaints_of(kernel: KernelLog, device: str) -> tuple[str, ...] | None:
+    """What the file system on a device said of it, and not of its mount and unmount; each once. None where the log cannot be read."""
+    named = re.compile(rf"\b{re.escape(device)}\b")
+    heard = kernel.messages(about=(device,))
+    if heard is None:
+        return None
+    found = (text for text in heard if named.search(text) and _FILE_SYSTEM.search(text))
+    return tuple(dict.fromkeys(text for text in found if _COMPLAINT.search(text)))
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SAID_LENGTH else f"{line[: _SAID_LENGTH - 1]}…"

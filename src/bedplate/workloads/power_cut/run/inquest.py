@@ -1,0 +1,249 @@
+"""Why one cut is bad: replays of its log that lose less and less, until nothing can be spared.
+
+A cut that is bad although nothing is lost is compared with later cuts in order: which write, behind it, brings what had been
+promised by then. What is left is named by the files of the image on which all is kept, and of the one that is bad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, Profile
+from bedplate.model.power_cut_blame import BlamedWrite, BlameEvidence, Repeatability, WrittenPlace
+from bedplate.workloads.power_cut.run.found import Found
+from bedplate.workloads.power_cut.run.log import DEVICE_NAMES
+from bedplate.workloads.power_cut.run.shrinking import NoMoreQuestions, Questions, shrink
+from bedplate.workloads.power_cut.run.window import Piece, losses
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from bedplate.model.power_cut import PointRecord
+    from bedplate.workloads.power_cut.run.acknowledged import Acknowledged, Acknowledgements
+    from bedplate.workloads.power_cut.run.bench import ReplayJob
+    from bedplate.workloads.power_cut.run.image import ImageBuilder
+    from bedplate.workloads.power_cut.run.log import Log
+    from bedplate.workloads.power_cut.run.naming import ImageNames, Named
+    from bedplate.workloads.power_cut.run.worker import CutSite
+
+_NAMES_MOST = 3
+
+
+class Cut(NamedTuple):
+    """What one inquest is about: a point of a log, and what had been promised before it.
+
+    `marks` are those of the log, None of a recovery's, in which nobody promises anything.
+    """
+
+    log: Log
+    point: CutPoint
+    measured_from: int
+    promised: Acknowledged
+    marks: Acknowledgements | None
+
+
+class Inquest:
+    """Of one cut, with at most `most` replays. `builder` builds of its log."""
+
+    def __init__(self, job: ReplayJob, cut: Cut, builder: ImageBuilder, site: CutSite, most: int) -> None:
+        self._job, self._cut, self._builder, self._site = job, cut, builder, site
+        self._losses = losses(cut.log, cut.point, job.window_bytes, measured_from=cut.measured_from)
+        self._most = most
+        self._replays = 0
+        self._records: dict[frozenset[int], PointRecord] = {}
+        self._is_steady = True
+
+    def hold(self) -> Found:
+        """As many replays as it takes, up to the limit. What is left at their end is asked again, and so is a cut that is not bad."""
+        first = self._replayed(self._losses.parts)
+        if not first.outcome.is_bad:
+            first = self._replayed(self._losses.parts)
+            self._is_steady = not first.outcome.is_bad
+        begun = BlameEvidence(
+            self._cut.point.number,
+            first.outcome,
+            self._cut.point.profile,
+            control=self._cut.point.control,
+            in_recovery=self._cut.point.recovery_of is not None,
+            lost_writes=len({piece.entry for piece in self._losses.parts.values()}),
+            lost_parts=len(self._losses.parts),
+            replays=self._replays,
+            steadiness=Repeatability.NOT_BAD_AGAIN,
+            first_problem=first.problems[0] if first.problems else "",
+        )
+        if not first.outcome.is_bad:
+            return Found(begun, self._cut.point)
+        whole = self._replayed(())
+        if _gravity(whole) >= _gravity(first) or not self._losses.parts:
+            return self._without_loss(begun, whole)
+        return self._with_losses(begun, first, whole)
+
+    def _with_losses(self, begun: BlameEvidence, first: PointRecord, whole: PointRecord) -> Found:
+        """What gives the same finding as the cut, of which there is none, or a lesser one, without any loss."""
+        questions = Questions(
+            lambda lost: self._replayed(lost).outcome is first.outcome, max(1, self._most - self._replays - 2)
+        )
+        by_write: dict[int, list[int]] = {}
+        for number, piece in self._losses.parts.items():
+            by_write.setdefault(piece.entry, []).append(number)
+        shrunk = shrink(list(by_write.values()), questions)
+        lost = frozenset(shrunk.parts)
+        told = self._records[lost]
+        again = [self._replayed(lost)]
+        names = self._names(lost)
+        was_there = self._was_there(lost, told)
+        # Whoever answers now so and now so may have spared what matters, or kept what does not.
+        if shrunk.is_smallest and self._replays < self._most:
+            again.append(self._replayed(lost))
+        steadiness = self._steadiness(first, told, *again)
+        evidence = replace(
+            begun,
+            replays=self._replays,
+            steadiness=steadiness,
+            smallest=tuple(self._blamed(lost, names)),
+            is_smallest=shrunk.is_smallest and steadiness is Repeatability.STEADY,
+            was_there=was_there,
+        )
+        found = _of_record(evidence, told)
+        return Found(
+            replace(found, repaired=found.repaired and not _is_repaired(whole)), self._losses.only(lost)
+        )
+
+    def _without_loss(self, begun: BlameEvidence, whole: PointRecord) -> Found:
+        again = self._replayed(())
+        late = self._mended() if whole.outcome.is_bad else None
+        evidence = replace(
+            begun,
+            replays=self._replays,
+            steadiness=self._steadiness(whole, again),
+            bad_without_loss=True,
+            mended_by=None if late is None else self._late_write(late),
+            writes_until_mended=None if late is None else self._writes_behind(late),
+        )
+        return Found(_of_record(evidence, whole), self._losses.only(()))
+
+    def _steadiness(self, *looks: PointRecord) -> Repeatability:
+        """Whether all looks found the same, none after a first one that failed."""
+        alike = len({each.outcome for each in looks}) == 1 and all(each.failed_once is None for each in looks)
+        return Repeatability.STEADY if alike and self._is_steady else Repeatability.CHANGES
+
+    def _replayed(self, lost: Iterable[int]) -> PointRecord:
+        lost = frozenset(lost)
+        record = self._asked(self._losses.only(lost), self._cut.promised)
+        self._records.setdefault(lost, record)
+        return record
+
+    def _asked(
+        self, point: CutPoint, promised: Acknowledged, known: Acknowledged | None = None
+    ) -> PointRecord:
+        self._replays += 1
+        return self._site.replay(point, self._builder, promised, known=known)
+
+    def _mended(self) -> int | None:
+        """The first position behind the cut, found by halving, at which a cut in order has all that was promised at this one."""
+        log, begin = self._cut.log, self._cut.point.position
+        until, step = begin, 1
+        try:
+            while True:
+                if until == len(log):
+                    return None
+                last, until = until, min(len(log), begin + step)
+                if self._has_all(until):
+                    break
+                step *= 2
+            while until - last > 1:
+                middle = (last + until) // 2
+                last, until = (last, middle) if self._has_all(middle) else (middle, until)
+        except NoMoreQuestions:
+            return None
+        return until
+
+    def _has_all(self, position: int) -> bool:
+        """Whether a cut in order there is good, held against what was promised here; the oracle knows what is promised there."""
+        if self._replays >= self._most:
+            raise NoMoreQuestions
+        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
+        known = self._cut.promised if self._cut.marks is None else self._cut.marks.before(position)
+        return not self._asked(there, self._cut.promised, known).outcome.is_bad
+
+    def _was_there(self, lost: frozenset[int], record: PointRecord) -> bool | None:
+        """Whether a cut in order before the first lost write has all that was promised then, where what is missing is older."""
+        first = min(self._losses.parts[number].entry for number in lost)
+        ms = self._ms_before_cut(first)
+        if record.outcome is not PointOutcome.LOST or record.lost_ms is None or ms is None:
+            return None
+        if record.lost_ms <= ms or self._cut.marks is None or self._replays >= self._most:
+            return None
+        before = CutPoint(0, first, Profile.ORDERED, Placement.UNIFORM, seed=0)
+        return not self._asked(before, self._cut.marks.before(first)).outcome.is_bad
+
+    def _ms_before_cut(self, entry: int) -> float | None:
+        log = self._cut.log
+        at_ns, cut_ns = log.entry(entry).time_ns, log.time_before(self._cut.point.position)
+        return None if at_ns is None or cut_ns is None else (cut_ns - at_ns) / 1e6
+
+    def _names(self, lost: frozenset[int]) -> ImageNames:
+        """Of the image that keeps everything first: there a file has its name that the bad one may lack."""
+        points = (self._losses.only(()), self._losses.only(lost))
+        return self._site.names_on(points, self._builder)
+
+    def _blamed(self, lost: frozenset[int], names: ImageNames) -> Iterator[BlamedWrite]:
+        by_entry: dict[int, list[Piece]] = {}
+        for number in sorted(lost):
+            piece = self._losses.parts[number]
+            by_entry.setdefault(piece.entry, []).append(piece)
+        for entry, pieces in by_entry.items():
+            found = [each for piece in pieces for each in names.of(self._cut.log, piece)]
+            yield self._write(entry, tuple((piece.start, piece.length) for piece in pieces), found)
+
+    def _late_write(self, position: int) -> BlamedWrite | None:
+        """The last write before the position at which all was there; a mark or a flush brings nothing."""
+        log = self._cut.log
+        behind = range(position - 1, self._cut.point.position - 1, -1)
+        entry = next((index for index in behind if log.is_write(index)), None)
+        if entry is None:
+            return None
+        there = CutPoint(0, position, Profile.ORDERED, Placement.UNIFORM, seed=0)
+        names = self._site.names_on((there,), self._builder)
+        whole = Piece(entry, 0, log.lengths[entry])
+        return self._write(entry, ((0, log.lengths[entry]),), list(names.of(log, whole)))
+
+    def _write(self, entry: int, lost: tuple[tuple[int, int], ...], named: list[Named]) -> BlamedWrite:
+        log, position = self._cut.log, self._cut.point.position
+        device = log.devices[entry]
+        flushes = log.histories[device].flushes
+        return BlamedWrite(
+            entry,
+            DEVICE_NAMES[device],
+            log.offsets[entry],
+            log.lengths[entry],
+            lost,
+            self._ms_before_cut(entry),
+            sum(entry < flush < position for flush in flushes),
+            named[0].place if named else WrittenPlace.UNKNOWN,
+            tuple(dict.fromkeys(each.words for each in named))[:_NAMES_MOST],
+            log.histories[device].flushes_met(entry, position),
+        )
+
+    def _writes_behind(self, position: int) -> int:
+        return sum(map(self._cut.log.is_write, range(self._cut.point.position, position)))
+
+
+def _gravity(record: PointRecord) -> int:
+    """From best to worst."""
+    return list(PointOutcome).index(record.outcome)
+
+
+def _is_repaired(record: PointRecord) -> bool:
+    return record.fsck_s is not None or record.outcome is PointOutcome.FILE_SYSTEM_LOST
+
+
+def _of_record(evidence: BlameEvidence, record: PointRecord) -> BlameEvidence:
+    return replace(
+        evidence,
+        found=record.outcome,
+        repaired=_is_repaired(record),
+        lost_ms=record.lost_ms,
+        problem=record.problems[0] if record.problems else "",
+    )

@@ -1,0 +1,62 @@
+"""What lies where a write went: the file on an image, and what the engine calls that part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from bedplate import registry
+from bedplate.model.power_cut_blame import WrittenPlace
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from bedplate.filesystem.blocks.owners import BlockOwners, Owner
+    from bedplate.visit.page_names import PageNames
+    from bedplate.workloads.power_cut.run.log import Log
+    from bedplate.workloads.power_cut.run.window import Piece
+
+
+class Named(NamedTuple):
+    """Whose it is, and its name."""
+
+    place: WrittenPlace
+    words: str
+
+
+@dataclass(frozen=True)
+class ImageNames:
+    """Names by images in turn: the next one is asked where the one before knows no file's name. `called` are the engine's own names of files."""
+
+    owners: Sequence[BlockOwners]
+    pages: PageNames | None
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, log: Log, piece: Piece) -> Iterator[Named]:
+        """Of a part of a write."""
+        device, offset = log.devices[piece.entry], log.offsets[piece.entry] + piece.start
+        with log.data(piece.entry, piece.start, piece.length) as data:
+            found: tuple[Owner, ...] = ()
+            for owners in self.owners:
+                found = owners.of(device, offset, data)
+                if found[0].place is not WrittenPlace.UNKNOWN:
+                    break
+            for owner in found:
+                yield self._named(owner, bytes(data[owner.start : owner.start + owner.length]))
+
+    def _named(self, owner: Owner, data: bytes) -> Named:
+        if owner.path is None:
+            return Named(owner.place, owner.words)
+        inside = owner.path.removeprefix(f"{DATA_DIRECTORY}/")
+        if inside == owner.path:
+            return Named(WrittenPlace.OTHER_FILE, owner.words)
+        page = None if self.pages is None else self.pages.name(inside, owner.offset, data, self.called)
+        words = owner.words.removeprefix(f"{DATA_DIRECTORY}/")
+        return Named(WrittenPlace.ENGINE, words if page is None else f"{words}: {page}")
+
+
+def page_names(engine: str) -> PageNames | None:
+    """The engine's own words for parts of its files; None of one that has none."""
+    found: PageNames | None = registry.engine_part_or_none(engine, "page_names")
+    return found

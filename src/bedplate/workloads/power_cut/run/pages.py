@@ -1,0 +1,129 @@
+"""How the recorded server's pages come to the file system: what it takes untorn, where they lie, and what was counted.
+
+Asked of a server whose pages are to be written untorn, or whose device is said to write a unit whole. Files are known as the server's data
+by being open with O_DIRECT, so they are looked at while the clients work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import stat
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from bedplate.errors import BedplateError
+from bedplate.host.files import folders_below
+from bedplate.host.pages.extents import extents_of, page_layout
+from bedplate.host.pages.open_files import direct_files
+from bedplate.host.pages.untorn_unit import TAKEN, probe_untorn_write, untorn_unit
+from bedplate.model.cell import UNTORN_ON
+from bedplate.model.filesystem import TRAITS
+from bedplate.model.page_writes import PageFacts
+from bedplate.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from bedplate.host.pages.extents import FileExtent
+    from bedplate.model.cell import Cell
+    from bedplate.visit.untorn_writes import UntornWrites
+
+_LOOK_EVERY_S = 0.2
+_END_LIMIT_S = 60.0
+
+
+class PageWatch:
+    """Looks from `with` to its end at the files of a server that runs; `facts` afterwards, None where there is no page to look at.
+
+    BedplateError at its beginning where pages are to be written untorn and the file system refuses the first.
+    """
+
+    def __init__(
+        self, data_directory: Path, cell: Cell, untorn: UntornWrites | None, *, wanted: bool
+    ) -> None:
+        self.facts: PageFacts | None = None
+        self._data_directory = data_directory
+        self._page_bytes = cell.database_block_bytes if wanted or untorn is not None else None
+        self._untorn = untorn
+        self._has_own_addresses = TRAITS[cell.filesystem.type].has_own_addresses
+        self._direct: set[Path] = set()
+        self._ended = threading.Event()
+        self._looking = threading.Thread(target=self._look, name="page watch", daemon=True)
+        self._before: Mapping[Path, tuple[int, tuple[FileExtent, ...]]] = {}
+        self._probe = ""
+
+    def __enter__(self) -> Self:
+        if self._page_bytes is not None:
+            self._probe = probe_untorn_write(
+                self._data_directory.parent / "untorn-write.probe", self._page_bytes
+            )
+            if self._untorn is not None and self._untorn.mode == UNTORN_ON and self._probe != TAKEN:
+                raise BedplateError(
+                    f"untorn_writes = on: an untorn write of a page of {format_size(self._page_bytes)} into the recorded file system "
+                    f"came to {self._probe}; XFS with reflink and blocks no larger than the page takes one, others where the device does"
+                )
+            paths = (Path(each.path) for _, found in folders_below(self._data_directory) for each in found)
+            self._before = self._mapped(paths, self._page_bytes)
+            self._looking.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._page_bytes is None or not self._looking.is_alive():
+            return
+        self._ended.set()
+        self._looking.join(_END_LIMIT_S)
+        if kind is None:
+            self.facts = self._found(self._page_bytes)
+
+    def _look(self) -> None:
+        has_ended = False
+        while not has_ended:
+            has_ended = self._ended.wait(_LOOK_EVERY_S)
+            # Once more behind the last transaction: a short recording is over between two looks.
+            self._direct |= direct_files(self._data_directory)
+
+    def _found(self, page_bytes: int) -> PageFacts:
+        after = self._mapped(self._direct, page_bytes)
+        own = sorted(after)
+        unit = untorn_unit(own[0] if own else self._data_directory)
+        before = [self._before[path] for path in own if path in self._before]
+        return PageFacts(
+            page_bytes=page_bytes,
+            unit_min_bytes=unit.min_bytes if unit else None,
+            unit_max_bytes=unit.max_bytes if unit else None,
+            unit_max_optimised_bytes=unit.max_optimised_bytes if unit else None,
+            probe=self._probe,
+            direct_files=len(own),
+            before=page_layout(before, page_bytes),
+            after=page_layout(after.values(), page_bytes),
+            counts=self._untorn.counted() if self._untorn else None,
+        )
+
+    def _mapped(
+        self, paths: Iterable[Path], page_bytes: int
+    ) -> dict[Path, tuple[int, tuple[FileExtent, ...]]]:
+        """Sizes and extents of those that are files of a page or more; the server may take one away meanwhile."""
+        found = {}
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode) and status.st_size >= page_bytes:
+                    extents = _extents(path)
+                    # Of such a file system nobody can tell where on the device a page lies.
+                    if self._has_own_addresses:
+                        extents = tuple(replace(each, at=None) for each in extents)
+                    found[path] = (status.st_size, extents)
+        return found
+
+
+def _extents(path: Path) -> tuple[FileExtent, ...]:
+    """None where the file system has no map of its files: no page has a place then."""
+    try:
+        return extents_of(path)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOTTY):
+            raise
+        return ()

@@ -1,0 +1,160 @@
+"""A recovery that is cut again, for real: the toy's fault that no single cut shows, and its copy without one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.support.tools.recorder_lab import recorder_driver
+from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
+
+from bedplate.engines.external.folder import PROGRAMS_KEY
+from bedplate.filesystem.registry import filesystem_for
+from bedplate.filesystem.site import Site
+from bedplate.host.account import server_account
+from bedplate.host.command import Commands
+from bedplate.host.devices.image_file import create_blank
+from bedplate.host.devices.passing_loop import passing_loop
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import (
+    RECOVERY_LOG_FILE,
+    CutPoint,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+)
+from bedplate.units import MIB
+from bedplate.visit.cut_engine import Subject
+from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY, ReplayJob
+from bedplate.workloads.power_cut.run.kept_log import unpack_log
+from bedplate.workloads.power_cut.run.power_bench import Workers, replay_one
+from bedplate.workloads.power_cut.run.recovery import HeldByNamespace
+from bedplate.workloads.power_cut.run.recut import Recut
+
+pytestmark = [pytest.mark.host, pytest.mark.second_lane]
+
+TOY = Path(__file__).resolve().parents[2] / "examples" / "engines" / "toy"
+IMAGE_BYTES = 64 * MIB
+# By itself ext4 begins to write a file that is renamed over another one, and whether that ends in time is luck.
+EXT4 = FilesystemLevels("ext4", mount_options=("noauto_da_alloc",))
+COMMITTED = 3
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="bedplate-test-recovery-", dir="/dev/shm") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def toy_store() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("toy_store", TOY / "store.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def torn_image(memory: Path) -> Path:
+    """ext4 with a toy store of three transactions and the beginning of a fourth, which a cut tore."""
+    image, mount_point, account = memory / "torn", memory / "mount", server_account()
+    mount_point.mkdir()
+    os.close(create_blank(image, IMAGE_BYTES))
+    filesystem, toy = filesystem_for(EXT4.type), toy_store()
+    with passing_loop(image) as device:
+        site = Site(EXT4, device, mount_point, Commands())
+        filesystem.mkfs(site)
+        filesystem.mount(site)
+        try:
+            data = mount_point / DATA_DIRECTORY
+            data.mkdir(mode=0o700)
+            store = toy.Store(str(data))
+            for number in range(1, COMMITTED + 1):
+                store.commit(0, number, toy.content_of(0, number))
+            os.pwrite(store._file, b"torn" * 100, store._at)
+            os.close(store._file)
+            for path in (data, *data.iterdir()):
+                shutil.chown(path, account.uid, account.gid)
+        finally:
+            filesystem.unmount(site)
+    return image
+
+
+def log_of(image: Path, path: Path) -> tuple[Path, int]:
+    """A log whose end is that image, and how many entries it has."""
+    content = image.read_bytes()
+    size = 64 * 1024
+    entries = [
+        Written(sector=start // 512, data=content[start : start + size])
+        for start in range(0, len(content), size)
+        if any(content[start : start + size])
+    ]
+    marks = [Written(flags=MARK, text=b"ack 0 %d" % number) for number in range(1, COMMITTED + 1)]
+    every = [*entries, Written(flags=FLUSH), *marks]
+    return written_log(path, every), len(every)
+
+
+def job_of(fault: str, *, position: int, cuts: int) -> ReplayJob:
+    profiles = (Profile.ORDERED, Profile.SUBSET_512)
+    return ReplayJob(
+        filesystem=EXT4,
+        subject=Subject("own-engine", 0, Levels(fault=fault), Levels({PROGRAMS_KEY: str(TOY)})),
+        points=tuple(
+            CutPoint(number, position, profile, Placement.UNIFORM, number)
+            for number, profile in enumerate(profiles)
+        ),
+        image_bytes=IMAGE_BYTES,
+        window_bytes=8 * MIB,
+        measured_from=0,
+        recuts=(Recut(1, 2, cuts, 5),),
+    )
+
+
+@pytest.mark.parametrize(("fault", "cuts"), [("recovery-without-fsync", 10), ("none", 4)])
+def test_what_no_cut_shows_a_cut_in_recovery_does(memory: Path, fault: str, cuts: int) -> None:
+    log, position = log_of(torn_image(memory), memory / "log")
+    job, kept = job_of(fault, position=position, cuts=cuts), memory / "kept"
+    kept.mkdir()
+    told: list[str] = []
+    more = ("--recorder", str(recorder_driver()), "--kept", str(kept))
+    with Workers(log, job, 1, memory=memory, ledger=HeldByNamespace(), more=more) as running:
+        records = {record.point.number: record for record in running.records(told.append)}
+    assert [] == told
+    # Both cuts, each in the recovery from the second of them, and the whole of it.
+    assert list(range(2 + cuts + 1)) == sorted(records)
+    assert {PointOutcome.OK} == {records[number].outcome for number in (0, 1, 2 + cuts)}
+    assert {None, 1} == {record.point.recovery_of for record in records.values()}
+    bad = [record for record in records.values() if record.outcome.is_bad]
+    packed = kept / RECOVERY_LOG_FILE.format(first=1)
+    assert bool(bad) is packed.exists() is (fault != "none")
+    if bad:
+        assert {(PointOutcome.LOST, COMMITTED)} == {(each.outcome, each.lost_transactions) for each in bad}
+        require_replayed(memory, job, bad[0], packed)
+
+
+def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, packed: Path) -> None:
+    """From both logs, and the image of the cut in recovery is kept."""
+    keep, recovery = memory / "image", memory / "recovery"
+    keep.mkdir()
+    unpack_log(packed, recovery)
+    again, built = replay_one(
+        memory / "log",
+        job,
+        bad.point,
+        memory=memory,
+        keep=keep,
+        ledger=HeldByNamespace(),
+        recovery=recovery,
+    )
+    assert (bad.outcome, bad.lost_transactions) == (again.outcome, again.lost_transactions)
+    assert keep / "disk" == built.disk
+    assert built.disk.exists()

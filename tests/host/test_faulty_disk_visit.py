@@ -1,0 +1,155 @@
+"""A disk that fails for real, below an engine and its oracle: every fault is hit, or says why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bedplate.campaign.preparation import prepare_drivers
+from bedplate.host.command import Commands
+from bedplate.host.native_driver import LIBFUSE3, library_requirement
+from bedplate.host.recorder import recorder_reasons
+from bedplate.model import codec
+from bedplate.model.cell import (
+    JOURNAL_IN_RAM,
+    BuildLevels,
+    Cell,
+    ClusterLevels,
+    Dataset,
+    FilesystemLevels,
+    RunSpec,
+)
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import PointOutcome
+from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, Validity, VisitRequest
+from bedplate.units import MIB
+from bedplate.workloads.faulty_disk.records import Detected, FaultRecord, FaultVerdict, Seen
+from bedplate.workloads.faulty_disk.tries import read_tries
+from bedplate.workloads.faulty_disk.validity import VALIDITY, evidence_of
+
+if TYPE_CHECKING:
+    Bench = Any
+
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
+
+
+@pytest.fixture(scope="module")
+def drivers() -> dict[str, str]:
+    requirement = library_requirement(LIBFUSE3, reason="the power-cut recorder", commands=Commands())
+    if not requirement.found:
+        pytest.skip(requirement.sentence)
+    if reasons := recorder_reasons():
+        pytest.skip("; ".join(reasons))
+    return dict(prepare_drivers(["faulty_disk"], ["lmdb"]))
+
+
+def tried(
+    bench: Bench,
+    drivers: dict[str, str],
+    *faults: str,
+    engine: str = "lmdb",
+    filesystem: FilesystemLevels | None = None,
+    settings: dict[str, Any] | None = None,
+    tries: int = 1,
+    seconds: int = 1,
+) -> dict[str, list[FaultRecord]]:
+    """What an engine on a file system made of them, by their names, in their order; the run may be believed."""
+    outside = None
+    if filesystem is not None and filesystem.journal_device is not None:
+        outside = ScratchDevice(image_bytes=128 * MIB)
+    asked: VisitRequest = bench.request(filesystem, journal_device=outside)
+    is_built = engine == "postgresql"
+    cell = Cell(
+        asked.cell.device,
+        asked.cell.kernel,
+        asked.cell.filesystem,
+        asked.cell.build if is_built else BuildLevels.unbuilt(engine),
+        ClusterLevels(settings=Levels(settings or {})),
+    )
+    dataset = Dataset(
+        "faulty_disk", Levels(engine=engine, image_bytes=512 * MIB, clients=2, duration_s=seconds)
+    )
+    run = RunSpec("faulty-disk", "faulty_disk", Levels(faults=",".join(faults), tries=tries, seed=3))
+    build = asked.build if is_built else None
+    bench.live(replace(asked, cell=cell, build=build, dataset=dataset, runs=(run,), native_drivers=drivers))
+    (directory,) = (bench.directory / "runs").iterdir()
+    record = codec.read(RunRecord, directory / "record.json")
+    assert (Outcome.COMPLETED, ()) == (record.outcome, record.reasons)
+    found = read_tries(directory)
+    assert (Validity.VALID, ()) == VALIDITY.judge(evidence_of(found, len(faults) * tries))
+    by_name: dict[str, list[FaultRecord]] = {}
+    for each in (*found.controls, *found.tried):
+        by_name.setdefault(each.fault, []).append(each)
+    return by_name
+
+
+def test_a_write_that_fails_stops_the_engine_and_loses_nothing_that_it_acknowledged(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    faults = ("write-once-data", "write-once-log", "full", "rot-block-superblock", "lost-once-data")
+    found = {name: tries[0] for name, tries in tried(bench, drivers, *faults).items()}
+    whole, lost = found["control-none"], found["control-lost"]
+    assert (FaultVerdict.WENT_ON, (), 0) == (whole.verdict, whole.detected, whole.hits)
+    assert 0 < whole.acknowledged
+    # The disk lost everything from a moment on, as a cut there would: the oracle sees it, and the file system has nothing to say.
+    assert (FaultVerdict.LOST_SILENT, PointOutcome.LOST) == (lost.verdict, lost.left)
+    assert 0 < lost.lost_transactions < lost.acknowledged
+    assert 1 < lost.hits
+    once = found["write-once-data"]
+    assert (1, Seen.STOPPED, True) == (once.hits, once.seen, once.writable)
+    assert (FaultVerdict.STOPPED, 0) == (once.verdict, once.lost_transactions)
+    assert Detected.ENGINE in once.detected
+    assert once.hit_at is not None
+    assert 4096 <= (once.hit_bytes or 0)
+    nowhere = found["write-once-log"]
+    assert (FaultVerdict.NOT_HIT, "the engine has no log of its own") == (nowhere.verdict, nowhere.no_result)
+    assert 1 == found["full"].hits
+    assert not found["full"].verdict.is_lost
+    rotten = found["rot-block-superblock"]
+    assert (1, FaultVerdict.REPAIRED) == (rotten.hits, rotten.verdict)
+    assert Detected.FILE_SYSTEM in rotten.detected
+    # ext4 has its superblock in 1024 bytes: no more of it changed.
+    assert (1024, 1024) == (rotten.hit_at, rotten.hit_bytes)
+    quiet = found["lost-once-data"]
+    assert quiet.verdict.is_lost or (FaultVerdict.NO_TRACE, ()) == (quiet.verdict, quiet.detected)
+
+
+def test_what_stood_in_an_external_journal_is_there_when_the_file_system_is_mounted_anew(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    outside = FilesystemLevels("ext4", journal="external", journal_device=JOURNAL_IN_RAM)
+    found = tried(bench, drivers, "write-once-data", filesystem=outside)
+    (once,) = found["write-once-data"]
+    assert (FaultVerdict.STOPPED, 1, 0) == (once.verdict, once.hits, once.lost_transactions)
+
+
+def test_page_images_decide_whether_one_write_that_fails_takes_what_was_acknowledged(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    """PostgreSQL stops and recovers either way; without images recovery finds the new page in the page cache and skips it."""
+    results = {
+        images: [
+            record
+            for record in tried(
+                bench,
+                drivers,
+                "write-once-data",
+                engine="postgresql",
+                settings={"full_page_writes": images},
+                tries=count,
+                # The clients end behind the hit; on a busy machine a checkpoint takes its time to come there.
+                seconds=6,
+            )["write-once-data"]
+            if record.is_result
+        ]
+        for images, count in (("on", 2), ("off", 3))
+    }
+    for record in (*results["on"], *results["off"]):
+        assert (1, Seen.STOPPED) == (record.hits, record.seen), record
+        assert Detected.ENGINE in record.detected
+    assert {(FaultVerdict.STOPPED, 0)} == {
+        (record.verdict, record.lost_transactions) for record in results["on"]
+    }, results["on"]
+    assert FaultVerdict.LOST_SILENT in {record.verdict for record in results["off"]}, results["off"]

@@ -1,0 +1,107 @@
+"""Where files are on their device, held against the device itself; and a fault that is ordered there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.tools.recorder_lab import RecorderLab, recorder_driver, recorder_lab
+
+from bedplate.host.pages.extents import extents_of
+from bedplate.host.recorder import RecorderSizes
+from bedplate.model.fault_order import ByteRange, FaultOperation, FaultOrder
+from bedplate.units import MIB
+from bedplate.workloads.faulty_disk.run.beside import fill
+
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
+
+SIZES = RecorderSizes(disk_bytes=512 * MIB, log_limit_bytes=256 * MIB)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Path:
+    return recorder_driver()
+
+
+@pytest.fixture
+def place(driver: Path) -> Iterator[RecorderLab]:
+    with recorder_lab(driver) as found:
+        yield found
+
+
+@pytest.mark.parametrize("mkfs", [("mkfs.ext4", "-q"), ("mkfs.xfs", "-q")], ids=["ext4", "xfs"])
+def test_the_blocks_of_a_file_hold_it_and_a_fault_there_meets_no_other(
+    place: RecorderLab, mkfs: tuple[str, ...]
+) -> None:
+    target = place.base / "mount"
+    target.mkdir()
+    with place.start(SIZES) as recorder:
+        device = recorder.attach(recorder.disk)
+        place.commands.run([*mkfs, device.path])
+        place.commands.run(["mount", device.path, str(target)])
+        try:
+            mine, other = target / "mine", target / "other"
+            # A hole in it, and what was never written back.
+            with mine.open("wb") as file:
+                file.write(first := os.urandom(3 * 4096))
+                file.seek(MIB)
+                file.write(second := os.urandom(4096))
+                file.flush()
+                assert () == blocks_of(mine)
+                os.fsync(file.fileno())
+            other.write_bytes(os.urandom(8 * 4096))
+            found = blocks_of(mine)
+            disk = recorder.disk.read_bytes()
+            assert first + second == b"".join(disk[each.start : each.start + each.length] for each in found)
+            recorder.order_fault(FaultOrder(FaultOperation.WRITE, hits=1, ranges=found).line())
+            synced(other)
+            assert 0 == recorder.status().fault_hits
+            with mine.open("r+b") as file:
+                file.write(b"x" * 4096)
+                file.flush()
+                with pytest.raises(OSError, match="Input/output"):
+                    os.fsync(file.fileno())
+            assert 1 == recorder.status().fault_hits
+        finally:
+            place.commands.run(["umount", str(target)])
+            recorder.detach(device)
+
+
+def blocks_of(path: Path) -> tuple[ByteRange, ...]:
+    """As they are, nothing being written back for it."""
+    mapped = extents_of(path, written_back=False)
+    return tuple(ByteRange(each.at, each.length) for each in mapped if each.at is not None)
+
+
+def synced(path: Path) -> None:
+    file = os.open(path, os.O_RDWR)
+    os.pwrite(file, b"y" * 4096, 0)
+    os.fsync(file)
+    os.close(file)
+
+
+def test_a_file_system_is_filled_to_its_last_block_and_empty_again_afterwards(place: RecorderLab) -> None:
+    target = place.base / "mount"
+    target.mkdir()
+    with place.start(SIZES) as recorder:
+        device = recorder.attach(recorder.disk)
+        place.commands.run(["mkfs.ext4", "-q", device.path])
+        place.commands.run(["mount", device.path, str(target)])
+        try:
+            file = os.open(target / "ballast", os.O_WRONLY | os.O_CREAT)
+            fill(file)
+            with pytest.raises(OSError, match="No space"):
+                (target / "more").write_bytes(bytes(256 * 1024))
+            # Room that somebody gives back while it is full is taken too.
+            (target / "more").unlink()
+            fill(file)
+            with pytest.raises(OSError, match="No space"):
+                (target / "more").write_bytes(bytes(256 * 1024))
+            os.close(file)
+            (target / "ballast").unlink()
+            (target / "more").write_bytes(bytes(256 * 1024))
+        finally:
+            place.commands.run(["umount", str(target)])
+            recorder.detach(device)

@@ -1,0 +1,159 @@
+"""Why a cut of a real recording was bad, and a bundle that shows it without bedplate."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.host.test_power_cut_visit import Cut, request
+
+from bedplate.campaign.preparation import prepare_drivers
+from bedplate.host.command import Commands
+from bedplate.host.native_driver import LIBFUSE3, library_requirement
+from bedplate.host.recorder import recorder_reasons
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.power_cut_blame import Party, Repeatability, WrittenPlace
+from bedplate.study.power_cut_stories import read_stories
+
+if TYPE_CHECKING:
+    from bedplate.model.power_cut_blame import Story
+
+    Bench = Any
+
+pytestmark = [pytest.mark.host, pytest.mark.third_lane]
+
+SOURCES = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def drivers() -> dict[str, str]:
+    requirement = library_requirement(LIBFUSE3, reason="the power-cut recorder", commands=Commands())
+    if not requirement.found:
+        pytest.skip(requirement.sentence)
+    if reasons := recorder_reasons():
+        pytest.skip("; ".join(reasons))
+    return dict(prepare_drivers(["power_cut"], ["postgresql", "lmdb", "sqlite"]))
+
+
+class Stored:
+    """A visit as a study of its own."""
+
+    def __init__(self, bench: Bench, cut: Cut) -> None:
+        self.bench, self.cut = bench, cut
+        self.study = bench.base / "study"
+        visit = self.study / "visits" / "ext4" / "dataset" / "1.1"
+        visit.parent.mkdir(parents=True)
+        shutil.copytree(bench.directory, visit)
+        (self.study / "study.json").write_text('{"format_version": 1}')
+        self.run = visit / "runs" / cut.directory.name
+
+    def call(self, words: str) -> subprocess.CompletedProcess[str]:
+        """A function of the commands' module, with `study` as its first argument."""
+        code = (
+            "import sys; from pathlib import Path; from bedplate.cli.power_cuts.commands import blame, bundle; "
+            f"study = Path(sys.argv[1]); sys.exit({words})"
+        )
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(SOURCES / "src"),
+            "BEDPLATE_STATE": str(self.bench.state),
+        }
+        argv = [sys.executable, "-c", code, str(self.study)]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+    def story(self, number: int) -> Story:
+        done = self.call(f"blame(study, 'power-cut', {number})")
+        assert 0 == done.returncode, done.stderr
+        return read_stories(self.study, self.run)[number]
+
+
+def reproduced(bundle: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The script, by nothing but the system's own programs."""
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", str(bundle / "reproduce.sh"), *words]
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_a_file_system_without_flushes_is_blamed_and_its_bundle_reproduced_by_anybody(
+    bench: Bench, drivers: dict[str, str], tmp_path: Path
+) -> None:
+    if shutil.which("mdb_dump") is None:
+        pytest.skip("mdb_dump is not installed (lmdb-utils)")
+    levels = FilesystemLevels("ext4", barrier=False)
+    asked = request(bench, drivers, engine="lmdb", filesystem=levels, settings={"sync": "full"}, points=4)
+    stored = Stored(bench, Cut(bench, asked))
+    bad = next(record.point.number for record in stored.cut.of() if record.outcome.is_bad)
+    story = stored.story(bad)
+    assert (Party.FILE_SYSTEM, "flushes-missing") == (story.party, story.reason.code), story.lines
+    assert story.evidence.is_smallest
+    assert Repeatability.STEADY is story.evidence.steadiness
+    assert 1 <= len(story.evidence.smallest) < story.evidence.lost_writes
+    assert all(write.place is not WrittenPlace.UNKNOWN for write in story.evidence.smallest), story.lines
+
+    done = stored.call(f"bundle(study, 'power-cut', {bad}, output=Path({str(tmp_path / 'made')!r}))")
+    assert 0 == done.returncode, (done.stdout, done.stderr)
+    bundle = tmp_path / "elsewhere"
+    shutil.move(tmp_path / "made", bundle)
+    script = (bundle / "reproduce.sh").read_text()
+    assert len(script.splitlines()) <= 100
+    assert "bedplate" not in script
+    shown = reproduced(bundle)
+    assert (0, True) == (shown.returncode, shown.stdout.startswith("bad: ")), (shown.stdout, shown.stderr)
+    mended = reproduced(bundle, "mended")
+    assert (0, "all is well\n") == (mended.returncode, mended.stdout), mended.stderr
+    assert [] == bench.left_behind()
+
+
+def test_a_device_that_lies_is_blamed_where_the_file_system_flushes(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    stored = Stored(
+        bench, Cut(bench, request(bench, drivers, engine="lmdb", settings={"sync": "full"}, points=4))
+    )
+    control = next(record.point.number for record in stored.cut.of(control=True) if record.outcome.is_bad)
+    story = stored.story(control)
+    assert (Party.DEVICE, "device-lied") == (story.party, story.reason.code), story.lines
+    assert all(write.place is not WrittenPlace.UNKNOWN for write in story.evidence.smallest), story.lines
+
+
+def test_sqlites_own_defaults_acknowledge_before_a_name_is_synced(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    settings = {"journal_mode": "delete", "synchronous": "full"}
+    stored = Stored(bench, Cut(bench, request(bench, drivers, engine="sqlite", settings=settings, points=40)))
+    bad = [record for record in (*stored.cut.of(), *stored.cut.of(ordered=True)) if record.outcome.is_bad]
+    if not bad:
+        pytest.skip("no cut of this recording lost anything")
+    story = stored.story(bad[0].point.number)
+    assert (Party.ENGINE, "sqlite-journal-deleted") == (story.party, story.reason.code), story.lines
+    assert story.evidence.bad_without_loss
+    assert story.evidence.mended_by is not None
+    assert WrittenPlace.JOURNAL is story.evidence.mended_by.place
+
+
+def test_a_torn_page_of_postgresql_has_its_relations_name_and_its_bundle_shows_it(
+    bench: Bench, drivers: dict[str, str], tmp_path: Path
+) -> None:
+    asked = request(bench, drivers, settings={"full_page_writes": "off"}, points=24)
+    stored = Stored(bench, Cut(bench, asked))
+    bad = [record.point.number for record in stored.cut.of() if record.outcome.is_bad]
+    if not bad:
+        pytest.skip("no cut of this recording tore a page")
+    story = stored.story(bad[0])
+    assert (Party.ENGINE, "full-page-writes-off") == (story.party, story.reason.code), story.lines
+    assert "relation account" in story.lines[2] or "relation note" in story.lines[2], story.lines
+    bundle = tmp_path / "made"
+    done = stored.call(f"bundle(study, 'power-cut', {bad[0]}, output=Path({str(bundle)!r}))")
+    assert 0 == done.returncode, (done.stdout, done.stderr)
+    for name in ("reproduce.sh", "check.sh", "confine.sh"):
+        script = (bundle / name).read_text()
+        assert len(script.splitlines()) <= 100
+        assert "bedplate" not in script.replace("-d bedplate ", "")
+    # A server of another version, or none, is no verdict.
+    done = reproduced(bundle)
+    assert done.returncode in (0, 4), (done.stdout, done.stderr)

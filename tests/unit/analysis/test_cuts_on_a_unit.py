@@ -1,0 +1,62 @@
+"""Cuts as a device would leave them that writes 8 or 16 kB whole: a verdict on such a device, and no class of the cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.studies.judged_cuts import DECLARED, good, judged
+from tests.support.studies.synthetic_power_cuts import (
+    DATASET,
+    RECORDING,
+    SPEC,
+    controls,
+    points_of,
+    write_cut_visit,
+)
+
+from bedplate.analysis.power_cut_view import CutRun
+from bedplate.analysis.recording_words import recording_words
+from bedplate.model.device_cache import VOLATILE_4K
+from bedplate.model.durability import DURABLE
+from bedplate.model.levels import Levels
+from bedplate.model.power_cut import DEFAULT_PROFILES, Profile
+from bedplate.model.power_cut_verdict import measured
+from bedplate.model.visit import VisitKey
+from bedplate.workloads.power_cut.run.workload import with_unit
+
+UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
+
+
+def test_the_profile_of_the_unit_stands_for_those_that_tear() -> None:
+    assert (Profile.UNTORN_8K, Profile.LOST, Profile.ORDERED) == with_unit(
+        DEFAULT_PROFILES, Profile.UNTORN_8K
+    )
+    assert DEFAULT_PROFILES == with_unit(DEFAULT_PROFILES, None)
+
+
+def test_a_verdict_on_a_device_with_a_unit_is_no_class_of_the_cell(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, good(spec=UNIT))
+    assert (DURABLE, False) == (verdict.cuts(VOLATILE_4K).shown, verdict.of_the_cell)
+    assert measured(verdict, DECLARED) is None
+
+
+@pytest.mark.parametrize(("uncovered", "long"), [(312, 10512), (0, 4187)])
+def test_what_the_unit_does_not_cover_is_said(uncovered: int, long: int, tmp_path: Path) -> None:
+    recording = replace(RECORDING, long_writes=long, uncovered_writes=uncovered)
+    raw = good(points=(*points_of({}), *controls()), recording=recording, spec=UNIT)
+    run = CutRun(
+        key=VisitKey("cell", "dataset", 1, 1),
+        dataset=DATASET,
+        spec=UNIT,
+        directory=write_cut_visit(tmp_path / "visit", raw),
+        recording=recording,
+        verdict=judged(tmp_path / "judged", raw),
+        declared=None,
+        lost_transactions=(),
+        recovery_s=(),
+    )
+    (words,) = recording_words(run)
+    assert "a device would leave it that writes 16 KiB whole" in words
+    assert f"it does not cover {uncovered:,} of {long:,} writes above 4 KiB" in words

@@ -1,0 +1,270 @@
+"""What a verdict of power cuts says of pages: whole by whom, torn, or not known; and when it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from tests.support.studies.judged_cuts import CELL, good, made
+from tests.support.studies.synthetic_power_cuts import (
+    DATASET,
+    RECIPE,
+    RECORDING,
+    SPEC,
+    RawCuts,
+    controls,
+    points_of,
+    power_cut_study,
+    write_cut_visit,
+)
+
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.headline.names import cell_names
+from bedplate.analysis.headline.page_copies import copies_words, without_copies
+from bedplate.analysis.overview import overview
+from bedplate.analysis.power_cut_view import CutRun
+from bedplate.analysis.recording_words import recording_words
+from bedplate.model.cell import Cell
+from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
+from bedplate.model.levels import Levels
+from bedplate.model.page_writes import PageCounts, PageFacts, PageLayout
+from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile
+from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF, because, sentences
+from bedplate.model.visit import Durability, VisitKey
+
+if TYPE_CHECKING:
+    from bedplate.analysis.overview import CellFacts, Overview
+
+COUNTS = PageCounts(atomic=9729, plain=0, extensions=1086, split_calls=0, no_pages=0, buffered=40)
+ALIGNED = PageLayout(files=4, pages=10512, extents=300, unaligned=0, divided=0, unmapped=0)
+PAGES = PageFacts(8192, 4096, 2**20, 0, "taken", 4, replace(ALIGNED, extents=4), ALIGNED, COUNTS)
+# Nothing is declared of a server that cannot mend a torn page; 72 weighted cuts that tear one may show more.
+OFF = Durability("unsafe", "unknown", "declared", (because(FULL_PAGE_WRITES_OFF, "page images are off"),))
+UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
+
+
+def untorn_cell(level: str) -> Cell:
+    return replace(CELL, cluster=replace(CELL.cluster, untorn_writes=level))
+
+
+def weighted(
+    bad: dict[Profile, PointOutcome] | None = None, *, count: int = 320, torn_as: Profile = Profile.SUBSET_4K
+) -> tuple[PointRecord, ...]:
+    drawn = points_of(bad or {}, count=count)
+    found = [
+        replace(each, point=replace(each.point, profile=torn_as))
+        if each.point.profile is Profile.SUBSET_4K
+        else each
+        for each in drawn
+    ]
+    return (
+        *(replace(each, point=replace(each.point, placement=Placement.WEIGHTED)) for each in found),
+        *controls(),
+    )
+
+
+def run_of(
+    path: Path,
+    pages: PageFacts | None = PAGES,
+    *,
+    level: str = "on",
+    points: tuple[PointRecord, ...] | None = None,
+    changed: dict[str, object] | None = None,
+) -> CutRun:
+    raw = replace(
+        good(
+            points=points or weighted(),
+            recording=replace(RECORDING, pages=pages),
+            **{"durability": OFF, **(changed or {})},
+        ),
+        cell=untorn_cell(level),
+    )
+    raw = replace(
+        raw, spec=replace(raw.spec, levels=Levels({**raw.spec.levels, "points": len(raw.points) - 6}))
+    )
+    verdict = made(path, raw)[1]
+    assert verdict is not None
+    return CutRun(
+        key=VisitKey("cell", "dataset", 1, 1),
+        dataset=DATASET,
+        spec=raw.spec,
+        directory=write_cut_visit(path / "again", raw),
+        recording=raw.recording,
+        verdict=verdict,
+        declared=OFF,
+        lost_transactions=(),
+        recovery_s=(),
+    )
+
+
+def test_pages_that_the_file_system_writes_whole_are_the_ground_of_a_durable_cell(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert "durable · untorn by file system" == run.words_with(VOLATILE_4K)
+    assert "durable" == run.class_with(VOLATILE_4K)
+    # In order no page is torn.
+    assert run.ground(PROTECTED) is None
+    (written, lie) = recording_words(run)
+    assert "9,729 pages untorn over older ones, 0 refused, and 1,086 behind" in written
+    assert "0 of 10,512 pages do not lie at a multiple of their size" in lie
+    assert "in 4 pieces before the clients and in 300 after" in lie
+
+
+def test_an_engine_that_keeps_images_of_its_pages_needs_no_ground(tmp_path: Path) -> None:
+    run = replace(run_of(tmp_path), declared=Durability("durable", "durable", "declared"))
+    assert "durable" == run.words_with(VOLATILE_4K)
+
+
+def test_a_few_cuts_are_no_ground_for_more_than_is_declared(tmp_path: Path) -> None:
+    assert "unsafe" == run_of(tmp_path, points=weighted(count=40)).words_with(VOLATILE_4K)
+
+
+def test_cuts_that_tear_pages_and_no_others_say_so(tmp_path: Path) -> None:
+    bad = {Profile.SUBSET_4K: PointOutcome.DETECTED}
+    torn = run_of(tmp_path / "torn", level="count", points=weighted(bad))
+    assert "unsafe · pages tear" == torn.words_with(VOLATILE_4K)
+    # Without cuts that tear nothing, nothing shows that tearing did it.
+    alone = tuple(each for each in weighted(bad) if each.point.profile is Profile.SUBSET_4K)
+    of_one_kind = run_of(tmp_path / "alone", level="count", points=(*alone, *controls()))
+    assert "unsafe" == of_one_kind.words_with(VOLATILE_4K)
+    also_lost = weighted({**bad, Profile.LOST: PointOutcome.DETECTED})
+    assert "unsafe" == run_of(tmp_path / "lost", level="count", points=also_lost).words_with(VOLATILE_4K)
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"),
+    [
+        (PAGES, "durable · untorn by device (16 kB)"),
+        (replace(PAGES, after=replace(ALIGNED, unaligned=300, divided=7, unmapped=5)), "unknown · 312 of 10,512 pages not aligned"),
+        (replace(PAGES, direct_files=0), "unknown · pages through the page cache, which joins them to longer writes"),
+        (replace(PAGES, page_bytes=32768), "unknown · a page of 32 kB is more than 16 kB"),
+        (replace(PAGES, after=replace(ALIGNED, unmapped=10512)), "unknown · the file system does not say where its pages lie on the device"),
+        (None, "unknown · nobody looked where the pages lie"),
+    ],
+)  # fmt: skip
+def test_a_device_keeps_whole_what_is_aligned_and_direct(
+    pages: PageFacts | None, words: str, tmp_path: Path
+) -> None:
+    uncounted = pages and replace(pages, counts=None)
+    points = weighted(torn_as=Profile.UNTORN_16K)
+    run = run_of(tmp_path, uncounted, level="off", points=points, changed={"spec": UNIT})
+    assert words == run.words_with(VOLATILE_4K)
+    assert words.split(" · ", maxsplit=1)[0] == run.class_with(VOLATILE_4K)
+
+
+def test_a_device_is_no_ground_after_a_few_cuts_that_could_tear(tmp_path: Path) -> None:
+    points = weighted(count=40, torn_as=Profile.UNTORN_16K)
+    run = run_of(tmp_path, replace(PAGES, counts=None), level="off", points=points, changed={"spec": UNIT})
+    tearing = run.verdict.cuts(VOLATILE_4K).tearing
+    assert 0 < tearing < 72
+    assert f"unknown · {tearing} of 72 cuts that could tear a page" == run.words_with(VOLATILE_4K)
+
+
+def test_pages_may_come_as_they_like_where_the_engine_keeps_images_of_them(tmp_path: Path) -> None:
+    pages = replace(PAGES, counts=replace(COUNTS, refused={"ENOSPC": 271}))
+    kept = Durability("durable", "durable", "declared")
+    assert () == run_of(tmp_path, pages, changed={"durability": kept}).verdict.refused
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        (None, "nothing was counted"),
+        (replace(COUNTS, refused={"ENOSPC": 271}), "no free space in one piece for 271 of 10,000 pages"),
+        (replace(COUNTS, refused={"EINVAL": 271}), "refused an untorn write for 271 of 10,000 pages (271 EINVAL)"),
+        (replace(COUNTS, atomic=0), "no page was written over an older one"),
+        (replace(COUNTS, no_pages=2), "2 writes with direct I/O were no whole pages"),
+    ],
+)  # fmt: skip
+def test_a_page_that_was_written_otherwise_refuses_the_verdict(
+    counts: PageCounts | None, words: str, tmp_path: Path
+) -> None:
+    refused = run_of(tmp_path / "on", replace(PAGES, counts=counts)).verdict.refused
+    assert any(words in sentence for sentence in sentences(refused))
+    assert () == run_of(tmp_path / "count", replace(PAGES, counts=counts), level="count").verdict.refused
+
+
+def test_figures_of_pages_are_made(tmp_path: Path) -> None:
+    facts = {**RECORDING.facts, "wal_bytes": 1024 * RECORDING.acknowledged, "wal_page_images": 0}
+    raw = RawCuts(untorn_cell("on"), weighted(), recording=replace(RECORDING, pages=PAGES, facts=facts))
+    found = {(each.metric, each.item): each.value for each in made(tmp_path, raw)[0].figures}
+    assert (9729, 0, 1086) == tuple(
+        found[name, ""] for name in ("untorn_writes", "untorn_refused", "page_extensions")
+    )
+    assert (1, 0) == (found["recorded_wal_kib_per_commit", ""], found["page_images_per_transaction", ""])
+    assert 0 == found["unaligned_pages", "after"]
+    assert found["extents_per_mib", "after"] == pytest.approx(300 / (10512 / 128))
+
+
+def test_the_first_line_says_where_copies_of_pages_may_go_and_where_they_must_stay(tmp_path: Path) -> None:
+    found = overview(power_cut_study(tmp_path / "study", recipe=replace(RECIPE, runs=(), repetitions=1)))
+    torn = run_of(
+        tmp_path / "torn", level="count", points=weighted({Profile.SUBSET_4K: PointOutcome.DETECTED})
+    )
+    unaligned = replace(PAGES, counts=None, after=replace(ALIGNED, unaligned=312))
+    of_unit = {"level": "off", "points": weighted(torn_as=Profile.UNTORN_16K), "changed": {"spec": UNIT}}
+    runs = {
+        "ext4 barrier": (run_of(tmp_path / "whole"),),
+        "xfs": (torn, run_of(tmp_path / "unaligned", unaligned, **of_unit)),  # type: ignore[arg-type]
+    }
+    named = {name: cell for cell, name in cell_names(found).items()}
+    cells = {
+        named[name]: replace(
+            found.cells[named[name]],
+            cuts=tuple(replace(run, key=VisitKey(named[name], "dataset", 1, 1)) for run in own),
+        )
+        for name, own in runs.items()
+    }
+
+    def told(cells: dict[str, CellFacts]) -> list[tuple[str, str]]:
+        changed = replace(found, cells={**found.cells, **cells})
+        return [(line.head, line.text) for line in headline_lines(headline(changed))]
+
+    first, second, third, *rest = told(cells)
+    assert (
+        "Safe",
+        "page images may go where pages are untorn by file system: ext4 barrier (bad: 0 of 160, < 2.3 %).",
+    ) == first
+    assert "Not" == second[0]
+    assert second[1].startswith("without page images pages tear: xfs (bad: 80 of 160, < ")
+    assert (
+        "Open",
+        "without page images 312 of 10,512 pages not aligned: xfs (bad: 0 of 160, < 2.3 %).",
+    ) == third
+    assert not any("page images" in text for _, text in rest)
+    (nowhere, *_) = told({named["xfs"]: cells[named["xfs"]]})
+    assert (
+        "Safe",
+        "page images may go nowhere here: no recording shows that pages are whole without page images.",
+    ) == nowhere
+
+
+def test_too_few_cuts_leave_open_whether_copies_may_go(tmp_path: Path) -> None:
+    few = run_of(tmp_path / "few", points=weighted(count=40))
+    facts = SimpleNamespace(cuts=(few, replace(few, declared=Durability("durable", "durable", "declared"))))
+    (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
+    assert ("page images", {}, (), {"10 of 72 cuts that could tear a page": (few,)}) == (
+        told.copies,
+        told.whole,
+        told.torn,
+        told.unknown,
+    )
+
+
+def test_innodb_without_double_writing_is_judged_as_postgresql_without_page_images(tmp_path: Path) -> None:
+    declared = Durability("unsafe", "unknown", "declared", (because(INNODB_DOUBLEWRITE_OFF, "written once"),))
+    run = replace(run_of(tmp_path), declared=declared)
+    assert "durable · untorn by file system" == run.words_with(VOLATILE_4K)
+    facts = SimpleNamespace(cuts=(run,))
+    (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
+    ((head, text, _, _),) = copies_words(told, {"cell": "xfs"})
+    assert (
+        "Safe",
+        "double writing may go where pages are untorn by file system: xfs (bad: 0 of 160, < 2.3 %).",
+    ) == (
+        head,
+        text,
+    )

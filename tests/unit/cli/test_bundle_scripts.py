@@ -1,0 +1,50 @@
+"""The scripts of a bundle are shell from their first line to their last: a run may end before it comes to a mistake."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bedplate import registry
+from bedplate.cli.power_cuts.script import LINES_MOST, scripts
+from bedplate.engines.external.folder import PROGRAMS_KEY
+from bedplate.host.command import Account
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.cut_engine import Subject
+from bedplate.visit.reproduction import Reproduction
+from bedplate.workloads.power_cut.run.bench import ReplayJob
+
+TOY = Path(__file__).resolve().parents[3] / "examples" / "engines" / "toy"
+BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 64)
+ENGINES = registry.engines_with("reproduction")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "levels",
+    [
+        FilesystemLevels("ext4"),
+        FilesystemLevels("ext2", mount_options=("noatime",)),
+        FilesystemLevels("xfs", journal="external"),
+        FilesystemLevels("ext4", journal="external"),
+        FilesystemLevels("btrfs"),
+    ],
+)
+def test_they_are_read_to_their_end_and_short(engine: str, levels: FilesystemLevels, tmp_path: Path) -> None:
+    subject = Subject(engine, 10_000, Levels(), Levels({PROGRAMS_KEY: str(TOY)}), oracle=2)
+    if engine == "postgresql":
+        subject = replace(subject, build=BUILD)
+    job = ReplayJob(levels, subject, (), 2**20, 2**20, 0)
+    reproduction: Reproduction = registry.engine_part(engine, "reproduction")
+    lines = reproduction.lines(subject, Account("an 'odd' name", 1, 1))
+    images = ("disk", "journal") if levels.journal == "external" else ("disk",)
+    for name, text in scripts(job, images, lines, has_mended=True).items():
+        (tmp_path / name).write_text(text)
+        done = subprocess.run(["sh", "-n", tmp_path / name], capture_output=True, text=True, check=False)
+        assert (0, "") == (done.returncode, done.stderr), name
+        assert len(text.splitlines()) <= LINES_MOST

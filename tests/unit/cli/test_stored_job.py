@@ -1,0 +1,72 @@
+"""What a stored run would mount and start is checked before root does either: the study may be a stranger's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bedplate.cli.power_cuts.stored_job import job_of
+from bedplate.errors import StudyError
+from bedplate.host.cache import cache_directory
+from bedplate.model import codec
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.levels import Levels
+from bedplate.model.visit import EngineBuild
+from bedplate.visit.cut_engine import Subject
+from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob
+
+BUILD = EngineBuild("/", "18.1", 8192, 8192, "0" * 64, "here", "cc", (), "1" * 64)
+JOB = ReplayJob(
+    FilesystemLevels("ext4", mount_options=("noatime",)),
+    Subject("lmdb", 0, Levels(), Levels()),
+    (),
+    2**20,
+    2**20,
+    0,
+)
+
+
+def read(folder: Path, job: ReplayJob) -> ReplayJob:
+    codec.write(folder / JOB_FILE, job)
+    return job_of(folder)
+
+
+def test_what_a_plan_may_have_and_what_lies_in_the_cache_is_taken(tmp_path: Path) -> None:
+    drivers = Levels(power_cut=str(cache_directory() / "drivers" / "power_cut"))
+    job = replace(JOB, subject=replace(JOB.subject, drivers=drivers, build=BUILD))
+    assert job == read(tmp_path, job)
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        (FilesystemLevels("ext4", mount_options=("noatime;reboot",)), "characters"),
+        (FilesystemLevels("ext4", mount_options=("$(reboot)",)), "characters"),
+        (FilesystemLevels("ext4", mount_options=("a\nb",)), "characters"),
+        (FilesystemLevels("ext4", journal="internal", features=Levels(data="x' y")), "characters"),
+        (FilesystemLevels("ext4", mount_options=("journal_path=/dev/sda",)), "another device"),
+        (FilesystemLevels("ext4", mount_options=("X-mount.mkdir",)), "another device"),
+        (FilesystemLevels("ext4", mount_options=("errors=panic",)), "panic"),
+    ],
+)
+def test_a_hostile_mount_option_is_refused(tmp_path: Path, levels: FilesystemLevels, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        read(tmp_path, replace(JOB, filesystem=levels))
+
+
+@pytest.mark.parametrize("kind", ["driver", "build", "relative", "link"])
+def test_a_program_that_a_study_brings_is_not_started(tmp_path: Path, kind: str) -> None:
+    tmp_path.chmod(0o777)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    subject = replace(JOB.subject, drivers=Levels(power_cut=str(mine / "driver")))
+    if kind == "build":
+        subject = replace(JOB.subject, build=replace(BUILD, prefix=str(mine)))
+    elif kind == "relative":
+        subject = replace(JOB.subject, drivers=Levels(power_cut="driver"))
+    elif kind == "link":
+        (mine / "driver").symlink_to(mine)
+    with pytest.raises(StudyError, match="nothing was started"):
+        read(tmp_path, replace(JOB, subject=subject))

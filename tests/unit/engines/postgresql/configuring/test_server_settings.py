@@ -1,0 +1,89 @@
+"""An own postgresql.conf as the server reads it, and what of it never reaches one."""
+
+from __future__ import annotations
+
+import pytest
+
+from bedplate.engines.postgresql.configuring.configuration import configuration_text as written
+from bedplate.engines.postgresql.configuring.configuration import own_settings
+from bedplate.engines.postgresql.configuring.server_settings import (
+    CONTROLLED,
+    configuration_lines,
+    refused_library,
+    without_controlled,
+)
+from bedplate.engines.postgresql.configuring.settings import configuration_text, controlled_in
+from bedplate.model.cell import BuildLevels, ClusterLevels
+
+SPELLINGS = ("{}'x'", "{} 'x'", "{}='x'", "{} = 'x'", "  {}\t=\t'x' # why", "{}\f'x'", "{}'x", "{} x", "{}=x")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", CONTROLLED)
+def test_what_bedplate_decides_is_seen_and_taken_out_however_it_is_spelled(name: str, spelling: str) -> None:
+    for spelled in (name, name.upper()):
+        line = spelling.format(spelled)
+        assert (name,) == controlled_in(line)
+        text = f"work_mem = 4MB\n{line}\nport = 1"
+        kept = without_controlled(text)
+        assert ["work_mem"] == [found for _, found, _ in configuration_lines(kept)]
+        assert text.count("\n") == kept.count("\n")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("name", ["include", "include_dir", "include_if_exists"])
+def test_includes_are_refused_however_they_are_spelled(name: str, spelling: str) -> None:
+    with pytest.raises(ValueError, match="includes are not followed"):
+        configuration_text(spelling.format(name))
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x1c", "\x0b"])
+def test_a_newline_alone_ends_a_line(sign: str) -> None:
+    (line,) = configuration_lines(f"search_path = 'a{sign}include b'")
+    assert (0, "search_path", f"a{sign}include b") == line
+
+
+def test_what_may_start_a_program_is_set_to_nothing_behind_the_plans_own_lines() -> None:
+    commands = [name for name, why in CONTROLLED.items() if "start a program" in why]
+    assert {""} == {own_settings("/s")[name] for name in commands}
+    text = written(
+        ClusterLevels(configuration="\n".join(f"{name}'touch /x'" for name in commands)), BuildLevels(), "/s"
+    )
+    in_force = {name: value for _, name, value in configuration_lines(text)}
+    assert {""} == {in_force[name] for name in commands}
+    assert not [value for _, _, value in configuration_lines(text) if "touch" in value]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("shared_preload_libraries", "/tmp/evil"),
+        ("shared_preload_libraries", "pg_stat_statements, /tmp/evil"),
+        ("shared_preload_libraries", "$libdir/../evil"),
+        ("session_preload_libraries", '"/tmp/evil"'),
+        ("local_preload_libraries", "$libdir/plugins/evil"),
+        ("oauth_validator_libraries", "evil"),
+        ("some_library", "evil"),
+        ("jit_provider", "/tmp/evil"),
+        ("dynamic_library_path", "/tmp:$libdir"),
+        ("extension_control_path", "/tmp"),
+    ],
+)
+def test_a_library_that_is_not_postgresqls_own_is_refused(name: str, value: str) -> None:
+    assert f"{name} loads code into the server" in str(refused_library(name, value))
+    with pytest.raises(ValueError, match="loads code into the server"):
+        configuration_text(f"{name}'{value}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("shared_preload_libraries", "pg_stat_statements, $libdir/auto_explain"),
+        ("shared_preload_libraries", ""),
+        ("dynamic_library_path", "$libdir"),
+        ("jit_provider", "llvmjit"),
+        ("shared_buffers", "/tmp/evil"),
+    ],
+)
+def test_contribs_and_what_loads_nothing_may_stand(name: str, value: str) -> None:
+    assert refused_library(name, value) is None

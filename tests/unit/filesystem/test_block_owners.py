@@ -1,0 +1,91 @@
+"""Whose blocks are: by files' maps, by what tools print, by what was written."""
+
+from __future__ import annotations
+
+from bedplate.filesystem.blocks.file_extents import PlacedExtent
+from bedplate.filesystem.blocks.layouts import btrfs_layout, ext_layout, xfs_layout
+from bedplate.filesystem.blocks.owners import BlockOwners, Layout, OwnBlocks
+from bedplate.model.cell import FilesystemLevels
+from bedplate.model.power_cut_blame import WrittenPlace
+
+# As dumpe2fs 1.47, debugfs, xfs_db 6.1 and btrfs 6.2 print them.
+GROUPS = """\
+Group 0: (Blocks 0-32767) csum 0xd8d2 [ITABLE_ZEROED]
+  Primary superblock at 0, Group descriptors at 1-1
+  Reserved GDT blocks at 2-75
+  Block bitmap at 76 (+76), csum 0x80a14799
+  Inode table at 86-565 (+86)
+  30276 free blocks, 7669 free inodes, 2 directories, 7669 unused inodes
+  Free blocks: 2492-32767
+"""
+JOURNAL = "EXTENTS:\n(0-99):1000-1099, (100):2000\n"
+SUPERBLOCK = (
+    "logstart = 131078\nlogblocks = 16384\nagblocks = 38400\nagblklog = 16\nblocksize = 4096\nagcount = 4\n"
+)
+CHUNKS = """\
+	item 1 key (FIRST_CHUNK_TREE CHUNK_ITEM 13631488) itemoff 16105 itemsize 80
+		length 8388608 owner 2 stripe_len 65536 type DATA|single
+		num_stripes 1 sub_stripes 1
+			stripe 0 devid 1 offset 199631488
+			dev_uuid 4a3c
+	item 2 key (FIRST_CHUNK_TREE CHUNK_ITEM 30408704) itemoff 15881 itemsize 112
+		length 33554432 owner 2 stripe_len 65536 type METADATA|DUP
+		num_stripes 2 sub_stripes 1
+			stripe 0 devid 1 offset 38797312
+			stripe 1 devid 1 offset 72351744
+"""
+
+
+def words_of(
+    owners: BlockOwners, offset: int, length: int = 4096, device: int = 0
+) -> list[tuple[WrittenPlace, str]]:
+    return [(owner.place, owner.words) for owner in owners.of(device, offset, memoryview(bytes(length)))]
+
+
+def test_ext_by_its_groups_and_the_inode_of_the_journal() -> None:
+    owners = BlockOwners(FilesystemLevels("ext4"), ext_layout(GROUPS, JOURNAL, 4096), [])
+    assert [(WrittenPlace.METADATA, "primary superblock")] == words_of(owners, 0)
+    assert [(WrittenPlace.METADATA, "block bitmap")] == words_of(owners, 76 * 4096)
+    assert [(WrittenPlace.METADATA, "inode table")] == words_of(owners, 565 * 4096)
+    assert [(WrittenPlace.JOURNAL, "the journal")] == words_of(owners, 1099 * 4096)
+    assert [(WrittenPlace.JOURNAL, "the journal")] == words_of(owners, 2000 * 4096)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, 2001 * 4096)]
+    assert [(WrittenPlace.JOURNAL, "the external journal")] == words_of(owners, 0, device=1)
+
+
+def test_a_block_of_the_log_of_xfs_is_numbered_by_its_group() -> None:
+    owners = BlockOwners(FilesystemLevels("xfs"), xfs_layout(SUPERBLOCK), [])
+    first = (2 * 38400 + 6) * 4096
+    assert [(WrittenPlace.JOURNAL, "the log")] == words_of(owners, first)
+    assert [(WrittenPlace.JOURNAL, "the log")] == words_of(owners, first + 16383 * 4096)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, first + 16384 * 4096)]
+    assert [(WrittenPlace.METADATA, "group headers")] == words_of(owners, 38400 * 4096)
+    assert Layout() == xfs_layout("xfs_db: not a file system")
+    # What no area has is known by its first bytes.
+    inodes = memoryview(b"IN\x81\xa4\x03".ljust(512, b"\0"))
+    assert ["inodes"] == [owner.words for owner in owners.of(0, first - 4096, inodes)]
+
+
+def test_btrfs_files_have_logical_addresses() -> None:
+    file = PlacedExtent("data/base", 8192, 13631488 + 4096, 4096)
+    owners = BlockOwners(FilesystemLevels("btrfs"), btrfs_layout(CHUNKS), [file])
+    assert [(WrittenPlace.OTHER_FILE, "data/base, byte 8192")] == words_of(owners, 199631488 + 4096)
+    assert [(WrittenPlace.METADATA, "trees")] == words_of(owners, 72351744 + 65536)
+    assert [(WrittenPlace.METADATA, "superblock")] == words_of(owners, 65536)
+    assert [WrittenPlace.UNKNOWN] == [place for place, _ in words_of(owners, 199631488)]
+
+
+def test_a_write_over_two_files_names_both_and_files_come_before_areas() -> None:
+    extents = [
+        PlacedExtent("data/b", 0, 8192, 4096),
+        PlacedExtent("data/a", 4096, 4096, 4096),
+        PlacedExtent("data", 0, 16384, 4096, is_folder=True),
+    ]
+    layout = Layout((OwnBlocks(0, 65536, WrittenPlace.METADATA, "everything"),))
+    owners = BlockOwners(FilesystemLevels("ext4"), layout, extents)
+    found = owners.of(0, 6144, memoryview(bytes(4096)))
+    assert [("data/a", 6144, 2048), ("data/b", 0, 2048)] == [
+        (owner.path, owner.offset, owner.length) for owner in found
+    ]
+    assert [(WrittenPlace.METADATA, "directory data")] == words_of(owners, 16384)
+    assert [(WrittenPlace.METADATA, "everything")] == words_of(owners, 0)

@@ -1,0 +1,147 @@
+"""Whose fault a bad cut is: by codes and values, and never by a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bedplate.model import codec
+from bedplate.model.durability import BOUNDED_LOSS, DURABLE, UNKNOWN, UNSAFE
+from bedplate.model.power_cut import PointOutcome, Profile
+from bedplate.model.power_cut_blame import (
+    BlamedWrite,
+    BlameEvidence,
+    Party,
+    Repeatability,
+    Story,
+    WrittenPlace,
+    fault_of,
+    story_of,
+)
+from bedplate.model.reason import because
+from bedplate.model.visit import Durability
+
+WRITE = BlamedWrite(
+    70, "disk", 40960, 8192, ((0, 8192),), 2.5, 0, WrittenPlace.ENGINE, ("base/1/2, byte 0: page 0",)
+)
+TORN = replace(WRITE, lost=((4096, 4096),))
+LOST = BlameEvidence(
+    7,
+    PointOutcome.LOST,
+    Profile.SUBSET_4K,
+    control=False,
+    in_recovery=False,
+    lost_writes=9,
+    lost_parts=20,
+    replays=31,
+    steadiness=Repeatability.STEADY,
+    smallest=(WRITE,),
+    found=PointOutcome.LOST,
+    lost_ms=1.0,
+    problem="3 of 90 acknowledged transactions are missing",
+    first_problem="5 of 90 acknowledged transactions are missing",
+)
+CORRUPT = replace(
+    LOST, outcome=PointOutcome.DETECTED, found=PointOutcome.DETECTED, lost_ms=None, problem="invalid page"
+)
+IN_ORDER = replace(LOST, profile=Profile.ORDERED, smallest=(), bad_without_loss=True, lost_writes=0)
+BROKEN = replace(CORRUPT, repaired=True, smallest=(replace(TORN, place=WrittenPlace.METADATA),))
+
+
+def durability(volatile: str, protected: str, *codes: str) -> Durability:
+    return Durability(
+        volatile, protected, "declared", tuple(because(code, f"because of {code}") for code in codes)
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "declared", "party", "code"),
+    [
+        (LOST, None, Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, lost_ms=40.0, was_there=True), None, Party.ENGINE, "recovery-drops-flushed"),
+        (replace(LOST, lost_ms=40.0, was_there=False), None, Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL),)), None, Party.ENGINE, "metadata-not-synced"),
+        (replace(LOST, in_recovery=True), None, Party.ENGINE, "recovery-not-synced"),
+        (CORRUPT, None, Party.ENGINE, "relied-on-order"),
+        (replace(CORRUPT, smallest=(TORN,)), None, Party.ENGINE, "relied-on-whole-write"),
+        (IN_ORDER, None, Party.ENGINE, "promised-before-written"),
+        (replace(IN_ORDER, mended_by=replace(WRITE, place=WrittenPlace.JOURNAL)), None, Party.ENGINE, "metadata-not-synced"),
+        (replace(IN_ORDER, found=PointOutcome.SILENT), None, Party.ENGINE, "relied-on-order"),
+        (BROKEN, None, Party.FILE_SYSTEM, "metadata-torn"),
+        (replace(BROKEN, smallest=(WRITE,)), None, Party.FILE_SYSTEM, "metadata-missing"),
+        (replace(BROKEN, smallest=(), bad_without_loss=True), None, Party.FILE_SYSTEM, "not-whole-in-order"),
+        (replace(LOST, control=True, smallest=(replace(WRITE, flushes_since=4),)), None, Party.DEVICE, "device-lied"),
+        # Of a control whose file system had sent none, the device kept what it was asked to.
+        (replace(LOST, control=True), durability(UNSAFE, DURABLE, "flushes-missing"), Party.FILE_SYSTEM, "flushes-missing"),
+        (replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN, smallest=()), None, Party.NOBODY_KNOWN, "not-bad-again"),
+        # What was declared is the reason where somebody relied on it.
+        (LOST, durability(UNSAFE, DURABLE, "flushes-missing"), Party.FILE_SYSTEM, "flushes-missing"),
+        (LOST, durability(UNSAFE, UNSAFE, "fsync-off"), Party.ENGINE, "fsync-off"),
+        (LOST, durability(UNSAFE, UNSAFE, "fsync-off", "flushes-missing"), Party.ENGINE, "fsync-off"),
+        (BROKEN, durability(UNSAFE, UNSAFE, "full-page-writes-off"), Party.FILE_SYSTEM, "metadata-torn"),
+        # In order the cell is durable, whatever a volatile cache does.
+        (IN_ORDER, durability(UNSAFE, DURABLE, "flushes-missing"), Party.ENGINE, "promised-before-written"),
+        (IN_ORDER, durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "synchronous-commit-off"),
+        (LOST, durability(DURABLE, DURABLE, "no-journal"), Party.ENGINE, "promised-before-flushed"),
+        # A reason that takes something else away is none of this finding.
+        (replace(IN_ORDER, profile=Profile.SUBSET_4K), durability(UNSAFE, UNSAFE, "flushes-missing"), Party.ENGINE, "promised-before-written"),
+        (replace(BROKEN, profile=Profile.ORDERED), durability(UNSAFE, UNSAFE, "flushes-missing"), Party.FILE_SYSTEM, "metadata-torn"),
+        (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "synchronous-commit-off"), Party.ENGINE, "relied-on-order"),
+        (CORRUPT, durability(BOUNDED_LOSS, BOUNDED_LOSS, "fsync-waits-for-nothing"), Party.ENGINE, "relied-on-order"),
+        (replace(CORRUPT, smallest=(TORN,)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "full-page-writes-off"),
+        (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL),)), durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "metadata-not-synced"),
+        (IN_ORDER, durability(UNSAFE, UNKNOWN, "full-page-writes-off"), Party.ENGINE, "promised-before-written"),
+        # Without a journal every cut is repaired: a repair is no file system's fault then.
+        (replace(CORRUPT, repaired=True), durability(UNSAFE, UNSAFE, "fsync-off", "no-journal"), Party.ENGINE, "fsync-off"),
+        # A cut in order lost nothing that the device had acknowledged.
+        (replace(LOST, control=True, profile=Profile.ORDERED, smallest=(replace(WRITE, flushes_since=4),)), None, Party.ENGINE, "promised-before-flushed"),
+        (replace(LOST, smallest=(replace(WRITE, place=WrittenPlace.JOURNAL, flushes_met=2),)), None, Party.FILE_SYSTEM, "flush-before-complete"),
+    ],
+)  # fmt: skip
+def test_the_fault_is_named(
+    evidence: BlameEvidence, declared: Durability | None, party: Party, code: str
+) -> None:
+    fault = fault_of(evidence, declared)
+    assert (party, code) == (fault.party, fault.reason.code)
+
+
+def test_an_authors_promise_of_everything_is_no_excuse() -> None:
+    said = because("promised-by-author", "its author promises durable", promised=DURABLE)
+    declared = Durability(UNSAFE, DURABLE, "declared", (said, because("flushes-missing", "none")))
+    assert Party.FILE_SYSTEM is fault_of(LOST, declared).party
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        LOST,
+        CORRUPT,
+        IN_ORDER,
+        BROKEN,
+        replace(LOST, steadiness=Repeatability.CHANGES, is_smallest=False),
+        replace(LOST, steadiness=Repeatability.NOT_BAD_AGAIN, smallest=(), found=None),
+        replace(IN_ORDER, mended_by=replace(WRITE, ms_before_cut=-3.0), writes_until_mended=2),
+    ],
+)
+def test_a_story_has_five_lines_and_survives_its_file(evidence: BlameEvidence) -> None:
+    story = story_of(evidence, None)
+    assert 5 == len(story.lines)
+    assert all(story.lines)
+    assert not any("\n" in line for line in story.lines)
+    assert story == codec.loads(Story, codec.dumps(story, indent=None))
+
+
+def test_what_is_not_certain_is_said() -> None:
+    lines = story_of(replace(LOST, steadiness=Repeatability.CHANGES, is_smallest=False), None).lines
+    assert "perhaps fewer, as no more replays were allowed; the same image gave another verdict" in lines[1]
+    slipped = story_of(replace(CORRUPT, outcome=PointOutcome.LOST), None).lines
+    assert "1 write is enough for corrupt, detected: invalid page (31 replays)" in slipped[1]
+
+
+def test_torn_writes_are_named_by_what_of_them_is_lost() -> None:
+    lines = story_of(replace(CORRUPT, smallest=(TORN,)), None).lines
+    assert "of 9 lost or torn writes 1 write, torn is enough: invalid page (31 replays)" == lines[1]
+    same = story_of(replace(CORRUPT, first_problem="invalid page"), None).lines
+    assert "of 9 lost or torn writes 1 write is enough (31 replays)" == same[1]
+    assert "entry 70, bytes 4096 to 8192 of 8 KiB: base/1/2, byte 0: page 0" == lines[2]

@@ -1,0 +1,254 @@
+"""What fails beside the clients: taken back whatever was under way, and an error of ours is never the engine's."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bedplate.errors import BedplateError, KilledFromOutside
+from bedplate.model.fault_order import ByteRange
+from bedplate.model.reason import because
+from bedplate.visit.fault_engine import FaultEngine
+from bedplate.visit.piped_session import CONNECTION_LOST, SessionFailed
+from bedplate.visit.tool_process import ToolEnded, ToolFailed
+from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
+from bedplate.workloads.faulty_disk.run import beside, trial
+from bedplate.workloads.faulty_disk.run.beside import FaultBeside
+from bedplate.workloads.faulty_disk.run.trial import _Course, _let_come_back, _require_of_disk, takes_a_write
+
+ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
+ONCE, READ = FAULTS["write-once-data"], FAULTS["read-on-data"]
+
+
+class Disk:
+    """Of a recorder what is ordered of it."""
+
+    def __init__(self) -> None:
+        self.orders: list[str] = []
+        self.hits = 0
+        self.marks = 100
+
+    def order_fault(self, line: str) -> None:
+        self.orders.append(line)
+
+    def status(self) -> Any:
+        return SimpleNamespace(fault_hits=self.hits, first_hit=None)
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> FaultBeside:
+    setup = SimpleNamespace(
+        recorder=disk, data_directory=place / "data", settle=lambda: None, mark_count=lambda: disk.marks
+    )
+    checkpoints = None if session is None else opened(session)
+    return FaultBeside(
+        cast("Any", setup),
+        fault,
+        ENGINE,
+        filesystem="ext4",
+        duration_s=0.01,
+        checkpoints=cast("Any", checkpoints),
+    )
+
+
+@contextmanager
+def opened(session: object) -> Iterator[object]:
+    yield session
+
+
+def test_an_order_that_was_under_way_is_taken_back_too(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, over = threading.Event(), threading.Event()
+
+    def slowly(*_: object) -> tuple[ByteRange, ...]:
+        looking.set()
+        assert over.wait(20)
+        return (ByteRange(0, 4096),)
+
+    monkeypatch.setattr(beside, "ranges_of", slowly)
+    # The first taking back comes while it looks for the place.
+    ordered = disk.order_fault
+
+    def order(line: str) -> None:
+        ordered(line)
+        over.set()
+
+    monkeypatch.setattr(disk, "order_fault", order)
+    with made(disk, tmp_path, ONCE):
+        assert looking.wait(20)
+    assert ["clear", "write eio 1 0 0+4096", "clear"] == disk.orders
+
+
+def test_nothing_fails_before_something_was_acknowledged(disk: Disk, tmp_path: Path) -> None:
+    disk.marks = 1
+    failing = made(disk, tmp_path, CONTROL_LOST)
+    with failing:
+        failing._thread.join(0.3)
+        assert [] == disk.orders
+        disk.marks = 40
+        assert eventually(lambda: disk.orders)
+    disk.marks = 1
+    never = made(disk, tmp_path, ONCE)
+    with never:
+        pass
+    assert "too little was acknowledged" in (never.unplaced or "")
+    assert not any(line.startswith("write eio") for line in disk.orders)
+
+
+def test_the_control_that_loses_everything_lasts(disk: Disk, tmp_path: Path) -> None:
+    with made(disk, tmp_path, CONTROL_LOST):
+        assert eventually(lambda: disk.orders)
+        disk.hits = 1
+    assert ["write lost 0 0"] == disk.orders
+
+
+def eventually(met: Any) -> bool:
+    never, until = threading.Event(), time.monotonic() + 20
+    while not met() and time.monotonic() < until:
+        never.wait(0.005)
+    return bool(met())
+
+
+def test_an_error_of_ours_before_the_hit_is_no_complaint_of_the_engine(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(beside, "ranges_of", broken)
+    failing = made(disk, tmp_path, ONCE)
+    with failing:
+        assert eventually(lambda: failing.problem)
+    assert [] == failing.complaints
+    assert "too many open files" in (failing.problem or "")
+
+
+def test_a_file_that_is_gone_is_not_dropped_from_the_cache_and_no_complaint(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(beside, "ranges_of", lambda *_: (ByteRange(0, 4096),))
+
+    def gone(*_: object) -> tuple[Path, ...]:
+        looks.append(1)
+        return (tmp_path / "gone",)
+
+    monkeypatch.setattr(beside, "files_of", gone)
+    failing = made(disk, tmp_path, READ)
+    with failing:
+        assert eventually(lambda: len(looks) > 1)
+    assert ([], None) == (failing.complaints, failing.problem)
+
+
+def test_what_a_checkpoint_says_behind_the_hit_is_the_engines_complaint(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checkpoint() -> None:
+        disk.hits = 1
+        raise SessionFailed("CHECKPOINT: ERROR: could not fsync")
+
+    monkeypatch.setattr(beside, "ranges_of", lambda *_: (ByteRange(0, 4096),))
+    failing = made(disk, tmp_path, ONCE, SimpleNamespace(checkpoint=checkpoint))
+    with failing:
+        assert eventually(lambda: failing.complaints)
+    assert ["CHECKPOINT: ERROR: could not fsync"] == [str(error) for error in failing.complaints]
+    assert failing.problem is None
+
+
+def test_a_full_file_system_stays_full_though_the_clients_have_ended(
+    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fills: list[float] = []
+    monkeypatch.setattr(beside, "fill", lambda _: fills.append(time.monotonic()))
+    filling = made(disk, tmp_path, FAULTS["full"])
+    with filling:
+        assert eventually(lambda: filling.hits)
+        assert (tmp_path / "ballast").exists()
+    assert fills[-1] - fills[0] > 0.9
+    assert not (tmp_path / "ballast").exists()
+
+
+def test_only_what_the_disk_did_is_taken_for_its_doing() -> None:
+    stopped = BedplateError("the writer: Input/output error")
+    _require_of_disk(stopped, is_hit=True)
+    with pytest.raises(BedplateError, match="Input/output"):
+        _require_of_disk(stopped, is_hit=False)
+    killed = ToolFailed("was killed by SIGKILL", ToolEnded(-signal.SIGKILL, 0.0, "was killed by SIGKILL"))
+    with pytest.raises(KilledFromOutside):
+        _require_of_disk(killed, is_hit=True)
+    try:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise stopped
+    except BedplateError as error:
+        with pytest.raises(KeyboardInterrupt):
+            _require_of_disk(error, is_hit=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "trouble", "said"),
+    [
+        (SessionFailed(because(CONNECTION_LOST, "PANIC")), "a checkpoint: PANIC", ()),
+        (SessionFailed("psql", said="FATAL: connection to server was lost"), "a checkpoint: psql", ()),
+        (SessionFailed("ERROR: could not fsync"), None, ("ERROR: could not fsync",)),
+    ],
+)
+def test_a_server_that_gives_up_at_the_checkpoint_behind_the_clients_has_not_gone_on(
+    error: SessionFailed, trouble: str | None, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    answers = [error, None]
+
+    def checkpoint() -> None:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    writer = cast("Any", SimpleNamespace(checkpoints=lambda: opened(SimpleNamespace(checkpoint=checkpoint))))
+    course = _Course()
+    _let_come_back(writer, course, is_hit=True)
+    assert (True, trouble, said) == (course.came_back, course.trouble, course.engine_said)
+    answers[:] = [error, None]
+    with pytest.raises(SessionFailed):
+        _let_come_back(writer, _Course(), is_hit=False)
+    answers[:] = [error, None]
+    ended = _Course(trouble="client 0")
+    _let_come_back(writer, ended, is_hit=True)
+    assert ("client 0", ()) == (ended.trouble, ended.engine_said)
+
+
+def test_room_that_comes_back_late_does_not_make_a_file_system_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[int] = [errno.ENOSPC, errno.ENOSPC]
+
+    def fsync(_: int) -> None:
+        if answers:
+            raise OSError(answers.pop(0), "no")
+
+    monkeypatch.setattr(trial, "_ASK_EVERY_S", 0.001)
+    monkeypatch.setattr("os.fsync", fsync)
+    assert takes_a_write(tmp_path)
+    assert [] == [*tmp_path.iterdir()]
+    for error in (errno.EROFS, errno.EIO):
+        answers[:] = [error]
+        assert not takes_a_write(tmp_path)
+        assert [] == answers
+    monkeypatch.setattr(trial, "_ROOM_COMES_BACK_S", 0.0)
+    answers[:] = [errno.ENOSPC] * 9
+    assert not takes_a_write(tmp_path)

@@ -1,0 +1,129 @@
+"""Where on a disk a fault hits: ranges as they are joined, and what cannot be found."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bedplate import registry
+from bedplate.host.pages.extents import FileExtent
+from bedplate.model.fault_order import ByteRange
+from bedplate.visit.fault_engine import FaultEngine
+from bedplate.workloads.faulty_disk.faults import FAULTS, Place, Rot
+from bedplate.workloads.faulty_disk.run.places import (
+    PlaceUnknown,
+    files_of,
+    joined,
+    ranges_of,
+    strangers_in,
+)
+from bedplate.workloads.faulty_disk.run.rot import rot_away
+from bedplate.workloads.faulty_disk.run.trial import complaints_of
+
+ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
+MIB = 2**20
+
+
+def test_ranges_that_touch_are_one() -> None:
+    found = joined([ByteRange(8, 4), ByteRange(0, 4), ByteRange(4, 2), ByteRange(9, 1), ByteRange(12, 1)])
+    assert (ByteRange(0, 6), ByteRange(8, 5)) == found
+    assert () == joined([])
+
+
+def test_anywhere_has_no_ranges_and_a_superblock_needs_no_file(tmp_path: Path) -> None:
+    assert () == ranges_of(Place.ANYWHERE, ENGINE, tmp_path, "btrfs")
+    assert (ByteRange(65536, 4096),) == ranges_of(Place.SUPERBLOCK, ENGINE, tmp_path, "btrfs")
+
+
+@pytest.mark.parametrize(
+    ("place", "log_files", "filesystem", "words"),
+    [
+        (Place.LOG, (), "ext4", "no log of its own"),
+        (Place.DATA, ("wal/*",), "btrfs", "does not say where"),
+        (Place.DATA, ("wal/*",), "ext4", "no file of base"),
+        (Place.SUPERBLOCK, ("wal/*",), "zfs", "superblock"),
+    ],
+)
+def test_a_place_that_cannot_be_found_says_why(
+    tmp_path: Path, place: Place, log_files: tuple[str, ...], filesystem: str, words: str
+) -> None:
+    engine = FaultEngine(cast("Any", None), log_files, ENGINE.data_files)
+    with pytest.raises(PlaceUnknown, match=words):
+        ranges_of(place, engine, tmp_path, filesystem)
+
+
+def test_links_are_no_files_of_an_engine(tmp_path: Path) -> None:
+    (tmp_path / "base" / "5").mkdir(parents=True)
+    (tmp_path / "base" / "5" / "1").write_bytes(b"x")
+    (tmp_path / "base" / "5" / "2").symlink_to("/etc/passwd")
+    assert (tmp_path / "base" / "5" / "1",) == files_of(Place.DATA, ENGINE, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("rot-")])
+def test_what_rots_is_as_long_as_its_name_says_and_within_its_place(tmp_path: Path, name: str) -> None:
+    disk = tmp_path / "disk"
+    before = random.Random(1).randbytes(MIB)
+    rot = FAULTS[name]
+    assert isinstance(rot, Rot)
+    ranges = [ByteRange(8192, 8192), ByteRange(65536, 512)]
+    for seed in range(20):
+        disk.write_bytes(before)
+        where = rot_away(cast("Any", SimpleNamespace(disk=disk)), rot, ranges, seed)
+        after = disk.read_bytes()
+        changed = [at for at in range(MIB) if before[at] != after[at]]
+        assert all(any(r.start <= at < r.start + r.length for r in ranges) for at in changed)
+        assert all(where.start <= at < where.start + where.length for at in changed)
+        if rot.length:
+            assert 400 < len(changed) <= rot.length
+        else:
+            (at,) = changed
+            assert 1 == (before[at] ^ after[at]).bit_count()
+
+
+def test_only_what_a_file_system_says_of_trouble_on_that_device_is_heard() -> None:
+    heard = (
+        "EXT4-fs (loop3): mounted filesystem 1 r/w with ordered data mode",
+        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
+        "EXT4-fs warning (device loop3): ext4_end_bio:368: I/O error 10",
+        "EXT4-fs warning (device loop33): ext4_end_bio:368: I/O error 10",
+        "Buffer I/O error on dev loop3, logical block 5, lost async page write",
+        "XFS (loop3): Filesystem has been shut down due to log error (0x2).",
+        "loop3: writeback error on inode 131, offset 0, sector 2048",
+    )
+    kernel = cast("Any", SimpleNamespace(messages=lambda about: heard))
+    assert (heard[1], heard[5], heard[6]) == complaints_of(kernel, "loop3")
+    # A log that cannot be read is no silence.
+    assert complaints_of(cast("Any", SimpleNamespace(messages=lambda about: None)), "loop3") is None
+
+
+def test_a_hit_in_a_file_of_another_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wal, heap, linked = tmp_path / "wal" / "1", tmp_path / "base" / "5" / "1", tmp_path / "base" / "5" / "2"
+    for path in (wal, heap):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"x")
+    linked.symlink_to(wal)
+    blocks = {wal: 8192, heap: 16384}
+    monkeypatch.setattr(
+        "bedplate.workloads.faulty_disk.run.places.extents_of",
+        lambda path, written_back: (FileExtent(0, 4096, blocks[path]),),
+    )
+    beside = ByteRange(12288, 4096)
+    across = ByteRange(8192, 12288)
+    assert (heap,) == strangers_in(across, Place.LOG, ENGINE, tmp_path)
+    assert (wal,) == strangers_in(across, Place.DATA, ENGINE, tmp_path)
+    assert () == strangers_in(beside, Place.LOG, ENGINE, tmp_path)
+    assert () == strangers_in(across, Place.ANYWHERE, ENGINE, tmp_path)
+
+
+def test_the_doublewrite_buffer_is_no_data(tmp_path: Path) -> None:
+    engine: FaultEngine = registry.engine_part("mariadb", "faulty_disk")
+    for name in ("bedplate/note.ibd", "mysql/plugin.ibd", "ibdata1", "ib_logfile0"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    assert (tmp_path / "bedplate" / "note.ibd",) == files_of(Place.DATA, engine, tmp_path)
+    assert (tmp_path / "ib_logfile0",) == files_of(Place.LOG, engine, tmp_path)

@@ -1,0 +1,103 @@
+"""Disks that failed as they are read: in the terminal, on the page, in exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.support.studies.synthetic_faulty_disks import FAULTS, faulty_disk_study
+from tests.support.tools.as_printed import as_printed
+
+from bedplate.analysis.overview import Overview, overview
+from bedplate.export.tables import export
+from bedplate.model.power_cut import PointOutcome
+from bedplate.page.build import build_report
+from bedplate.terminal.tables import show_tables
+from bedplate.workloads.faulty_disk.analysis import fault_rows
+from bedplate.workloads.faulty_disk.page import _square, fault_matrix
+from bedplate.workloads.faulty_disk.records import FaultVerdict
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return faulty_disk_study(tmp_path_factory.mktemp("faults") / "study")
+
+
+@pytest.fixture(scope="module")
+def found(study: Path) -> Overview:
+    return overview(study)
+
+
+def test_a_cell_has_a_square_for_each_fault_with_the_worst_first(found: Overview) -> None:
+    rows = fault_rows(found)
+    assert 4 == len(rows)
+    (bare,) = [row for row in rows if "nobarrier" in row.cell.label.full]
+    assert list(FAULTS) == [square.fault for square in bare.squares]
+    first = bare.squares[0]
+    assert ("lost, silent 1 of 2; stopped, whole 1 of 2", "engine") == (first.verdicts, first.detected)
+    never = rows[0].squares[2]
+    assert ("not hit 2 of 2", "–") == (never.verdicts, never.detected)
+
+
+def test_the_terminal_has_a_row_for_each_fault(study: Path) -> None:
+    text = as_printed(show_tables([study], workload=None, metric=None), 80)
+    assert "Faulty disks" in text
+    assert "lost, silent 1 of 2" in text
+    assert "not hit" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_page_has_the_evidence_and_what_tries_it_again(found: Overview) -> None:
+    faults, rows = fault_matrix([found])
+    assert ("one write fails with EIO, in the data", "one flush fails with EIO") == faults[:2]
+    (bare,) = [row for row in rows if "nobarrier" in row.cell]
+    square = bare.squares[0]
+    assert "unsafe" == square.badge
+    assert ("1 hit", "500 acknowledged, 3 of them missing") == square.evidence[:2]
+    assert 'again: faults = ["write-once-data"], seed = 9' == square.evidence[-1]
+    assert "mounted anew: 3 of 500 acknowledged transactions are missing" in square.evidence
+    assert "unknown" == bare.squares[2].badge
+
+
+def test_what_is_not_counted_or_not_known_is_not_said(found: Overview) -> None:
+    row = fault_rows(found)[0]
+    (first, *_) = row.squares
+    refused = replace(
+        first.records[0],
+        verdict=FaultVerdict.LOST_DETECTED,
+        left=PointOutcome.DETECTED,
+        hit_at=8192,
+        hit_bytes=4096,
+    )
+    square = replace(first, records=(refused,))
+    matrix = _square(replace(row, squares=(square,)), first.fault)
+    assert (
+        "1 hit, the first of 4,096 bytes at 8,192",
+        "500 acknowledged, what is missing was not counted",
+    ) == matrix.evidence[:2]
+    assert "bounded" == matrix.badge
+    # Whatever came of it: the controls were not as they must be.
+    assert "unknown" == _square(replace(row, squares=(square,), doubts=("why",)), first.fault).badge
+    unheard = replace(refused, detected=(), kernel_heard=False)
+    assert "unknown: no kernel log" == replace(first, records=(unheard,)).detected
+    assert "nobody" == replace(first, records=(replace(unheard, kernel_heard=True), unheard)).detected
+
+
+def test_what_an_engine_said_is_escaped_on_the_page(study: Path, tmp_path: Path) -> None:
+    target = tmp_path / "report.html"
+    build_report([study], target)
+    text = target.read_text(encoding="utf-8")
+    assert 'id="faulty-disks"' in text
+    assert "PANIC: &lt;could not&gt; fsync" in text
+    assert "<could not>" not in text
+
+
+def test_the_export_has_every_try_and_the_controls(study: Path, tmp_path: Path) -> None:
+    export(study, tmp_path / "out")
+    table = pl.read_parquet(tmp_path / "out" / "disk_faults.parquet")
+    assert 4 * (2 + 2 * len(FAULTS)) == table.height
+    assert {"control-none", "control-lost", *FAULTS} == set(table["fault"])
+    silent = table.filter((pl.col("verdict") == "lost, silent") & (pl.col("fault") == "write-once-data"))
+    assert [("stopped", "engine", 3)] == silent.select("seen", "detected", "lost_transactions").rows()

@@ -1,0 +1,87 @@
+"""Faults by their names in a plan, and the runs that these come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bedplate import registry
+from bedplate.model.cell import RunSpec
+from bedplate.model.fault_order import FaultEffect, FaultOperation
+from bedplate.model.levels import Levels
+from bedplate.plan.load import load_plan
+from bedplate.workloads.faulty_disk.faults import CONTROLS, FAULTS, DiskFault, Place, Rot, fault_named
+from bedplate.workloads.faulty_disk.plan import FaultyDiskTable
+from bedplate.workloads.faulty_disk.run.workload import due
+
+
+def table(**keys: object) -> FaultyDiskTable:
+    return FaultyDiskTable.model_validate({"type": "faulty_disk", **keys})
+
+
+def test_a_plan_comes_to_a_dataset_for_each_engine_and_one_run() -> None:
+    asked = table(engine={"vary": ["postgresql", "sqlite"]}, faults=["full", "flush-on"], tries=3, seed=5)
+    planned = asked.planned(1, 1)
+    assert ["postgresql", "sqlite"] == [dataset["engine"] for dataset in planned.datasets]
+    (run,) = planned.runs
+    assert {"faults": "flush-on,full", "tries": 3, "seed": 5} == dict(run.levels)
+    assert (2, 1) == (asked.dataset_count(), asked.run_count())
+    assert 9 == table().planned(9, 1).runs[0].levels["seed"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"faults": ["write-once-moon"]}, "faults"),
+        ({"faults": ["control-lost"]}, "faults"),
+        ({"tries": 0}, "tries"),
+        ({"engine": "none"}, "engine"),
+        ({"duration": "0 s"}, "duration"),
+    ],
+)
+def test_what_is_none_is_refused_by_its_key(keys: dict[str, object], named: str) -> None:
+    with pytest.raises(ValidationError, match=named):
+        table(**keys)
+
+
+def test_a_name_says_what_it_does() -> None:
+    once = FAULTS["write-once-log"]
+    assert isinstance(once, DiskFault)
+    assert (FaultOperation.WRITE, FaultEffect.EIO, 1, Place.LOG) == (
+        once.operation,
+        once.effect,
+        once.hits,
+        once.place,
+    )
+    rot = FAULTS["rot-bit-data"]
+    assert isinstance(rot, Rot)
+    assert (0, Place.DATA) == (rot.length, rot.place)
+    assert "every flush fails with EIO" == FAULTS["flush-on"].words
+    assert "one write goes elsewhere, in the data" == FAULTS["misdirected-once-data"].words
+    assert all(name == fault.name == fault_named(name).name for name, fault in FAULTS.items())
+
+
+def test_two_faults_never_have_the_same_words() -> None:
+    words = [fault.words for fault in (*FAULTS.values(), *CONTROLS.values())]
+    assert len(words) == len(set(words))
+
+
+def test_the_controls_come_first_and_each_try_has_a_seed_of_its_own() -> None:
+    spec = RunSpec("faulty-disk", "faulty_disk", Levels(faults="full,flush-on", tries=2, seed=5))
+    assert [
+        *(("control-none", 0), ("control-lost", 0)),
+        *(("full", 0), ("flush-on", 0), ("full", 1), ("flush-on", 1)),
+    ] == [(fault.name, more) for fault, more in due(spec)]
+
+
+def test_every_engine_whose_power_is_cut_has_a_disk_that_fails() -> None:
+    assert registry.engines_with("power_cut") == registry.engines_with("faulty_disk")
+
+
+@pytest.mark.parametrize("name", ["faulty-disk-quick", "faulty-disk"])
+def test_the_ready_plans_have_faults_for_each_file_system(repository: Path, name: str) -> None:
+    path = repository / "plans" / f"{name}.toml"
+    plan = load_plan(path.read_text(encoding="utf-8"), source=str(path), directory=path.parent)
+    assert {"faulty_disk"} == {workload.type for workload in plan.workloads}

@@ -1,0 +1,222 @@
+"""An inquest into one cut, with an oracle that is planted: nothing is built or mounted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.support.tools.written_log import FLUSH, MARK, Written, written_log
+
+from bedplate.model.power_cut import CutPoint, Placement, PointOutcome, PointRecord, Profile
+from bedplate.model.power_cut_blame import Repeatability
+from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
+from bedplate.workloads.power_cut.run.found import Found
+from bedplate.workloads.power_cut.run.inquest import Cut, Inquest
+from bedplate.workloads.power_cut.run.log import read_log
+from bedplate.workloads.power_cut.run.naming import ImageNames
+
+MS = 1_000_000
+
+
+def entries() -> list[Written]:
+    """A flush, twenty writes of 8 KiB with a mark behind the tenth, a flush, five writes more."""
+    made = [Written(flags=FLUSH, time_ns=MS)]
+    for number in range(20):
+        made.append(Written(0, 16 * number, b"x" * 8192, time_ns=(2 + number) * MS))
+        if number == 9:
+            made.append(Written(flags=MARK, text=b"A 0 1 11000", time_ns=11 * MS))
+    made.append(Written(flags=FLUSH, time_ns=30 * MS))
+    return made + [Written(0, 16 * number, b"y" * 8192, time_ns=(31 + number) * MS) for number in range(5)]
+
+
+CUT = 22
+OUTCOMES = Callable[[CutPoint], PointOutcome]
+
+
+@dataclass
+class PlantedSite:
+    """Says of each cut what is planted, and keeps what it was asked."""
+
+    outcome: OUTCOMES
+    lost_ms: float | None = None
+    failed_once: str | None = None
+    fsck_s: Callable[[CutPoint], float | None] = lambda _: None
+    asked: list[CutPoint] = field(default_factory=list)
+
+    def replay(self, point: CutPoint, _builder: Any, _promised: Any, *, known: Any = None) -> PointRecord:
+        del known
+        self.asked.append(point)
+        outcome = self.outcome(point)
+        return PointRecord(
+            *(point, outcome, None, 0, 0, 0, 1),
+            lost_ms=self.lost_ms,
+            failed_once=self.failed_once,
+            fsck_s=self.fsck_s(point),
+            problems=(outcome.value,),
+        )
+
+    def names_on(self, _points: Any, _builder: Any) -> ImageNames:
+        return ImageNames((), None)
+
+
+def held(
+    tmp_path: Path, site: PlantedSite, profile: Profile, *, most: int = 200, position: int = CUT
+) -> Found:
+    with read_log(written_log(tmp_path / "log", entries())) as log:
+        point = CutPoint(4, position, profile, Placement.UNIFORM, 9)
+        marks = Acknowledgements(log)
+        cut = Cut(log, point, 0, marks.before(position), marks)
+
+        @dataclass
+        class Job:
+            window_bytes: int = 10**6
+
+        return Inquest(cast("Any", Job()), cut, cast("Any", None), cast("Any", site), most).hold()
+
+
+def lost_of(point: CutPoint) -> set[int]:
+    assert point.state is not None
+    return set(point.state.parts)
+
+
+def broken_by(*parts: int) -> OUTCOMES:
+    """Of `lost`, where each part is a write, from entry 1 on with the mark between."""
+    return lambda point: PointOutcome.DETECTED if lost_of(point) >= set(parts) else PointOutcome.OK
+
+
+def test_the_planted_write_is_found_and_asked_again(tmp_path: Path) -> None:
+    site = PlantedSite(broken_by(12))
+    found = held(tmp_path, site, Profile.LOST)
+    evidence = found.evidence
+    assert [14] == [write.entry for write in evidence.smallest]
+    assert (20, 20, True, Repeatability.STEADY) == (
+        evidence.lost_writes,
+        evidence.lost_parts,
+        evidence.is_smallest,
+        evidence.steadiness,
+    )
+    assert 7.0 == evidence.smallest[0].ms_before_cut
+    assert not evidence.smallest[0].is_torn
+    assert evidence.replays == len(site.asked)
+    assert {12} == lost_of(found.smallest)
+
+
+def test_torn_writes_are_shrunk_to_their_blocks(tmp_path: Path) -> None:
+    """Every block that the seed did not keep is lost; the planted one is the first of these."""
+    first: list[int] = []
+
+    def outcome(point: CutPoint) -> PointOutcome:
+        first[:] = first or [min(lost_of(point))]
+        return PointOutcome.SILENT if first[0] in lost_of(point) else PointOutcome.OK
+
+    (write,) = held(tmp_path, PlantedSite(outcome), Profile.SUBSET_4K).evidence.smallest
+    assert ((4096,), 8192) == (tuple(length for _, length in write.lost), write.length)
+    assert write.is_torn
+
+
+def test_a_cut_that_is_bad_without_a_loss_is_mended_by_a_later_write(tmp_path: Path) -> None:
+    def outcome(point: CutPoint) -> PointOutcome:
+        late = point.profile is Profile.ORDERED and point.state is None and point.position >= 26
+        return PointOutcome.OK if late else PointOutcome.LOST
+
+    evidence = held(tmp_path, PlantedSite(outcome), Profile.ORDERED).evidence
+    assert evidence.bad_without_loss
+    assert evidence.mended_by is not None
+    assert (25, 3) == (evidence.mended_by.entry, evidence.writes_until_mended)
+    assert () == evidence.smallest
+
+
+def test_a_loss_that_nothing_mends_is_said(tmp_path: Path) -> None:
+    evidence = held(tmp_path, PlantedSite(lambda _: PointOutcome.LOST), Profile.SUBSET_512).evidence
+    assert (True, None) == (evidence.bad_without_loss, evidence.mended_by)
+
+
+def test_what_is_worse_than_without_a_loss_is_looked_for(tmp_path: Path) -> None:
+    """The last transaction is missing whatever is kept; one write makes damage of it."""
+
+    def outcome(point: CutPoint) -> PointOutcome:
+        return PointOutcome.SILENT if 3 in lost_of(point) else PointOutcome.LOST
+
+    evidence = held(tmp_path, PlantedSite(outcome), Profile.LOST).evidence
+    assert ([4], PointOutcome.SILENT) == ([write.entry for write in evidence.smallest], evidence.found)
+
+
+def test_a_cut_that_is_good_again_is_no_cause(tmp_path: Path) -> None:
+    site = PlantedSite(lambda _: PointOutcome.OK)
+    evidence = held(tmp_path, site, Profile.LOST).evidence
+    assert (Repeatability.NOT_BAD_AGAIN, 2) == (evidence.steadiness, len(site.asked))
+
+
+def test_a_cut_that_is_bad_at_the_second_look_alone_is_no_steady_one(tmp_path: Path) -> None:
+    looks = iter([PointOutcome.OK])
+    site = PlantedSite(lambda point: next(looks, broken_by(12)(point)))
+    evidence = held(tmp_path, site, Profile.LOST).evidence
+    assert (Repeatability.CHANGES, False) == (evidence.steadiness, evidence.is_smallest)
+    assert [14] == [write.entry for write in evidence.smallest]
+
+
+def test_a_finding_behind_a_first_look_that_failed_is_no_steady_one(tmp_path: Path) -> None:
+    site = PlantedSite(broken_by(12), failed_once="it did not mount")
+    assert Repeatability.CHANGES is held(tmp_path, site, Profile.LOST).evidence.steadiness
+
+
+def test_what_is_looked_for_gives_the_cuts_own_finding(tmp_path: Path) -> None:
+    """Entry 1 alone breaks it in another way, which is no cause of this cut's."""
+
+    def outcome(point: CutPoint) -> PointOutcome:
+        if lost_of(point) >= {7, 12}:
+            return PointOutcome.SILENT
+        return PointOutcome.DETECTED if 0 in lost_of(point) else PointOutcome.OK
+
+    evidence = held(tmp_path, PlantedSite(outcome), Profile.LOST).evidence
+    assert ([8, 14], PointOutcome.SILENT) == ([write.entry for write in evidence.smallest], evidence.found)
+
+
+@pytest.mark.parametrize("beside", [None, 0.5])
+def test_a_repair_that_is_needed_without_a_loss_too_is_not_the_losss(
+    tmp_path: Path, beside: float | None
+) -> None:
+    def repair_s(point: CutPoint) -> float | None:
+        return 0.5 if lost_of(point) else beside
+
+    site = PlantedSite(broken_by(12), fsck_s=repair_s)
+    assert (beside is None) is held(tmp_path, site, Profile.LOST).evidence.repaired
+
+
+def test_a_verdict_that_changes_on_the_same_image_is_said(tmp_path: Path) -> None:
+    asked: set[frozenset[int]] = set()
+
+    def outcome(point: CutPoint) -> PointOutcome:
+        lost = frozenset(lost_of(point))
+        bad = 5 in lost and not (lost == {5} and lost in asked)
+        asked.add(lost)
+        return PointOutcome.DETECTED if bad else PointOutcome.OK
+
+    assert Repeatability.CHANGES is held(tmp_path, PlantedSite(outcome), Profile.LOST).evidence.steadiness
+
+
+@pytest.mark.parametrize("most", [4, 7, 12])
+def test_no_more_replays_than_allowed(tmp_path: Path, most: int) -> None:
+    site = PlantedSite(broken_by(0, 7, 12, 19))
+    evidence = held(tmp_path, site, Profile.LOST, most=most).evidence
+    assert len(site.asked) <= most
+    assert not evidence.is_smallest
+
+
+@pytest.mark.parametrize(("was_there", "before"), [(True, PointOutcome.OK), (False, PointOutcome.LOST)])
+def test_an_older_loss_is_looked_for_before_the_lost_write(
+    tmp_path: Path, was_there: bool, before: PointOutcome
+) -> None:
+    """The first missing transaction was acknowledged 10 ms before the cut, and the lost write was issued 3 ms before it."""
+
+    def outcome(point: CutPoint) -> PointOutcome:
+        if point.state is None:
+            assert 18 == point.position
+            return before
+        return PointOutcome.LOST if 16 in lost_of(point) else PointOutcome.OK
+
+    site = PlantedSite(outcome, lost_ms=10.0)
+    assert was_there is held(tmp_path, site, Profile.LOST).evidence.was_there

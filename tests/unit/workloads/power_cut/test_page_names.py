@@ -1,0 +1,85 @@
+"""What engines call the parts of their files."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from bedplate.workloads.power_cut.run.naming import page_names
+
+PAGE = struct.pack("<IIHHHHHH", 0x1, 0xA2B3C0, 0, 0, 28, 8000, 8192, 8192 | 4).ljust(8192, b"\0")
+META = struct.pack("<QHH", 1, 0, 8).ljust(16 + 128, b"\0") + struct.pack("<Q", 77)
+
+
+@pytest.mark.parametrize(
+    ("engine", "path", "offset", "written", "expected"),
+    [
+        ("postgresql", "base/16384/16397", 8192 * 504, PAGE, "relation 16397, page 504, LSN 1/A2B3C0"),
+        (
+            "postgresql",
+            "base/16384/16397",
+            8192 * 504 + 4096,
+            b"x" * 4096,
+            "relation 16397, page 504, byte 4096 of it",
+        ),
+        ("postgresql", "base/16384/16397_vm", 0, b"", "relation 16397 (vm), page 0"),
+        ("postgresql", "base/16384/16397.2", 8192, b"", f"relation 16397, page {2 * 2**17 + 1}"),
+        ("postgresql", "pg_wal/000000010000000A00000003", 4096, b"", "WAL at A/3001000"),
+        ("postgresql", "global/pg_control", 0, b"", "the control file"),
+        ("postgresql", "postgresql.conf", 0, b"", None),
+        ("sqlite", "base", 0, b"SQLite format 3\0", "page 1, the database's header"),
+        ("sqlite", "base", 8192, b"\x0d", "page 3, leaf of a table"),
+        ("sqlite", "base-journal", 0, bytes.fromhex("d9d505f920a163d7"), "rollback journal, its header"),
+        ("sqlite", "base-wal", 32 + 4120, b"", "WAL, frame 2"),
+        ("lmdb", "data.mdb", 4096, META, "page 1, meta page of transaction 77"),
+        ("lmdb", "data.mdb", 8192, struct.pack("<QHH", 2, 0, 2), "page 2, leaf page"),
+        ("lmdb", "data.mdb", 8192, struct.pack("<QHH", 9, 0, 2), "page 2"),
+        (
+            "mariadb",
+            "b/account.ibd",
+            16384 * 120,
+            struct.pack(">IIIIQ", 1, 120, 0, 0, 99),
+            "page 120, log sequence number 99",
+        ),
+        ("mariadb", "ib_logfile0", 512, b"", "InnoDB's log"),
+    ],
+)
+def test_a_part_has_the_engines_name(
+    engine: str, path: str, offset: int, written: bytes, expected: str | None
+) -> None:
+    names = page_names(engine)
+    assert names is not None
+    assert expected == names.name(path, offset, written, {})
+
+
+def test_a_relation_has_its_name_in_each_of_its_forks_and_segments() -> None:
+    names = page_names("postgresql")
+    assert names is not None
+    called = {"base/5/16397": "account", "base/5/16398": "a\nb"}
+    assert "relation account, page 1" == names.name("base/5/16397", 8192, b"", called)
+    assert "relation account (fsm), page 1" == names.name("base/5/16397_fsm", 8192, b"", called)
+    assert "relation account, page 131072" == names.name("base/5/16397.1", 0, b"", called)
+    assert "relation a?b, page 0" == names.name("base/5/16398", 0, b"", called)
+    assert "relation 16399, page 0" == names.name("base/5/16399", 0, b"", called)
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "sqlite", "lmdb", "mariadb"])
+@pytest.mark.parametrize("written", [b"", b"\0", b"\xff" * 7, b"\xff" * 64])
+def test_bytes_of_any_kind_do_no_harm(engine: str, written: bytes) -> None:
+    names = page_names(engine)
+    assert names is not None
+    for path in (
+        "base/1/2",
+        "pg_wal/000000010000000A00000003",
+        "data.mdb",
+        "x-wal",
+        "x-journal",
+        "x.ibd",
+        "",
+    ):
+        names.name(path, 16384, written, {})
+
+
+def test_an_engine_of_others_has_none() -> None:
+    assert page_names("own-engine") is None

@@ -1,0 +1,58 @@
+"""Where a recorded server's pages lie: by its file system's map, where that has places of the device."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.judged_cuts import CELL
+
+from bedplate.host.pages.extents import FileExtent
+from bedplate.workloads.power_cut.run.pages import PageWatch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = 8192
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = tmp_path / "data"
+    found.mkdir()
+    (found / "relation").write_bytes(bytes(4 * PAGE))
+    monkeypatch.setattr(
+        "bedplate.workloads.power_cut.run.pages.direct_files", lambda _: frozenset({found / "relation"})
+    )
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.untorn_unit", lambda _: None)
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.probe_untorn_write", lambda *_: "taken")
+    return found
+
+
+def unmapped_of(data: Path, filesystem: str) -> tuple[int, int]:
+    cell = replace(CELL, filesystem=replace(CELL.filesystem, type=filesystem))
+    with PageWatch(data, cell, None, wanted=True) as watch:
+        pass
+    assert watch.facts is not None
+    return watch.facts.after.unmapped, watch.facts.after.extents
+
+
+@pytest.mark.parametrize(("filesystem", "unmapped"), [("xfs", 0), ("btrfs", 4)])
+def test_an_address_of_the_file_system_s_own_is_no_place_on_the_device(
+    filesystem: str, unmapped: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
+    assert (unmapped, 1) == unmapped_of(data, filesystem)
+
+
+def test_pages_have_no_place_where_the_file_system_has_no_map(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_map(_: Path) -> tuple[FileExtent, ...]:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", no_map)
+    assert (4, 0) == unmapped_of(data, "ext4")

@@ -1,0 +1,56 @@
+"""Stories of bad cuts stand on the page and in the export, whatever a study has written into them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.studies.synthetic_power_cuts import power_cut_study
+from tests.unit.model.test_fault_of_a_cut import LOST
+
+from bedplate.cli.power_cut import find_run
+from bedplate.export.tables import export
+from bedplate.figures.power_cut_points import read_cuts
+from bedplate.model.power_cut_blame import story_of
+from bedplate.page.build import build_report
+from bedplate.study.power_cut_stories import keep_stories
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> tuple[Path, int]:
+    """A study with the story of one bad cut, and its number."""
+    study = power_cut_study(tmp_path / "study")
+    run = find_run(study, "btrfs")
+    bad = next(each.point for each in read_cuts(run).points if each.outcome.is_bad and not each.point.control)
+    story = story_of(replace(LOST, point=bad.number, first_problem="<script>alert(1)</script>"), None)
+    keep_stories(study, run, [story])
+    return study, bad.number
+
+
+def test_the_page_has_the_five_lines_and_obeys_none(told: tuple[Path, int], tmp_path: Path) -> None:
+    study, number = told
+    build_report([study], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count(f"<div>point {number} (subset-4k): lost: &lt;script&gt;") == 1
+    assert "<div>fault: engine: it acknowledged what no flush had put on the medium</div>" in page
+    assert "<script>alert(1)" not in page
+
+
+def test_a_page_without_stories_says_nothing_of_them(tmp_path: Path) -> None:
+    build_report([power_cut_study(tmp_path / "study")], tmp_path / "report.html")
+    assert 'id="cut-stories"' not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_export_has_fault_and_story_of_the_cut_that_was_asked_of(
+    told: tuple[Path, int], tmp_path: Path
+) -> None:
+    study, number = told
+    export(study, tmp_path / "all.json")
+    rows = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))["power_cuts"]
+    found = [row for row in rows if row["story"] is not None]
+    assert [(number, False, "engine", "promised-before-flushed")] == [
+        (row["number"], row["control"], row["fault"], row["fault_code"]) for row in found
+    ]
+    assert 5 == len(found[0]["story"].splitlines())
