@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bedplate import registry
 from bedplate.model.levels import Levels
+from bedplate.model.power_cut import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,19 @@ class WorkloadModel:
     def fills(self, spec: RunSpec) -> bool:  # noqa: ARG002 -- of types whose runs need each other
         """Whether a run makes what later ones of its visit read, so that without it they cannot be."""
         return False
+
+
+class OwnDiskModel(WorkloadModel):
+    """A type whose engine is any that has an oracle, on a recorded disk of its own; its dataset says which."""
+
+    @property
+    def has_own_disk(self) -> bool:
+        """A recorded one."""
+        return True
+
+    def engine_of(self, dataset: Levels) -> str:
+        """What the dataset says; of those of the first version, which say nothing, the type's own."""
+        return dataset.text(ENGINE) or super().engine_of(dataset)
 
 
 def tools_of_workloads() -> Mapping[str, str]:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.power_cut import ENGINE
-from bedplate.model.workload import RecordWords, WorkloadModel
-
-if TYPE_CHECKING:
-    from bedplate.model.levels import Levels
+from bedplate.model.workload import OwnDiskModel, RecordWords
 
 # Levels of a run: names of faults with commas between, and how often each is tried.
 FAULTS_LEVEL, TRIES = "faults", "tries"
@@ -17,20 +12,7 @@ FAULTS_LEVEL, TRIES = "faults", "tries"
 DURATION_S = 4.0
 
 
-class FaultyDiskModel(WorkloadModel):
-    """A disk may fail below any engine that has an oracle, so its dataset says which."""
-
-    @property
-    def has_own_disk(self) -> bool:
-        """A recorded one."""
-        return True
-
-    def engine_of(self, dataset: Levels) -> str:
-        """What the dataset says."""
-        return dataset.text(ENGINE) or super().engine_of(dataset)
-
-
-MODEL = FaultyDiskModel(
+MODEL = OwnDiskModel(
     POSTGRESQL,
     plan_keys={
         ENGINE: "engine",

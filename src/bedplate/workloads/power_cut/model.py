@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, ENGINE, PRESSED, RECUT, STATES
-from bedplate.model.workload import RecordWords, WorkloadModel
+from bedplate.model.workload import OwnDiskModel, RecordWords
 
-if TYPE_CHECKING:
-    from bedplate.model.levels import Levels
-
-
-class PowerCutModel(WorkloadModel):
-    """A power cut is asked of any engine that has an oracle, so its dataset says which."""
-
-    @property
-    def has_own_disk(self) -> bool:
-        """A recorded one."""
-        return True
-
-    def engine_of(self, dataset: Levels) -> str:
-        """What the dataset says; those of the first version say nothing, and are PostgreSQL's."""
-        return dataset.text(ENGINE) or super().engine_of(dataset)
-
-
-MODEL = PowerCutModel(
+MODEL = OwnDiskModel(
     POSTGRESQL,
     plan_keys={
         ENGINE: "engine",

@@ -31,7 +31,8 @@ from bedplate.workloads.faulty_disk.run.rot import rot_away
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.bench import ReplayJob, subject_of
 from bedplate.workloads.power_cut.run.log import read_log
-from bedplate.workloads.power_cut.run.workload import interruption_behind, measured_span
+from bedplate.workloads.power_cut.run.own_disk import interruption_behind
+from bedplate.workloads.power_cut.run.workload import measured_span
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,30 +9,21 @@ import time
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.errors import BedplateError, VisitFailed
-from bedplate.host.native_driver import LIBFUSE3
-from bedplate.host.recorder import DRIVER as RECORDER
-from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.power_cut import ENGINE, IMAGE_BYTES
-from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.model.workload import model_of
-from bedplate.visit.recording import Recording
-from bedplate.visit.workload import Driver
 from bedplate.workloads.faulty_disk.faults import CONTROLS, DEFAULT_FAULTS, WORKLOAD, fault_named
 from bedplate.workloads.faulty_disk.model import DURATION_S, FAULTS_LEVEL, TRIES
 from bedplate.workloads.faulty_disk.records import TRIES_FILE
 from bedplate.workloads.faulty_disk.run.trial import FaultTrial
+from bedplate.workloads.power_cut.run.own_disk import OwnDiskWorkload
 from bedplate.workloads.power_cut.run.power_bench import PowerBench
-from bedplate.workloads.power_cut.run.workload import interruption_behind
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from bedplate.model.cell import Dataset, RunSpec
-    from bedplate.model.visit import RunRecord
+    from bedplate.model.cell import RunSpec
     from bedplate.visit.fault_engine import FaultEngine
+    from bedplate.visit.recording import Recording
     from bedplate.visit.workload import VisitContext
     from bedplate.workloads.faulty_disk.faults import Fault
     from bedplate.workloads.faulty_disk.records import FaultRecord
@@ -40,34 +31,16 @@ if TYPE_CHECKING:
 FAULTS_PHASE = "faults"
 
 
-class FaultyDisk:
+class FaultyDisk(OwnDiskWorkload):
     """`type = "faulty_disk"` in a plan."""
 
     name = WORKLOAD
     # Raised whenever a change of how faults are made or judged makes old and new verdicts incomparable.
     protocol = "faulty_disk 2"
-    needs: tuple[Need, ...] = (
-        Need("unshare", "util-linux", "gives what looks at a disk that failed its own mounts"),
-        Need("setpriv", "util-linux", "ends what looks at a disk that failed with its visit"),
-    )
-    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)),)
 
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: each fault has an engine of its own."""
-
-    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """Every fault of the run. A verdict on the whole is made from the file, and not here."""
-        recording = Recording(spec, context, directory)
-        try:
-            _try_all(recording)
-        except VisitFailed:
-            raise
-        except BedplateError as error:
-            interruption = interruption_behind(error)
-            if interruption is not None:
-                raise interruption from error
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+    def make(self, recording: Recording) -> None:
+        """Every fault of the run."""
+        _try_all(recording)
 
 
 def due(spec: RunSpec) -> tuple[tuple[Fault, int], ...]:

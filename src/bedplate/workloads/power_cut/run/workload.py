@@ -14,13 +14,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bedplate.errors import BedplateError, VisitFailed
+from bedplate.errors import BedplateError
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.metadata_blocks import metadata_of
 from bedplate.host.foreign_syncs import CallsNotCounted
-from bedplate.host.native_driver import LIBFUSE3
-from bedplate.host.recorder import DRIVER as RECORDER
-from bedplate.host.requirement import Need
 from bedplate.model import codec
 from bedplate.model.device_cache import WHOLE_BLOCK_BYTES
 from bedplate.model.levels import Levels, Scalar
@@ -49,17 +46,15 @@ from bedplate.model.power_cut import (
     Profile,
     RecordingFacts,
 )
-from bedplate.model.reason import reasons_of
 from bedplate.model.visit import TimedItem
 from bedplate.model.workload import model_of
 from bedplate.units import MIB
 from bedplate.visit.cut_engine import BEGIN, END, SETTLED, START
-from bedplate.visit.recording import Recording
-from bedplate.visit.workload import Driver
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements, require_protocol
 from bedplate.workloads.power_cut.run.bench import JOB_FILE, ReplayJob, cut_engine, subject_of
 from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
+from bedplate.workloads.power_cut.run.own_disk import OwnDiskWorkload
 from bedplate.workloads.power_cut.run.pages import PageWatch
 from bedplate.workloads.power_cut.run.positions import choose_points
 from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
@@ -73,11 +68,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from bedplate.model.cell import Dataset, RunSpec
     from bedplate.model.power_cut import PointRecord
-    from bedplate.model.visit import RunRecord
     from bedplate.visit.cut_engine import CutWriter, Driven
-    from bedplate.visit.workload import VisitContext
+    from bedplate.visit.recording import Recording
     from bedplate.workloads.power_cut.run.log import Log
     from bedplate.workloads.power_cut.run.recut import Recut
     from bedplate.workloads.power_cut.run.tearable import Waiting
@@ -86,34 +79,16 @@ RECORDING = "recording"
 POINTS = "points"
 
 
-class PowerCut:
+class PowerCut(OwnDiskWorkload):
     """`type = "power_cut"` in a plan."""
 
     name = WORKLOAD
     # Raised whenever a change of how points are made or judged makes old and new verdicts incomparable.
     protocol = "power_cut 2"
-    needs: tuple[Need, ...] = (
-        Need("unshare", "util-linux", "gives each worker of a power cut its own mounts"),
-        Need("setpriv", "util-linux", "ends the workers of a power cut with their visit"),
-    )
-    drivers: tuple[Driver, ...] = (Driver(RECORDER, (LIBFUSE3,)),)
 
-    def load(self, dataset: Dataset, context: VisitContext) -> None:
-        """Nothing: what is loaded has to be in the log."""
-
-    def run(self, spec: RunSpec, context: VisitContext, directory: Path) -> RunRecord:
-        """One recording and its points. A verdict is made from the files, and not here."""
-        recording = Recording(spec, context, directory)
-        try:
-            _Cuts(recording).run()
-        except VisitFailed:
-            raise
-        except BedplateError as error:
-            interruption = interruption_behind(error)
-            if interruption is not None:
-                raise interruption from error
-            recording.reasons.extend(reasons_of(error))
-        return recording.record()
+    def make(self, recording: Recording) -> None:
+        """One recording and its points."""
+        _Cuts(recording).run()
 
 
 class _Cuts:
@@ -437,17 +412,6 @@ class _Cuts:
             TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
         )
         return is_bad
-
-
-def interruption_behind(error: BaseException) -> BaseException | None:
-    """What asked the visit to end, where an error on the way out took its place; None where nothing did.
-
-    Giving a stand back is more than a few steps, and one of them may fail: the visit has to end all the same.
-    """
-    behind = error.__context__
-    while behind is not None and isinstance(behind, Exception):
-        behind = behind.__context__
-    return behind
 
 
 def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profile, ...]:
