@@ -49,6 +49,11 @@ class StudyLayout:
         return self.directory / "schedule.json"
 
     @property
+    def search(self) -> Path:
+        """`search.json`; there only where the study is a search."""
+        return self.directory / "search.json"
+
+    @property
     def visits(self) -> Path:
         """Below it: <cell>/<dataset>/<repetition>.<attempt>/."""
         return self.directory / "visits"

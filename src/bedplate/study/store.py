@@ -22,16 +22,18 @@ from bedplate.study.checksums import top_checksums, write_checksums
 from bedplate.study.layout import UNFINISHED, StudyLayout
 from bedplate.study.records import HistoryEntry, StudyFacts, StudySchedule
 from bedplate.study.schedule import read_schedule, schedule_record
+from bedplate.study.search import read_order
 from bedplate.study.stored import read_visit, visits_by_place
 from bedplate.study.version import require_known_format
 from bedplate.study.writer import take_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from bedplate.model.machine import Machine
     from bedplate.model.plan import Expansion, Plan, Schedule, ScheduledVisit
+    from bedplate.model.search import SearchRecord
     from bedplate.study.stored import Due, Place
 
 
@@ -79,10 +81,11 @@ class StudyStore:
         schedule: Schedule,
         executor: str = "local",
         machine_identity: str | None = None,
+        search: SearchRecord | None = None,
     ) -> StudyStore:
         """A new study; StudyError if the directory holds something else.
 
-        `machine_identity` stands in place of the machine's own where several machines are measured.
+        `machine_identity` stands in place of the machine's own where several machines are measured. With `search` it is one.
         """
         refuse_unless_new(directory)
         try:
@@ -105,10 +108,13 @@ class StudyStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
         layout.plan.write_text(plan_text, encoding="utf-8")
+        if search is not None:
+            codec.write(layout.search, search)
         written = (
             layout.machine,
             layout.schedule,
             layout.plan,
+            *((layout.search,) if search is not None else ()),
             *(layout.plan_files / name for name in plan_files),
         )
         layout.visits.mkdir(exist_ok=True)
@@ -123,7 +129,7 @@ class StudyStore:
                 plan_digest=plan.digest,
                 machine_identity=machine_identity or machine.identity,
                 kernel_release=machine.kernel_release,
-                history=(HistoryEntry(now, "created"),),
+                history=(HistoryEntry(now, "created" if search is None else "created as a search"),),
                 executor=executor,
                 defaults=DEFAULTS_VERSION,
                 checksums=top_checksums(
@@ -149,6 +155,11 @@ class StudyStore:
     def schedule(self) -> StudySchedule:
         """`schedule.json` as it stands."""
         return read_schedule(self.layout)
+
+    @property
+    def search(self) -> SearchRecord | None:
+        """`search.json` as it stands; None of a study that is no search."""
+        return read_order(self.layout)[1]
 
     @property
     def scratch_directory(self) -> Path:
@@ -202,27 +213,34 @@ class StudyStore:
         expansion: Expansion,
         schedule: Schedule,
         what: str,
+        search: SearchRecord | None = None,
     ) -> None:
-        """Put a larger plan in place of the frozen one; the caller has made sure that it only adds."""
+        """Put a larger plan in place of the frozen one; the caller has made sure that it only adds.
+
+        `search` is what a search becomes by it.
+        """
         facts = self.facts
         layout = self.layout
         files = {
             **{layout.plan_files / name: text for name, text in plan_files.items()},
             layout.plan: plan_text,
-            layout.schedule: codec.dumps(schedule_record(expansion, schedule)) + "\n",
+            layout.schedule: _as_file(schedule_record(expansion, schedule)),
+            **({} if search is None else {layout.search: _as_file(search)}),
         }
-        own = top_checksums(
-            {str(path.relative_to(layout.directory)): text.encode() for path, text in files.items()}
+        history = (*facts.history, HistoryEntry(_now(), what))
+        self._put_in_place(replace(facts, plan_digest=plan.digest, history=history), files)
+
+    def search_on(
+        self, search: SearchRecord, visits: Iterable[ScheduledVisit] = (), *, what: str | None = None
+    ) -> None:
+        """Write down what a search came to, and the visits that it adds; `what` goes into the study's history."""
+        facts, schedule = self.facts, self.schedule
+        if what is not None:
+            facts = replace(facts, history=(*facts.history, HistoryEntry(_now(), what)))
+        more = replace(schedule, visits=(*schedule.visits, *visits))
+        self._put_in_place(
+            facts, {self.layout.schedule: _as_file(more), self.layout.search: _as_file(search)}
         )
-        extended = replace(
-            facts,
-            format_version=FORMAT_VERSION,
-            plan_digest=plan.digest,
-            history=(*facts.history, HistoryEntry(_now(), what)),
-            checksums={**facts.checksums, **own},
-        )
-        self._stage_extension({**files, layout.facts: codec.dumps(extended) + "\n"})
-        self._roll_extension_forward()
 
     def note_kernel(self, release: str) -> None:
         """The study goes on under another kernel, which the plan declares as a factor."""
@@ -257,6 +275,15 @@ class StudyStore:
 
     def _write_facts(self, facts: StudyFacts) -> None:
         codec.write(self.layout.facts, facts)
+
+    def _put_in_place(self, facts: StudyFacts, files: Mapping[Path, str]) -> None:
+        """New top files, and `study.json` with their checksums: all of them or none, whatever interrupts it."""
+        own = top_checksums(
+            {str(path.relative_to(self.layout.directory)): text.encode() for path, text in files.items()}
+        )
+        renewed = replace(facts, format_version=FORMAT_VERSION, checksums={**facts.checksums, **own})
+        self._stage_extension({**files, self.layout.facts: _as_file(renewed)})
+        self._roll_extension_forward()
 
     def _stage_extension(self, files: Mapping[Path, str]) -> None:
         """Write new top files apart, whole and durable; the last rename decides that they hold."""
@@ -313,8 +340,12 @@ def _is_empty_or_begun(layout: StudyLayout) -> bool:
     if layout.facts.exists() or any(layout.visits.glob("*")):
         return False
     own = {layout.lock, layout.machine, layout.schedule, layout.plan, layout.plan_files, layout.visits}
-    own |= {layout.scratch, layout.fleet}
+    own |= {layout.scratch, layout.fleet, layout.search}
     return all(path in own or path.match(".*.part") for path in layout.directory.iterdir())
+
+
+def _as_file(record: StudySchedule | SearchRecord | StudyFacts) -> str:
+    return codec.dumps(record) + "\n"
 
 
 def _sync(path: Path) -> None:

@@ -25,7 +25,8 @@ from bedplate.study.impossible import impossible, impossible_visit
 from bedplate.study.layout import CANARY, StudyLayout
 from bedplate.study.nodes import read_nodes
 from bedplate.study.records import StudyFacts, StudySchedule
-from bedplate.study.schedule import read_schedule, wrong_levels
+from bedplate.study.schedule import wrong_levels
+from bedplate.study.search import read_order
 from bedplate.study.version import require_known_format
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from bedplate.model.cell import RunSpec
     from bedplate.model.fleet import NodeFacts
     from bedplate.model.plan import ScheduledVisit
+    from bedplate.model.search import SearchRecord
 
 # What is not so named (an unfinished visit, a file of someone else's) is no visit.
 _ATTEMPT = re.compile(r"([1-9]\d*)\.([1-9]\d*)")
@@ -93,7 +95,7 @@ class Study:
 
     `nodes` are a fleet's by name; `machine` is then what all of them have. Empty without a fleet. Where the last
     attempt at a visit is `set_aside`, its earlier ones are too: none of them is what the visit came to. `changed` names
-    files of the study itself that are not what they were.
+    files of the study itself that are not what they were. `search` is what a search asks; None of any other study.
     """
 
     directory: Path
@@ -105,6 +107,7 @@ class Study:
     nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
     changed: tuple[str, ...] = ()
+    search: SearchRecord | None = None
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -126,7 +129,7 @@ def read_study(path: Path) -> Study:
     layout = StudyLayout(path)
     require_known_format(layout)
     facts = codec.read(StudyFacts, layout.facts)
-    schedule = read_schedule(layout)
+    schedule, search = read_order(layout)
     scheduled = visits_by_place(schedule)
     visits: list[StoredVisit] = []
     aside: list[SetAside] = []
@@ -147,6 +150,7 @@ def read_study(path: Path) -> Study:
         nodes=read_nodes(layout),
         set_aside=(*aside, *earlier),
         changed=changed_top_files(layout, facts),
+        search=search,
     )
 
 

@@ -189,7 +189,7 @@ def _write(directory: Path, made: Recipe, change: Change | None) -> Path:
         if not visit.canary and (number, visit.repetition) in made.missing:
             continue
         if visit.canary:
-            _write_visit(
+            write_visit(
                 directory,
                 made,
                 cells[number],
@@ -200,7 +200,7 @@ def _write(directory: Path, made: Recipe, change: Change | None) -> Path:
                 change=change,
             )
         else:
-            _write_visit(
+            write_visit(
                 directory,
                 made,
                 cells[number],
@@ -241,7 +241,7 @@ def _schedule(recipe: Recipe, cells: tuple[Cell, ...], dataset: Dataset) -> tupl
     )
 
 
-def _write_visit(
+def write_visit(
     directory: Path,
     recipe: Recipe,
     cell: Cell,
@@ -252,6 +252,7 @@ def _write_visit(
     number: int,
     change: Change | None,
 ) -> None:
+    """A visit of the study, as its recipe has it."""
     key = VisitKey(cell.id, dataset.id, visit.repetition, 1, visit.canary)
     failed = not visit.canary and (number, visit.repetition) in recipe.failed
     place = (
@@ -291,10 +292,7 @@ def _write_visit(
             f"mkfs.{cell.filesystem.type}": _MKFS.get(cell.filesystem.type, _MKFS_OF_EXT4)[0],
             "postgresql": "18.1",
         },
-        commands=(
-            _mkfs_of(cell),
-            ("mount", "-o", "noatime", "/dev/loop0", "/mnt x"),
-        ),
+        commands=(_mkfs_of(cell), ("mount", "-o", "noatime", "/dev/loop0", "/mnt x")),
         runs=() if failed else tuple(spec.name for spec in specs),
         build_digest="feedfacefeedface",
     )

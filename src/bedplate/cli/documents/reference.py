@@ -37,6 +37,7 @@ from bedplate.model.machine import Machine
 from bedplate.model.metrics import METRIC_GROUPS
 from bedplate.model.power_cut import PointRecord, RecordingFacts
 from bedplate.model.power_cut_blame import Story
+from bedplate.model.search import SearchRecord
 from bedplate.model.visit import RunRecord, VisitRecord, VisitRequest
 from bedplate.model.workload import RecordWords, model_of
 from bedplate.plan.document import TABLES
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 _DOCUMENTS = (
     StudyFacts,
     StudySchedule,
+    SearchRecord,
     Machine,
     Checksums,
     VisitRequest,

@@ -12,7 +12,7 @@ known*, where the budget ended first or the model gives cells that took no part 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -84,20 +84,23 @@ class SearchEnd:
 
 
 def following(
-    space: SearchSpace, question: SearchQuestion, tried: Iterable[Tried]
+    space: SearchSpace, question: SearchQuestion, tried: Iterable[Tried], *, at_once: int = 1
 ) -> tuple[NextBlock, ...] | SearchEnd:
     """What comes after these visits, whose blocks are whole: the next blocks, or the end.
 
-    ValueError where the budget is below one block.
+    `at_once` blocks of the search are drawn together, where several nodes run one each. ValueError where the budget is below
+    one block.
     """
-    return _Course(space, question, in_order(tried)).following()
+    return _Course(space, question, in_order(tried), at_once).following()
 
 
 class _Course:
     """What the records say so far."""
 
-    def __init__(self, space: SearchSpace, question: SearchQuestion, tried: Sequence[Tried]) -> None:
-        self.space, self.question, self.tried = space, question, tried
+    def __init__(
+        self, space: SearchSpace, question: SearchQuestion, tried: Sequence[Tried], at_once: int
+    ) -> None:
+        self.space, self.question, self.tried, self.at_once = space, question, tried, at_once
         self.allowed = space.open(tried)
         self.number = 1 + max((each.block for each in tried), default=-1)
         self.spent = sum(each.seconds for each in tried)
@@ -115,11 +118,7 @@ class _Course:
     @cached_property
     def known(self) -> Posterior:
         """The model on every visit that was believed, so turned that more is better."""
-        turned = [
-            each if each.value is None else replace(each, value=self.question.turned(each.value))
-            for each in self.tried
-        ]
-        return posterior(self.space, turned, seed=self.question.seed)
+        return posterior(self.space, self.question.turned_all(self.tried), seed=self.question.seed)
 
     @cached_property
     def found(self) -> Lead:
@@ -158,11 +157,26 @@ class _Course:
             return self._proof()
         if self.tried and self.spent + self._cost(cells) > self._limit():
             return self._proof()
-        return (NextBlock(self.number, tuple(int(each) for each in self.random.permutation(cells))),)
+        return self._together(cells)
 
-    def _block(self) -> tuple[int, ...]:
+    def _together(self, cells: tuple[int, ...]) -> tuple[NextBlock, ...]:
+        """This block, and those that other nodes run meanwhile, as far as the budget of the search goes."""
+        blocks, cost = [cells], self._cost(cells)
+        while len(blocks) < self.at_once:
+            more = self._block(blocks)
+            cost += self._cost(more)
+            if self.spent + cost > self._limit():
+                break
+            blocks.append(more)
+        return tuple(
+            NextBlock(self.number + at, tuple(int(each) for each in self.random.permutation(block)))
+            for at, block in enumerate(blocks)
+        )
+
+    def _block(self, beside: Sequence[tuple[int, ...]] = ()) -> tuple[int, ...]:
         if self.number < BLOCKS_SPREAD:
-            return spread_block(self.space, [each.cell for each in self.tried], self.allowed, self.random)
+            visited = [each.cell for each in self.tried] + [cell for block in beside for cell in block]
+            return spread_block(self.space, visited, self.allowed, self.random)
         return leading_block(self.space, self.known, self.found, self.allowed, self.random)
 
     def _is_enough(self) -> bool:

@@ -8,7 +8,7 @@ margin above the leader: then the leader is within the margin of it. All rivals 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bedplate.model.figure import Better, Metric, Scale
@@ -49,6 +49,12 @@ class SearchQuestion:
     def turned(self, value: float) -> float:
         """The figure so that a larger one is better."""
         return value if self.metric.better is Better.HIGHER else 1 / value
+
+    def turned_all(self, tried: Iterable[Tried]) -> list[Tried]:
+        """Visits with their figures so turned, as the model takes them."""
+        return [
+            each if each.value is None else replace(each, value=self.turned(each.value)) for each in tried
+        ]
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,13 @@ class Tried:
 class SearchSpace:
     """Cells by their levels, in the plan's order, and the seconds that a visit of each is expected to take.
 
-    Cells that are effectively identical are one cell here. ValueError without two cells, or for a time that is none.
+    Cells that are effectively identical are one cell here: of all but one the numbers are `closed`, as are those of cells that may not be
+    named. ValueError without two cells, or for a time that is none.
     """
 
     levels: tuple[Mapping[str, Scalar], ...]
     seconds: tuple[float, ...]
+    closed: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """See the class."""
@@ -102,7 +104,9 @@ class SearchSpace:
             failures[each.cell] += each.failed
             unbelieved[each.cell] += each.value is None
             believed[each.cell] += each.value is not None
-        return np.asarray((failures < FAILURES_MAX) & ((believed > 0) | (unbelieved < UNBELIEVED_MAX)))
+        found = (failures < FAILURES_MAX) & ((believed > 0) | (unbelieved < UNBELIEVED_MAX))
+        found[list(self.closed)] = False
+        return np.asarray(found)
 
 
 def in_order(tried: Iterable[Tried]) -> list[Tried]:

@@ -1,0 +1,373 @@
+"""A search worked out from its study alone: the same records give the same answer, and the same next block.
+
+What counts of a visit is its last attempt; an earlier one took time and was not believed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bedplate.analysis.labels import label_cells
+from bedplate.analysis.search.entrants import Entrants, entrants
+from bedplate.model.figure import Status
+from bedplate.model.metrics import METRICS
+from bedplate.model.reason import because
+from bedplate.model.visit import Outcome
+from bedplate.statistics.search.choice import lead, near_best
+from bedplate.statistics.search.course import Ending, SearchEnd, following
+from bedplate.statistics.search.posterior import posterior
+from bedplate.statistics.search.proof import SearchQuestion, judged_proof
+from bedplate.statistics.search.space import Tried, in_order
+from bedplate.statistics.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bedplate.analysis.labels import CellLabel
+    from bedplate.analysis.overview import Measurement, Overview
+    from bedplate.model.figure import Metric
+    from bedplate.model.reason import Reason
+    from bedplate.model.search import SearchRecord
+    from bedplate.statistics.estimation import BoolArray, FloatArray
+    from bedplate.statistics.search.choice import Lead
+    from bedplate.statistics.search.course import NextBlock
+    from bedplate.statistics.search.posterior import Posterior
+    from bedplate.statistics.search.proof import SearchProof
+
+_TAILS = (2.5, 97.5)
+_SHUT_BY_FAILURES = because("search-visits-failed", "its visits failed, and it is not tried again")
+_NOT_BELIEVED = because(
+    "search-runs-not-believed", "none of its runs could be believed, and it is not tried again"
+)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the model expects of a cell's figure, in its unit: the median of its draws and 95 % of them."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SearchedCell:
+    """A cell of the plan in a search.
+
+    `visits` are its attempts, `believed` those with a trusted figure. `measured` has all of them, `proved` those of the last proof;
+    None where it took no part in one. `predicted` is None before the first believed figure, and of a cell that was left out from
+    the beginning. `near` is the chance to be within the margin of the best, `best` that to be it. `closed` says why it is not visited any
+    more, or never was.
+    """
+
+    id: str
+    label: CellLabel
+    visits: int
+    believed: int
+    measured: Summary
+    proved: Summary | None
+    predicted: Predicted | None
+    near: float
+    best: float
+    closed: Reason | None = None
+
+
+@dataclass(frozen=True)
+class SearchMoment:
+    """What the model said after a block: who led and its chance to be within the margin of the best.
+
+    `spent_s` are the seconds of all visits up to then. `best` has each cell's chance to be the best, where it is above 0.
+    """
+
+    block: int
+    proof: int
+    cells: tuple[str, ...]
+    spent_s: float
+    leader: str
+    chance: float
+    best: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search as its study has it. Cells are named by their ids; numbers are those of the model.
+
+    `tried` are the visits of whole blocks and of one that is under way. `pending` says how many visits of the last blocks have not ended.
+    """
+
+    overview: Overview
+    record: SearchRecord
+    entrants: Entrants
+    question: SearchQuestion
+    tried: tuple[Tried, ...]
+    pending: int
+
+    @property
+    def metric(self) -> Metric:
+        """The figure whose best cell is looked for."""
+        return self.question.metric
+
+    @property
+    def run(self) -> tuple[str, str]:
+        """Dataset and name of the run that it is a figure of."""
+        return self.record.dataset, self.record.runs[0]
+
+    @cached_property
+    def spent_s(self) -> float:
+        """Seconds of all visits, with canaries, power cuts and builds."""
+        return self.entrants.overhead_s + sum(each.seconds for each in self.tried)
+
+    @property
+    def budget_s(self) -> float:
+        """Seconds that all nodes together may take."""
+        return self.record.budget_s * self.record.at_once
+
+    @cached_property
+    def open(self) -> BoolArray:
+        """Which candidates may still win."""
+        return self.entrants.space.open(self.tried)
+
+    @cached_property
+    def known(self) -> Posterior:
+        """The model on every believed figure."""
+        return _known(self, self.tried)
+
+    @cached_property
+    def lead(self) -> Lead | None:
+        """Who leads by the model; None where no cell is left, or nothing was believed yet."""
+        if not self.open.any() or not any(each.value for each in self.tried):
+            return None
+        return lead(self.known, self.open, self.question.margin)
+
+    @cached_property
+    def after(self) -> tuple[NextBlock, ...] | SearchEnd | None:
+        """What comes next, or the end; None while a block is under way.
+
+        ValueError before the first visit where the budget is below one block.
+        """
+        if self.pending:
+            return None
+        found = following(self.entrants.space, self.question, self.tried, at_once=self.record.at_once)
+        if self.record.extended is None or isinstance(found, SearchEnd):
+            return found
+        # What is not proved when a search becomes a factorial stays so.
+        best = self.lead
+        cells = () if best is None else (best.leader,)
+        chance = 0.0 if best is None else best.chance
+        return SearchEnd(Ending.NOT_KNOWN, cells, chance, 1 - chance, self.proof, ())
+
+    @property
+    def end(self) -> SearchEnd | None:
+        """How it ended; None where it goes on."""
+        return self.after if isinstance(self.after, SearchEnd) else None
+
+    @cached_property
+    def proof(self) -> SearchProof | None:
+        """The last proof as far as it has come; None before one."""
+        last = max((each.proof for each in self.tried), default=0)
+        leaders = [each.cell for each in self.tried if each.leads and each.proof == last]
+        if not last or not leaders:
+            return None
+        return judged_proof(self.question, leaders[0], [each for each in self.tried if each.proof == last])
+
+    def id_of(self, number: int) -> str:
+        """The id of a cell by its number."""
+        return self.entrants.cells[number]
+
+    @cached_property
+    def labels(self) -> Mapping[str, CellLabel]:
+        """What each cell of the plan is called, visited or not, by its id."""
+        every = self.overview.study.schedule.cells
+        asked = (
+            *(each.cell for each in self.record.candidates),
+            *(each.cell for each in self.record.left_out),
+        )
+        blocks = {
+            cell: facts.label.filesystem_block_bytes
+            for cell, facts in self.overview.cells.items()
+            if facts.label.filesystem_block_bytes is not None
+        }
+        return label_cells([every[cell] for cell in asked], blocks)
+
+    @cached_property
+    def cells(self) -> tuple[SearchedCell, ...]:
+        """Every cell of the plan, candidates first, in the plan's order."""
+        never = tuple(
+            SearchedCell(
+                each.cell, self.labels[each.cell], 0, 0, Summary(0), None, None, 0.0, 0.0, each.reason
+            )
+            for each in self.record.left_out
+        )
+        return (*(self._cell(cell) for cell in self.entrants.cells), *never)
+
+    @cached_property
+    def course(self) -> tuple[SearchMoment, ...]:
+        """After each block from the second on what the model said; the model is worked out for each."""
+        found = []
+        numbers = sorted({each.block for each in self.tried})
+        blocks = {block.number: block for block in self.record.blocks}
+        for number in numbers:
+            so_far = tuple(each for each in self.tried if each.block <= number)
+            if not self.open.any() or not any(each.value for each in so_far):
+                continue
+            best = lead(_known(self, so_far), self.open, self.question.margin)
+            found.append(
+                SearchMoment(
+                    block=number,
+                    proof=blocks[number].proof,
+                    cells=blocks[number].cells,
+                    spent_s=sum(each.seconds for each in so_far),
+                    leader=self.id_of(best.leader),
+                    chance=best.chance,
+                    best={self.id_of(at): float(share) for at, share in enumerate(best.best) if share > 0},
+                )
+            )
+        return tuple(found)
+
+    def _cell(self, cell: str) -> SearchedCell:
+        number = self.entrants.number(cell)
+        closed = self.entrants.closed.get(self.entrants.numbers[cell])
+        own = [each for each in self.tried if each.cell == number]
+        in_proof = {each.block for each in own if each.proof and each.proof == self._proofs}
+        runs = self.overview.of(cell, self.run)
+        believed = sum(each.value is not None for each in own)
+        return SearchedCell(
+            id=cell,
+            label=self.labels[cell],
+            visits=len(own),
+            believed=believed,
+            measured=self._summary(runs),
+            proved=self._summary([m for m in runs if m.repetition - 1 in in_proof]) if in_proof else None,
+            predicted=self._predicted(number),
+            near=float(self._near[number]),
+            best=0.0 if self.lead is None else float(self.lead.best[number]),
+            closed=closed or self._why_shut(number, own),
+        )
+
+    @property
+    def _proofs(self) -> int:
+        return max((each.proof for each in self.tried), default=0)
+
+    @cached_property
+    def _near(self) -> FloatArray:
+        if self.lead is None:
+            return np.zeros(len(self.entrants.cells))
+        return near_best(self.known, self.open, self.question.margin)
+
+    def _summary(self, runs: Sequence[Measurement]) -> Summary:
+        in_search = {block.number + 1 for block in self.record.blocks}
+        kept = [m.observation(self.metric.name) for m in runs if m.repetition in in_search]
+        return summarise(kept, self.metric.scale)
+
+    @cached_property
+    def _logarithms(self) -> FloatArray | None:
+        """The logarithm of each cell's turned figure, of the shape (draws, cells): the model's, at the level of what was believed."""
+        values = [
+            (each.cell, math.log(self.question.turned(each.value))) for each in self.tried if each.value
+        ]
+        if not values:
+            return None
+        cells = [cell for cell, _ in values]
+        level = np.mean([log for _, log in values]) - self.known.draws[:, cells].mean(axis=1, keepdims=True)
+        return np.asarray(self.known.draws + level)
+
+    def _predicted(self, number: int) -> Predicted | None:
+        if self._logarithms is None:
+            return None
+        turned = np.exp(np.percentile(self._logarithms[:, number], (50, *_TAILS)))
+        value, low, high = (self.question.turned(float(each)) for each in turned)
+        return Predicted(value, min(low, high), max(low, high))
+
+    def _why_shut(self, number: int, own: Sequence[Tried]) -> Reason | None:
+        return (
+            None
+            if self.open[number]
+            else _SHUT_BY_FAILURES
+            if any(each.failed for each in own)
+            else _NOT_BELIEVED
+        )
+
+
+def searched(found: Overview) -> Searched | None:
+    """What a study's search came to; None of a study that is no search."""
+    return found.once(_searched)
+
+
+def _searched(found: Overview) -> Searched | None:
+    record = found.study.search
+    if record is None:
+        return None
+    of_cells = entrants(found, record)
+    tried, pending = _tried(found, record, of_cells)
+    reserve = record.cut_seconds if record.cut_dataset is not None else 0.0
+    left = record.budget_s * record.at_once - of_cells.overhead_s - reserve
+    question = question_of(record, found.study.schedule.seed, of_cells.numbers, budget_s=max(left, 1e-9))
+    return Searched(found, record, of_cells, question, tried, pending)
+
+
+def question_of(
+    record: SearchRecord, seed: int, numbers: Mapping[str, int], *, budget_s: float
+) -> SearchQuestion:
+    """The question as the statistics take it; ValueError for a figure that has no best."""
+    baseline = None if record.baseline is None else numbers[record.baseline]
+    return SearchQuestion(METRICS[record.best], budget_s, seed, baseline, record.margin)
+
+
+def _known(found: Searched, tried: Sequence[Tried]) -> Posterior:
+    turned = found.question.turned_all(tried)
+    return posterior(found.entrants.space, turned, seed=found.question.seed)
+
+
+def _tried(found: Overview, record: SearchRecord, of_cells: Entrants) -> tuple[tuple[Tried, ...], int]:
+    """Every attempt at a visit of the blocks, and how many visits have none."""
+    attempts: defaultdict[tuple[str, int], list[tuple[int, float, bool]]] = defaultdict(list)
+    for visit in found.study.visits:
+        key, one = visit.record.key, visit.record
+        if key.dataset == record.dataset and not key.canary:
+            taken = one.whole_seconds or one.seconds
+            attempts[key.cell, key.repetition].append((key.attempt, taken, one.outcome is Outcome.FAILED))
+    measured = {
+        (m.cell, m.repetition): m
+        for cell in of_cells.cells
+        for m in found.of(cell, (record.dataset, record.runs[0]))
+    }
+    made: list[Tried] = []
+    pending = 0
+    for block in record.blocks:
+        leader = None if block.leader is None else of_cells.number(block.leader)
+        for cell in block.cells:
+            place = (cell, block.number + 1)
+            number = of_cells.number(cell)
+            own = sorted(attempts[place])
+            last = measured.get(place)
+            if not own:
+                # What is damaged on the disk took a visit, and is not believed.
+                if last is None or not last.unreached:
+                    pending += record.extended is None
+                    continue
+                own = [(1, 0.0, False)]
+            for at, (_, seconds, failed) in enumerate(own):
+                value = _value(last, record.best) if at == len(own) - 1 and last is not None else None
+                made.append(
+                    Tried(block.number, number, value, seconds, block.proof, failed, number == leader)
+                )
+    return tuple(in_order(made)), pending
+
+
+def _value(m: Measurement, metric: str) -> float | None:
+    """What is believed of a run; None of one that failed, is in doubt or has no such figure."""
+    observed = m.observation(metric)
+    value = observed.value
+    if (
+        m.outcome is not Outcome.COMPLETED
+        or observed.status is not Status.MEASURED
+        or not m.validity.is_trusted
+    ):
+        return None
+    return value if value is not None and 0 < value < math.inf else None

@@ -1,0 +1,227 @@
+"""A search read back from its study: who leads, what comes next, how it ended, and what no cell may be named for."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.synthetic_search import RUN, VISIT_S, SearchRecipe, write_search
+from tests.support.studies.synthetic_study import write_study
+from tests.support.studies.written import write
+
+from bedplate.analysis.overview import overview, overview_of
+from bedplate.analysis.search.searched import searched
+from bedplate.errors import StudyError
+from bedplate.model import codec
+from bedplate.model.search import SearchRecord
+from bedplate.model.visit import Durability, Validity
+from bedplate.statistics.search.course import Ending, SearchEnd
+from bedplate.study.stored import read_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bedplate.analysis.search.searched import Searched
+    from bedplate.study.stored import Study
+
+FASTEST = "xfs · fs 4 KiB · db 4 KiB"
+
+
+def read(directory: Path) -> Searched:
+    found = searched(overview(directory))
+    assert found is not None
+    return found
+
+
+def read_of(study: Study) -> Searched:
+    found = searched(overview_of(study))
+    assert found is not None
+    return found
+
+
+def test_a_study_that_is_no_search_has_none(tmp_path: Path) -> None:
+    assert searched(overview(write_study(tmp_path / "study"))) is None
+
+
+def test_it_names_the_planted_cell_with_its_proof_and_its_gain(tmp_path: Path) -> None:
+    found = read(write_search(tmp_path / "study"))
+    end = found.end
+    assert end is not None
+    assert (Ending.THIS, [FASTEST]) == (
+        end.ending,
+        [found.labels[found.id_of(each)].full for each in end.cells],
+    )
+    assert end.proof is not None
+    gain = end.proof.gain
+    assert gain is not None
+    assert gain.low is not None
+    assert 1.1 < gain.low < 1.35
+    assert found.budget_s > found.spent_s == len(found.tried) * VISIT_S
+
+
+def test_every_cell_of_the_plan_has_its_figures_apart(tmp_path: Path) -> None:
+    found = read(write_search(tmp_path / "study"))
+    cells = {each.label.full: each for each in found.cells}
+    assert 24 == len(cells)
+    best = cells[FASTEST]
+    assert best.predicted is not None
+    assert best.proved is not None
+    assert best.predicted.low < best.predicted.value < best.predicted.high
+    assert (5, best.believed) == (best.proved.n, best.measured.n)
+    # A cell that nobody visited is predicted all the same, and less surely.
+    unseen = next(each for each in found.cells if not each.visits and each.closed is None)
+    assert unseen.predicted is not None
+    assert (0, None) == (unseen.measured.n, unseen.proved)
+    assert unseen.predicted.high / unseen.predicted.low > best.predicted.high / best.predicted.low
+    unsafe = [each for each in found.cells if each.closed]
+    assert 6 == len(unsafe)
+    assert all(each.predicted is None and not each.visits for each in unsafe)
+
+
+def test_its_course_has_a_moment_for_each_block_and_ends_with_the_leader(tmp_path: Path) -> None:
+    found = read(write_search(tmp_path / "study"))
+    assert [block.number for block in found.record.blocks] == [moment.block for moment in found.course]
+    assert found.lead is not None
+    last = found.course[-1]
+    assert (found.id_of(found.lead.leader), found.lead.chance) == (last.leader, last.chance)
+    assert found.spent_s == last.spent_s
+    assert 1 == pytest.approx(sum(last.best.values()))
+
+
+def test_the_same_records_in_any_order_give_the_same_next_block(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
+    shuffled = list(study.visits)
+    random.Random(3).shuffle(shuffled)
+    first, second = read_of(study), read_of(replace(study, visits=tuple(shuffled)))
+    assert not isinstance(first.after, SearchEnd)
+    assert first.after
+    assert first.after == second.after
+
+
+def test_while_visits_of_a_block_are_due_nothing_follows(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
+    last = max(study.visits, key=lambda visit: visit.record.started_wall_s)
+    found = read_of(replace(study, visits=tuple(each for each in study.visits if each is not last)))
+    assert (1, None, None) == (found.pending, found.after, found.end)
+    assert found.lead is not None
+
+
+def test_a_cell_of_another_class_is_closed_with_those_that_differ_in_the_build_alone(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=2)))
+    unsafe = Durability("unsafe", "durable", "declared")
+    visits = tuple(
+        replace(visit, record=replace(visit.record, durability=unsafe))
+        if visit.record.cell.filesystem.type == "xfs"
+        else visit
+        for visit in study.visits
+    )
+    found = read_of(replace(study, visits=visits))
+    closed = [each for each in found.cells if each.closed and each.closed.code == "durability-not-asked"]
+    assert 12 == len(closed)
+    assert {"xfs", "ext4"} == {study.schedule.cells[each.id].filesystem.type for each in closed}
+    assert any(not each.visits for each in closed if study.schedule.cells[each.id].filesystem.type == "xfs")
+    assert found.lead is not None
+    assert "xfs" != study.schedule.cells[found.id_of(found.lead.leader)].filesystem.type
+    after = found.after
+    assert not isinstance(after, SearchEnd)
+    assert after
+    shut = {each.id for each in closed}
+    assert not any(found.id_of(number) in shut for block in after for number in block.cells)
+
+
+def test_cells_that_are_the_same_in_force_are_one(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
+    visited = list(dict.fromkeys(visit.record.key.cell for visit in study.visits))
+    ids = [each.cell for each in (study.search.candidates if study.search else ())]
+    first, second = sorted(visited, key=ids.index)[:2]
+    visits = tuple(
+        replace(visit, record=replace(visit.record, effective_digest="same"))
+        if visit.record.key.cell in (first, second)
+        else visit
+        for visit in study.visits
+    )
+    found = read_of(replace(study, visits=visits))
+    assert {ids.index(second): ids.index(first)} == found.entrants.same_as
+    cells = {each.id: each for each in found.cells}
+    assert cells[first].visits == cells[second].visits
+    merged = cells[second].closed
+    assert merged is not None
+    assert "identical-in-force" == merged.code
+    assert cells[first].closed is None
+
+
+def test_a_run_in_doubt_takes_its_time_and_is_not_believed(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=2)))
+    one = study.visits[0]
+    doubted = replace(one, runs=tuple(replace(run, validity=Validity.SUSPECT) for run in one.runs))
+    found = read_of(replace(study, visits=(doubted, *study.visits[1:])))
+    before = read_of(study)
+    assert before.spent_s == found.spent_s
+    assert sum(each.value is not None for each in before.tried) - 1 == sum(
+        each.value is not None for each in found.tried
+    )
+
+
+def test_more_time_of_own_visits_counts_and_the_others_are_reckoned_by_it(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=2)))
+    slow = tuple(
+        replace(visit, record=replace(visit.record, whole_seconds=3 * VISIT_S)) for visit in study.visits
+    )
+    found = read_of(replace(study, visits=slow))
+    assert {3 * VISIT_S} == set(found.entrants.space.seconds)
+    assert len(found.tried) * 3 * VISIT_S == found.spent_s
+
+
+def test_a_build_that_was_not_made_costs_its_first_cell_and_then_none(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=1)))
+    record = study.search
+    assert record is not None
+    visited = {visit.record.key.cell for visit in study.visits}
+    candidates = tuple(
+        replace(each, build="made" if each.cell in visited else "lacking") for each in record.candidates
+    )
+    changed = replace(record, candidates=candidates, builds={"made": 100.0, "lacking": 260.0})
+    found = read_of(replace(study, search=changed))
+    seconds = dict(zip(found.entrants.cells, found.entrants.space.seconds, strict=True))
+    assert {VISIT_S} == {seconds[cell] for cell in visited}
+    assert {VISIT_S + 260} == {value for cell, value in seconds.items() if cell not in visited}
+    assert len(study.visits) * VISIT_S + 100 == found.spent_s
+
+
+def test_a_search_that_became_a_factorial_keeps_its_answer(tmp_path: Path) -> None:
+    study = read_study(write_search(tmp_path / "study", SearchRecipe(blocks=3)))
+    assert study.search is not None
+    found = read_of(replace(study, search=replace(study.search, extended=5)))
+    assert found.end is not None
+    assert Ending.NOT_KNOWN == found.end.ending
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"durable": "somewhat"}, "durability 'somewhat'"),
+        ({"dataset": "none-such"}, "'none-such'"),
+        ({"budget_s": 0.0}, "its budget"),
+        ({"version": 9}, "format 9"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused_by_name(
+    tmp_path: Path, change: dict[str, object], words: str
+) -> None:
+    directory = write_search(tmp_path / "study", SearchRecipe(blocks=1))
+    record = codec.read(SearchRecord, directory / "search.json")
+    write(directory / "search.json", replace(record, **change))  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match=words):
+        read_study(directory)
+
+
+def test_blocks_that_the_schedule_lacks_are_refused(tmp_path: Path) -> None:
+    directory = write_search(tmp_path / "study", SearchRecipe(blocks=2))
+    record = codec.read(SearchRecord, directory / "search.json")
+    stranger = replace(record.blocks[0], number=2)
+    write(directory / "search.json", replace(record, blocks=(*record.blocks, stranger)))
+    with pytest.raises(StudyError, match="repetition 3 of the schedule lacks"):
+        read_study(directory)
+    assert (RUN,) == record.runs
