@@ -125,10 +125,15 @@ def test_memory_limit_shows_in_device_reads(
     usage = group.usage()
     assert usage.memory_bytes_peak is None or usage.memory_bytes_peak <= LIMIT_BYTES
     group.release()
-    Path(data).read_bytes()
-    before = _reads(device)
-    _python(RANDOM_READS, data, str(READS), "3")
-    assert (_reads(device) - before) / READS < 0.01
+
+    def from_the_device() -> float:
+        Path(data).read_bytes()
+        before = _reads(device)
+        _python(RANDOM_READS, data, str(READS), "3")
+        return (_reads(device) - before) / READS
+
+    # Again, as other programs drop what the machine has cached.
+    assert any(from_the_device() < 0.01 for _ in range(_TRIES))
 
 
 def test_throttle_shows_in_iops_and_ends_with_the_group(device: AttachedDevice, ledger: Ledger) -> None:

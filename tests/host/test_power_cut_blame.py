@@ -131,9 +131,10 @@ def test_sqlites_own_defaults_acknowledge_before_a_name_is_synced(
         pytest.skip("no cut of this recording lost anything")
     story = stored.story(bad[0].point.number)
     assert (Party.ENGINE, "sqlite-journal-deleted") == (story.party, story.reason.code), story.lines
-    assert story.evidence.bad_without_loss
-    assert story.evidence.mended_by is not None
-    assert WrittenPlace.JOURNAL is story.evidence.mended_by.place
+    # What holds the deletion is missing, or was not even sent when the power went: as the recording came out.
+    missing = story.evidence.mended_by if story.evidence.bad_without_loss else story.evidence.smallest[0]
+    assert missing is not None
+    assert WrittenPlace.JOURNAL is missing.place
 
 
 def test_a_torn_page_of_postgresql_has_its_relations_name_and_its_bundle_shows_it(
@@ -146,7 +147,9 @@ def test_a_torn_page_of_postgresql_has_its_relations_name_and_its_bundle_shows_i
         pytest.skip("no cut of this recording tore a page")
     story = stored.story(bad[0])
     assert (Party.ENGINE, "full-page-writes-off") == (story.party, story.reason.code), story.lines
-    assert "relation account" in story.lines[2] or "relation note" in story.lines[2], story.lines
+    # Any relation's page may be torn, one of the catalogue too.
+    assert ": relation " in story.lines[2], story.lines
+    assert ", page " in story.lines[2], story.lines
     bundle = tmp_path / "made"
     done = stored.call(f"bundle(study, 'power-cut', {bad[0]}, output=Path({str(bundle)!r}))")
     assert 0 == done.returncode, (done.stdout, done.stderr)

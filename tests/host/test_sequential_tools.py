@@ -45,7 +45,9 @@ def run(argv: list[str]) -> subprocess.CompletedProcess[bytes]:
     if shutil.which(argv[0], path=environment()["PATH"]) is None:
         pytest.skip(f"needs {argv[0]}: the package of the same name")
     try:
-        return subprocess.run(argv, capture_output=True, env=environment(), timeout=AT_MOST_S, check=False)
+        return subprocess.run(
+            argv, capture_output=True, env=environment(), timeout=AT_MOST_S / 10, check=False
+        )
     except subprocess.TimeoutExpired:
         # fio's own: with `io_submit_mode=offload` it now and then waits for a thread that has ended (1 of 120 runs tried).
         return subprocess.run(argv, capture_output=True, env=environment(), timeout=AT_MOST_S, check=False)
