@@ -57,6 +57,12 @@ def near_paths(path: Path) -> tuple[Path, ...]:
     return tuple(beside[name] for name in near_names(path.name, beside) if name.isprintable())
 
 
+def of_near_paths(path: Path, error: Exception) -> str:
+    """`; did you mean mine.toml?`, to stand behind what an error says; empty where the path is there, or nothing near it."""
+    near = near_paths(path) if isinstance(error, FileNotFoundError) else ()
+    return f"; did you mean {' or '.join(map(str, near))}?" if near else ""
+
+
 def quoted(word: str) -> str:
     """A name as a message shows it: in quotes, and cut where it would fill a screen."""
     return f"{word[:_LONGEST]!r}{f'… ({len(word):,} characters)' if len(word) > _LONGEST else ''}"

@@ -9,7 +9,9 @@ import pytest
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.tools.command_line import call_here
 
+from bedplate.analysis.claims.file import load_claims
 from bedplate.campaign.planning import own_plans, plan_path
+from bedplate.errors import PlanError
 from bedplate.model.metrics import METRICS
 from bedplate.near_names import near_names, near_paths, quoted, unknown_name, unknown_run
 
@@ -105,3 +107,20 @@ def test_a_ready_plan_is_known_by_its_name_and_a_file_of_that_name_comes_first(t
     assert "ready plans: aa, " in call_here("plan", "zzzzzz", cwd=tmp_path).stderr
     long = call_here("plan", "x" * 10_000, cwd=tmp_path)
     assert (2, True) == (long.returncode, len(long.stderr) < 1000)
+
+
+def test_the_likeliest_of_plans_beside_it_and_ready_ones_comes_first(tmp_path: Path) -> None:
+    for name in ("c", "c2", "k", "mine"):
+        (tmp_path / f"{name}.toml").touch()
+    assert "did you mean quick?" in call_here("plan", "qick.toml", cwd=tmp_path).stderr
+    assert "did you mean mine.toml?" in call_here("plan", "mien.toml", cwd=tmp_path).stderr
+    assert "did you mean mine.toml?" in call_here("plan", "mine", cwd=tmp_path).stderr
+
+
+def test_a_path_that_is_inspected_or_a_file_of_claims_has_near_ones(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "claims.toml").touch()
+    assert f"did you mean {tmp_path}/data?" in call_here("inspect", str(tmp_path / "dtaa")).stderr
+    assert "did you mean" not in call_here("inspect", str(tmp_path / "zzzzzz")).stderr
+    with pytest.raises(PlanError, match=r"did you mean .*/claims\.toml\?"):
+        load_claims([tmp_path / "clams.toml"])

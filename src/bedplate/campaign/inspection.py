@@ -27,6 +27,7 @@ from bedplate.model.durability import UNKNOWN, UNSAFE, worse
 from bedplate.model.filesystem import TRAITS
 from bedplate.model.reason import Reason, because
 from bedplate.model.visit import Durability, FlushCount, ReadBack
+from bedplate.near_names import of_near_paths
 from bedplate.visit.declaration import declare
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def inspect(path: Path, *, virtualisation: str | None = None) -> Inspected:
         own = standing_of(path, virtualisation=virtualisation)
         directory = _recognised(path)
     except (OSError, ValueError) as error:
-        raise PlanError(f"{path} cannot be looked at: {getattr(error, 'strerror', None) or error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise PlanError(f"{path} cannot be looked at: {why}{of_near_paths(path, error)}") from None
     is_closed = path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
     if is_closed:
         unknown.append(f"{path}: this user may not look into it, so what it holds is not known; sudo may")

@@ -176,10 +176,11 @@ def _why(error: OSError | UnicodeDecodeError) -> str:
 
 
 def _what_may_be_meant(path: Path) -> str:
-    """Files beside it and ready plans whose names are near, else all ready plans."""
+    """Files beside it and ready plans whose names are near, the likeliest first, else all ready plans."""
     ready = [plan.stem for plan in sorted(own_plans().glob(f"*{_TOML}"))]
-    beside = [str(each) for each in near_paths(path) if each.suffix == _TOML]
-    near = [*beside, *near_names(path.name.removesuffix(_TOML), ready)]
+    beside = {each.stem: str(each) for each in near_paths(path) if each.suffix == _TOML}
+    known = {stem: stem for stem in ready} | beside
+    near = [known[stem] for stem in near_names(path.name.removesuffix(_TOML), known)]
     return f"did you mean {' or '.join(near)}?" if near else f"ready plans: {', '.join(ready)}"
 
 

@@ -94,7 +94,12 @@ class Question:
     @property
     def text(self) -> str:
         """The plan."""
-        return f'{_BEGIN}\ntitle = {_quoted(self.title)}\nexecutor = "{self.executor}"\n{self.body}'
+        return "\n".join((_BEGIN, *self.lines, ""))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The plan without what stands above it."""
+        return (f"title = {_quoted(self.title)}", f'executor = "{self.executor}"', *self.body.splitlines())
 
     @property
     def in_guest(self) -> Question:

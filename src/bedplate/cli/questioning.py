@@ -14,6 +14,7 @@ from bedplate.cli.answering import say_answer
 from bedplate.cli.asking import agreed, can_ask
 from bedplate.cli.inspecting import say_inspected
 from bedplate.cli.printing import print_tables, say
+from bedplate.cli.what_a_plan_needs import setting_doubts
 from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.plan.estimate import BUILD_S
@@ -120,6 +121,7 @@ def _written(about: About, types: Sequence[str], directory: Path | None) -> _Wri
     finally:
         give_to_caller(made)
     _offer(found, plan, place, left_out)
+    _show_plan(question)
     return _Written(place, plan, left_out)
 
 
@@ -271,6 +273,16 @@ def _offer(
         say(f"  fetches   kernel {names}, some 100 MB each, from the distribution's packages")
     for kind, reasons in (left_out or {}).items():
         say(f"  left out  {kind}: {'; '.join(reasons)}")
+    for warning in (*found.expansion.warnings, *setting_doubts(found)):
+        say(f"  warning   {warning}")
+
+
+def _show_plan(question: Question) -> None:
+    """As it is written, without its first comment: the way into plans of one's own."""
+    say()
+    for line in question.lines:
+        print(f"    {line}".rstrip())
+    say()
 
 
 def _run(plan: Path, place: Path, *, yes: bool, retry_failed: bool = False, tables: bool = False) -> int:

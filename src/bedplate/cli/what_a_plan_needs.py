@@ -51,14 +51,14 @@ def plan_needs(found: PlannedStudy) -> PlanNeeds:
     return PlanNeeds(
         tuple(_devices(found)) if here else (),
         tuple(_missing(found)),
-        tuple(
-            dict.fromkeys(
-                words
-                for check in registry.engine_parts("settings_check").values()
-                for words in check(found.cells)
-            )
-        ),
+        setting_doubts(found),
     )
+
+
+def setting_doubts(found: PlannedStudy) -> tuple[str, ...]:
+    """What the servers that are built do not know of the plan's settings."""
+    checks = registry.engine_parts("settings_check").values()
+    return tuple(dict.fromkeys(words for check in checks for words in check(found.cells)))
 
 
 def _devices(found: PlannedStudy) -> Iterator[ErasedDevice]:

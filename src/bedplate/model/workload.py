@@ -63,6 +63,11 @@ class WorkloadModel:
         """Whether the engine stands on a disk of its own in memory, so that the scratch device only shows what its levels come to."""
         return False
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether its figures are speeds, which need repetitions for a verdict; cases that are counted are judged from one."""
+        return True
+
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
         """The engine that a dataset is for."""
         return self._engine
@@ -83,6 +88,11 @@ class OwnDiskModel(WorkloadModel):
     def has_own_disk(self) -> bool:
         """A recorded one."""
         return True
+
+    @property
+    def is_timed(self) -> bool:
+        """Cuts and tries are counted."""
+        return False
 
     def engine_of(self, dataset: Levels) -> str:
         """What the dataset says; of those of the first version, which say nothing, the type's own."""

@@ -11,11 +11,14 @@ from bedplate import registry
 from bedplate.near_names import did_you_mean
 from bedplate.plan.document import TABLES
 from bedplate.plan.table import keys_of
+from bedplate.plan.values import listed_for
 from bedplate.plan.words import at_most, shown
 
 # A hostile plan must not make a terminal scroll for minutes.
 MOST_REASONS = 100
 _LONGEST_REASON = 2000
+# Tables that a plan may have several of.
+_REPEATED = frozenset({"filesystem", "workload"})
 
 
 def sentences(error: ValidationError, document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -39,9 +42,8 @@ def _sentence(finding: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     if kind == "union_tag_not_found":
         return f"{key}.type: missing; expected {', '.join(registry.WORKLOADS)}"
     if kind == "union_tag_invalid":
-        return (
-            f"{key}.type: found {_found(finding['input']['type'])}; expected {', '.join(registry.WORKLOADS)}"
-        )
+        found = finding["input"]["type"]
+        return f"{key}.type: found {_found(found)}; expected {listed_for(found, registry.WORKLOADS)}"
     if kind == "extra_forbidden":
         return f"{key}: unknown key; {_closest(location)}"
     if kind == "missing":
@@ -101,7 +103,25 @@ def _names(location: Sequence[str | int]) -> tuple[str, ...]:
 def _closest(location: Sequence[str | int]) -> str:
     *table, key = _names(location)
     allowed = list(keys_of(TABLES[tuple(table)]))
-    return did_you_mean(key, allowed, otherwise=f"allowed: {', '.join(allowed)}")
+    return did_you_mean(key, allowed, otherwise=_elsewhere(table, key) or f"allowed: {', '.join(allowed)}")
+
+
+def _elsewhere(table: Sequence[str], key: str) -> str:
+    """`it is a key of [machine]`: the tables that have the key; to a workload, those of the others are foreign."""
+    homes = [names for names, other in TABLES.items() if names != tuple(table) and key in keys_of(other)]
+    if table[:1] == ["workload"]:
+        homes = [names for names in homes if names[0:1] != ("workload",) or names[:2] == tuple(table[:2])]
+    written = dict.fromkeys(map(_header, homes))
+    return f"it is a key of {' and of '.join(written)}" if written else ""
+
+
+def _header(names: tuple[str, ...]) -> str:
+    """As the table is headed in a plan."""
+    if not names:
+        return "the plan itself, above its tables"
+    if names[0] == "workload":
+        return f"[[{'.'.join((names[0], *names[2:]))}]]"
+    return f"[[{names[0]}]]" if names[0] in _REPEATED else f"[{names[0]}]"
 
 
 def _description(location: Sequence[str | int]) -> str:

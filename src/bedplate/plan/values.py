@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pydantic import ValidationInfo
 from bedplate.model.cell import Throttle
 from bedplate.model.plan import DatasetScale
 from bedplate.model.workload import COLD, WARM
+from bedplate.near_names import did_you_mean
 from bedplate.plan import words
 from bedplate.plan.throttles import THROTTLES
 from bedplate.plan.words import joined, shown
@@ -99,7 +101,7 @@ def one_of(allowed: tuple[str, ...], value: Any) -> str:
     """One of some words."""
     if isinstance(value, str) and value in allowed:
         return value
-    raise ValueError(f"allowed: {', '.join(allowed)}")
+    raise ValueError(f"allowed: {listed_for(value, allowed)}")
 
 
 def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
@@ -108,7 +110,13 @@ def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
     if isinstance(value, (str, bool)) and value in allowed:
         return value
     shown_levels = (str(item).lower() if isinstance(item, bool) else item for item in allowed)
-    raise ValueError(f"allowed: {', '.join(shown_levels)}")
+    raise ValueError(f"allowed: {listed_for(value, tuple(shown_levels))}")
+
+
+def listed_for(value: Any, allowed: Sequence[str]) -> str:
+    """`ext4, xfs; did you mean xfs?`: all words, and the one that a value is near to."""
+    hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
+    return f"{', '.join(allowed)}{f'; {hint}' if hint else ''}"
 
 
 def kernel(value: Any) -> str:

@@ -55,6 +55,25 @@ def test_the_plan_is_kept_and_shown_and_nobody_to_ask_ends_with_2(
     assert ["plan.toml"] == [path.name for path in plan.parent.iterdir()]
 
 
+def test_the_plan_itself_is_shown_as_it_is_written(ask: Any, tmp_path: Path) -> None:
+    said = ask(*SAFE).stdout
+    plan = (tmp_path / "ask-safe-full_page_writes-off-ext4" / "plan.toml").read_text(encoding="utf-8")
+    written = plan[plan.index("title = ") :].rstrip().splitlines()
+    assert "\n".join(f"    {line}".rstrip() for line in written) in said
+
+
+def test_a_setting_that_the_build_does_not_know_is_said_before_anything_begins(
+    ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = "bedplate.engines.postgresql.settings_check.SETTINGS_CHECK"
+    monkeypatch.setattr(check, lambda cells: [f"{sorted(cells[0].cluster.settings)}: did you mean fsync?"])
+    asked: list[str] = []
+    said_no_to(asked, monkeypatch)
+    said = ask("safe", "fsnyc=off", "--on", "ext4").stdout
+    assert "  warning   ['fsnyc']: did you mean fsync?" in said
+    assert "repetitions" not in said.replace("repetitions = 1", "")
+
+
 def test_a_guests_kernels_are_said_to_be_fetched_and_postgresql_to_be_built(ask: Any) -> None:
     said = ask(*KERNELS).stdout
     assert "before that to build PostgreSQL" in said

@@ -192,6 +192,14 @@ def test_warns_of_more_clients_than_branches(load_text: LoadText, minimal: str) 
     assert any("20 clients on scale 10" in warning for warning in plan.warnings)
 
 
+@pytest.mark.parametrize("workload", ["power_cut", "faulty_disk"])
+def test_cases_are_counted_and_need_no_repetitions_for_a_verdict(load_text: LoadText, workload: str) -> None:
+    plan = f'repetitions = 1\n[[filesystem]]\ntype = "ext4"\n[[workload]]\ntype = "{workload}"\n'
+    assert () == load_text(plan).warnings
+    (beside,) = load_text(plan + '[[workload]]\ntype = "microbenchmark"\nentries = 1000\n').warnings
+    assert "bedplate extend" in beside
+
+
 def test_warns_that_two_repetitions_give_no_verdict(load_text: LoadText, edited: Edited) -> None:
     (warning,) = load_text(edited("repetitions = 2")).warnings
     assert "bedplate extend" in warning

@@ -213,6 +213,8 @@ script = "read-only"
         ("scratch_device", 'throttle = "floppy"', "scratch_device.throttle", "hdd-7200"),
         ("scratch_device", "throttle = {}", "scratch_device.throttle", "hdd-7200"),
         ("scratch_device", "throttle = { iops = 5 }", "scratch_device.throttle", "unknown key"),
+        ("filesystem", 'data = "writback"', "filesystem[0].data", "did you mean writeback?"),
+        ("", 'executor = "locla"', "executor", "did you mean local?"),
         ("machine", "memory = 2", "machine.memory", "256 MiB"),
         ("filesystem", 'block_size = "3 kB"', "filesystem[0].block_size", "512 B, 1 kB"),
         ("filesystem", "block_size = { vary = [] }", "filesystem[0].block_size", "at least one level"),
@@ -264,6 +266,25 @@ def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(
     (reason,) = reasons_of(edited(line, table))
     assert reason.startswith(f"p.toml: {key}: found ")
     assert why in reason
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "home"),
+    [
+        ("", 'kernel = "6.12"', "[machine]"),
+        ("", 'mount_options = ["noatime"]', "[[filesystem]]"),
+        ("", "scale_factor = 3", "[[workload]]"),
+        ("machine", "repetitions = 3", "the plan itself, above its tables"),
+        ("machine", "type = 'ext4'", "[[filesystem]] and of [[workload]]"),
+        ("workload.run", "scale = 5", "[[workload]]"),
+        ("workload", "clients = 5", "[[workload.run]]"),
+    ],
+)
+def test_a_key_in_the_wrong_table_is_told_where_it_belongs(
+    *, reasons_of: ReasonsOf, edited: Edited, table: str, line: str, home: str
+) -> None:
+    (reason,) = reasons_of(edited(line, table))
+    assert reason.endswith(f"{line.partition(' ')[0]}: unknown key; it is a key of {home}")
 
 
 def test_an_empty_list_of_tables_is_no_plan(reasons_of: ReasonsOf, minimal: str) -> None:

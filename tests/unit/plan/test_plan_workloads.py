@@ -122,6 +122,12 @@ def test_what_a_tpch_workload_refuses(text: str, said: str) -> None:
         ("[[workload]]\nscale = 1", "workload[0].type: missing; expected pgbench, tpch"),
         ("[[workload]]\ntype = 3", "workload[0].type: found 3; expected pgbench, tpch"),
         ("[[workload]]\ntype = { vary = ['tpch'] }", "workload[0].type: found a table with"),
+        ('[[workload]]\ntype = "pgbenh"', "workload[0].type: found 'pgbenh'; expected pgbench, "),
+        ('[[workload]]\ntype = "pgbenh"', "faulty_disk; did you mean pgbench?"),
+        (
+            '[[workload]]\ntype = "pgbench"\nduration = 60',
+            "workload[0].duration: unknown key; it is a key of [[workload.run]]",
+        ),
         (
             '[[workload]]\ntype = "pgbench"\nscale = 1\nruns = 3',
             "workload[0].runs: unknown key; did you mean run?",

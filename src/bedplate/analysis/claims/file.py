@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from bedplate.errors import PlanError
 from bedplate.model.figure import Better, Scale
 from bedplate.model.metrics import METRICS, metric_today
-from bedplate.near_names import did_you_mean, near_paths
+from bedplate.near_names import did_you_mean, of_near_paths
 from bedplate.plan.reasons import MOST_REASONS, key_text
 from bedplate.plan.table import PlanTable, at_least_one
 from bedplate.plan.toml_text import parse_toml
@@ -253,10 +253,8 @@ def load_claims(paths: Sequence[Path]) -> tuple[ClaimFile, ...]:
         try:
             found.append(parse_claims(path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
-            near = near_paths(path) if isinstance(error, FileNotFoundError) else ()
-            hint = f"; did you mean {' or '.join(map(str, near))}?" if near else ""
             why = getattr(error, "strerror", None) or "it is not UTF-8"
-            reasons.append(f"{path}: cannot be read: {why}{hint}")
+            reasons.append(f"{path}: cannot be read: {why}{of_near_paths(path, error)}")
         except PlanError as error:
             reasons += [f"{path}: {reason}" for reason in error.reasons]
     if reasons:
