@@ -53,6 +53,21 @@ def test_what_has_no_room_ends_behind_a_sentence_or_a_name(text: str, left: str)
     assert fitted([fits, HeadlineLine("Not", text, 2)], most=2)[1].split(maxsplit=1)[1] == left
 
 
+def test_a_line_that_has_no_room_is_said_in_short() -> None:
+    fits = HeadlineLine("Take", "first", 0)
+    long = HeadlineLine("Types", f"xfs / ext4 over 108 {'matched ' * 8}pairs: ×1.08", 1, short="xfs / ext4: ×1.08")
+    assert ["first", "xfs / ext4: ×1.08"] == [text.split(maxsplit=1)[1] for text in fitted([fits, long], most=2)]
+    assert 3 == len(fitted([fits, long], most=3))
+    narrow = HeadlineLine("Types", long.text, 1, short="xfs / ext4: ×1.08; of some pairs")
+    assert "xfs / ext4: ×1.08 …" == fitted([fits, narrow], columns=32, most=2)[1].split(maxsplit=1)[1]
+
+
+def test_what_comes_first_is_cut_to_a_line_only_where_nothing_else_could_go() -> None:
+    take = HeadlineLine("Take", f"{'a cell ' * 15}", 0)
+    assert not fitted([take, HeadlineLine("Not", "slow ones", 2)], most=2)[1].startswith("Not")
+    assert fitted([take, HeadlineLine("Not", "unsafe ones", 1)], most=2)[1].startswith("Not")
+
+
 def test_what_names_have_in_common_is_said_once() -> None:
     assert "ext4, xfs with full_page_writes=on" == _with_common(
         ["ext4 full_page_writes=on", "xfs full_page_writes=on"]

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bedplate.analysis.comparison.sentences import pooled_line, ratio_words
+from bedplate.analysis.comparison.sentences import pooled_in_short, pooled_line, ratio_words
 from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
@@ -54,7 +54,8 @@ class HeadlineLine:
     """One line: what it is about (`Take`, `Ahead`, `Not`, `More`, …; empty where it belongs to the one above), and its text.
 
     `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
-    the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant.
+    the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant. `short`
+    takes the place of the text where that has one line and is too long for it.
     """
 
     head: str
@@ -62,6 +63,7 @@ class HeadlineLine:
     rank: int
     copied: bool = False
     lead: str = ""
+    short: str = ""
 
 
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
@@ -83,7 +85,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
         lines += pages
         lines += _of_cuts(told.cuts, names, first=not told.answers and not pages)
     for place, step in enumerate(told.following[:2]):
-        lines += _step(step, told, names, rank=3 if place else 1)
+        lines += _step(step, told, names, rank=3 if place else 0)
     lines += _sureness(told)
     return tuple(lines)
 
@@ -105,7 +107,7 @@ def placed(
         victim, is_long = _least(wrapped)
         line, texts = wrapped[victim]
         if is_long:
-            wrapped[victim] = (line, _shorter(texts, columns - indent))
+            wrapped[victim] = (line, _shorter(line, texts, columns - indent))
         else:
             # A command goes with the words that it stands behind.
             del wrapped[
@@ -125,12 +127,15 @@ def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool
     last = max(range(len(wrapped)), key=lambda place: (ranks[place], place))
     if ranks[last] >= _DISPENSABLE:
         return last, False
-    for least_rank, least_lines in ((1, 1), (0, 2)):
+    for least_rank, least_lines in ((1, 1), (0, 2), (0, 1)):
         long = [
             place
             for place, (line, texts) in enumerate(wrapped)
             if line.rank >= least_rank and len(texts) > least_lines and not line.copied
         ]
+        # What comes first is cut to one line only where nothing is left that could go.
+        if long and (least_lines, least_rank) == (1, 0) and ranks[last] > 1:
+            break
         if long:
             return max(long, key=lambda place: (ranks[place], place)), True
     return last, False
@@ -146,9 +151,11 @@ def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
     return [each.replace("\0", " ") for each in (*(f"{text} \\" for text in texts[:-1]), texts[-1])]
 
 
-def _shorter(texts: Sequence[str], columns: int) -> list[str]:
+def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str]:
     """A line less; `…` says that there is more, behind a whole sentence, clause or name where one ends in its second half."""
-    *kept, last = texts[:-1]
+    *kept, last = [line.short] if len(texts) == 2 and line.short else texts[:-1]
+    if last is line.short and len(last) <= columns:
+        return [last]
     room = last[: columns - 2]
     for end in (". ", "; ", ", "):
         place = f"{room} ".rfind(end) + 1
@@ -168,9 +175,14 @@ def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLin
     if answer.tied:
         yield HeadlineLine("Or", _or_words(answer, names), 1)
     for place, pooled in enumerate(answer.types[:_TYPES_SHOWN]):
-        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1)
+        short = f"{pooled_in_short(pooled)}."
+        yield HeadlineLine("Types", f"{pooled_line(pooled)}.", 3 if place else 1, short=short)
     if words := _ahead_words(answer, names):
         yield HeadlineLine("Ahead", words, 1)
+    elif answer.taken is not None and answer.default is None and not answer.is_default:
+        # Of no use where there is room for few.
+        words = f"how far ahead of {_DEFAULT} is not known: no cell is like it."
+        yield HeadlineLine("Ahead", capital(words), _DISPENSABLE)
     for each in answer.not_taken:
         yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
 
@@ -191,11 +203,10 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
             return f"nothing: by {run} no cell is durable, or loses a bounded amount at most."
         return f"nothing yet: of {run}, no {answer.durability} cell has a trusted {answer.objective.head}."
     if taken is None:
-        seen = [f"{names[each.cell]} {_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
         n = max(each.summary.n for each in answer.seen)
+        many = "s" * (n > 1)
         return (
-            f"no verdict yet with {n} repetition{'s' * (n > 1)} of {run}. Seen so far, {answer.durability}: "
-            f"{', '.join(seen)}{_rest(answer.seen)}."
+            f"no verdict yet with {n} repetition{many} of {run}. Seen so far, {_seen_words(answer, names)}."
         )
     default = f" ({_DEFAULT})" if answer.is_default else ""
     mean = f"{taken.summary.centre_kind} of{_NO_BREAK}{taken.summary.n}"
@@ -207,6 +218,11 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
     if answer.answered is Answered.BY_LEVELS:
         return f"{own}; its levels are the best over all pairs of {answer.cells} {answer.durability} cells."
     return f"{own}; none is shown better."
+
+
+def _seen_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
+    seen = [f"{names[each.cell]} {_figure(answer, each)}" for each in answer.seen[:_SHOWN]]
+    return f"{answer.durability}: {', '.join(seen)}{_rest(answer.seen)}"
 
 
 def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -225,7 +241,7 @@ def _ahead_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
             words.append(_beside_words(answer, following, f"{names[following.other.cell]}, the next"))
         if default is not None:
             words.append(_beside_words(answer, default, f"{names[default.other.cell]}, {_DEFAULT}"))
-    if default is None and not answer.is_default:
+    if words and default is None and not answer.is_default:
         words.append(f"how far ahead of {_DEFAULT} is not known: no cell is like it")
     return ". ".join(map(capital, words)) + "." if words else ""
 
@@ -307,8 +323,10 @@ def _briefly(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
     """Another question in one line."""
     run = answer.run[1]
-    if answer.taken is None or answer.answered is Answered.NOTHING:
+    if answer.answered is Answered.NOTHING:
         return _take_words(answer, names)
+    if answer.taken is None:
+        return f"{run}, no verdict yet: {_seen_words(answer, names)}."
     own = f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}"
     if answer.answered is Answered.TIED:
         others = ", ".join(names[each.other.cell] for each in answer.tied[:_SHOWN])
@@ -321,7 +339,7 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
     told = figure(seen.summary)
-    bounds = f" ({told.between(' to ')})" if told.low else ""
+    bounds = f" ({told.between(f'{_NO_BREAK}to{_NO_BREAK}')})" if told.low else ""
     return f"{told.mean}{_unit(answer)}{bounds}"
 
 
@@ -439,8 +457,9 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if step.kind is StepKind.GO_ON:
         return f"{step.count} run{many} {'are' if many else 'is'} still due; this goes on{takes}"
     if step.kind is StepKind.CUTS:
+        # One line of a mail: the bound and the minutes are what is asked.
         bound = percent_from_above(step.bound or 1.0)
-        return f"at least {step.count:,} cuts of each, none bad, would bound every one by {bound}{_NO_BREAK}%{takes}"
+        return f"{step.count:,} cuts of each, none bad, would mean under {bound}{_NO_BREAK}%{takes}"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
