@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bedplate.analysis.claims.judged import ClaimsAnswer
     from bedplate.analysis.effects.factor_effects import FactorEffects, StudyEffects
     from bedplate.analysis.headline.answered import Headline
-    from bedplate.analysis.headline.lines import HeadlineLine
+    from bedplate.analysis.headline.placing import HeadlineLine
     from bedplate.analysis.overview import Overview
 
 # More is in `bedplate advise --json`; nobody chooses among twenty.

@@ -24,8 +24,9 @@ from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.headline.answered import Answered, Headline, NotTakenFor, RunAnswer, headline
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.defaults import defaults_of
-from bedplate.analysis.headline.lines import fitted, headline_lines
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.names import cell_names
+from bedplate.analysis.headline.placing import fitted
 from bedplate.analysis.headline.set_up import command_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.cli.answering import say_answer

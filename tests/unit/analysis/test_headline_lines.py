@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from bedplate.analysis.headline.lines import HeadlineLine, _ended, _with_common, fitted
+from bedplate.analysis.headline.lines import _ended, _with_common
+from bedplate.analysis.headline.placing import HeadlineLine, fitted
 
 
 def test_a_quoted_word_of_a_command_stays_whole() -> None:
@@ -55,8 +56,12 @@ def test_what_has_no_room_ends_behind_a_sentence_or_a_name(text: str, left: str)
 
 def test_a_line_that_has_no_room_is_said_in_short() -> None:
     fits = HeadlineLine("Take", "first", 0)
-    long = HeadlineLine("Types", f"xfs / ext4 over 108 {'matched ' * 8}pairs: ×1.08", 1, short="xfs / ext4: ×1.08")
-    assert ["first", "xfs / ext4: ×1.08"] == [text.split(maxsplit=1)[1] for text in fitted([fits, long], most=2)]
+    long = HeadlineLine(
+        "Types", f"xfs / ext4 over 108 {'matched ' * 8}pairs: ×1.08", 1, short="xfs / ext4: ×1.08"
+    )
+    assert ["first", "xfs / ext4: ×1.08"] == [
+        text.split(maxsplit=1)[1] for text in fitted([fits, long], most=2)
+    ]
     assert 3 == len(fitted([fits, long], most=3))
     narrow = HeadlineLine("Types", long.text, 1, short="xfs / ext4: ×1.08; of some pairs")
     assert "xfs / ext4: ×1.08 …" == fitted([fits, narrow], columns=32, most=2)[1].split(maxsplit=1)[1]

@@ -15,8 +15,9 @@ from tests.support.studies.synthetic_study import Recipe
 
 from bedplate.analysis.comparison.sentences import figure_words
 from bedplate.analysis.headline.answered import RunAnswer, headline
-from bedplate.analysis.headline.lines import fitted, headline_lines
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.mail import mail_text
+from bedplate.analysis.headline.placing import fitted
 from bedplate.analysis.overview import Overview, overview
 from bedplate.analysis.wording import figure
 from bedplate.export.workbook.results import choices_of, results_of

@@ -1,13 +1,10 @@
 """The answer in words, line by line: the same for the terminal, the page and what is mailed.
 
-What must not be parted at the end of a line (a number and its unit) has no-break spaces in it; `fitted` takes them out.
+What must not be parted at the end of a line (a number and its unit) has no-break spaces in it; `placing.fitted` takes them out.
 """
 
 from __future__ import annotations
 
-import re
-import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bedplate.analysis.comparison.sentences import pooled_in_short, pooled_line, ratio_words
@@ -15,6 +12,7 @@ from bedplate.analysis.headline.answered import Answered, NotTakenFor
 from bedplate.analysis.headline.costs import StepKind
 from bedplate.analysis.headline.names import cell_names, shortened
 from bedplate.analysis.headline.page_copies import copies_words
+from bedplate.analysis.headline.placing import DISPENSABLE, NO_BREAK, HeadlineLine
 from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
 from bedplate.analysis.wording import capital, confidence_words, figure, margin_words
@@ -34,36 +32,12 @@ if TYPE_CHECKING:
     from bedplate.analysis.headline.cuts import CutCell, CutGroup, CutsAnswer
     from bedplate.analysis.headline.set_up import SetUp
 
-LINES_MAX = 8
-COLUMNS = 80
-_NO_BREAK = "\N{NO-BREAK SPACE}"
-# As shlex.quote writes what has a blank in it.
-_QUOTED = re.compile(r"'[^']*'")
 _SHOWN = 3
 _REASON_CHARACTERS = 90
 _UNNAMED_UNITS = ("1", "1/s", "share")
 _TIMES = ("s", "ms")
 _DEFAULT = "this system's default"
-# Lines of this rank and beyond go before any other is shortened.
-_DISPENSABLE = 4
 _TYPES_SHOWN = 2
-
-
-@dataclass(frozen=True)
-class HeadlineLine:
-    """One line: what it is about (`Take`, `Ahead`, `Not`, `More`, …; empty where it belongs to the one above), and its text.
-
-    `copied` marks a command or a setting, to be taken as it stands. `rank` says which goes first where there is room for few:
-    the largest. `lead` is how the text begins: what a reader looks for, such as the cell or the level that is meant. `short`
-    takes the place of the text where that has one line and is too long for it.
-    """
-
-    head: str
-    text: str
-    rank: int
-    copied: bool = False
-    lead: str = ""
-    short: str = ""
 
 
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
@@ -90,83 +64,6 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     return tuple(lines)
 
 
-def fitted(
-    lines: Sequence[HeadlineLine], *, columns: int = COLUMNS, most: int | None = LINES_MAX
-) -> tuple[str, ...]:
-    """The lines at a width, at most so many: what matters least is shortened first, and then left out."""
-    return tuple(text for _, text in placed(lines, columns=columns, most=most))
-
-
-def placed(
-    lines: Sequence[HeadlineLine], *, columns: int, most: int | None
-) -> tuple[tuple[HeadlineLine, str], ...]:
-    """The same, each with the line that it is of. A command may be wider than the columns, where a word of it is."""
-    indent = max((len(line.head) for line in lines), default=0) + 2
-    wrapped = [(line, _wrapped(line, columns - indent)) for line in lines]
-    while most is not None and sum(len(texts) for _, texts in wrapped) > most:
-        victim, is_long = _least(wrapped)
-        line, texts = wrapped[victim]
-        if is_long:
-            wrapped[victim] = (line, _shorter(line, texts, columns - indent))
-        else:
-            # A command goes with the words that it stands behind.
-            del wrapped[
-                victim - 1 if line.copied and wrapped[victim - 1][0].text.endswith(":") else victim : victim
-                + 1
-            ]
-    return tuple(
-        (line, f"{'' if place else line.head:<{indent}}{text}".replace(_NO_BREAK, " ").rstrip())
-        for line, texts in wrapped
-        for place, text in enumerate(texts)
-    )
-
-
-def _least(wrapped: Sequence[tuple[HeadlineLine, list[str]]]) -> tuple[int, bool]:
-    """Which line is to give way, and whether by being shorter: what need not be there first, then whatever has two lines."""
-    ranks = [line.rank for line, _ in wrapped]
-    last = max(range(len(wrapped)), key=lambda place: (ranks[place], place))
-    if ranks[last] >= _DISPENSABLE:
-        return last, False
-    for least_rank, least_lines in ((1, 1), (0, 2), (0, 1)):
-        long = [
-            place
-            for place, (line, texts) in enumerate(wrapped)
-            if line.rank >= least_rank and len(texts) > least_lines and not line.copied
-        ]
-        # What comes first is cut to one line only where nothing is left that could go.
-        if long and (least_lines, least_rank) == (1, 0) and ranks[last] > 1:
-            break
-        if long:
-            return max(long, key=lambda place: (ranks[place], place)), True
-    return last, False
-
-
-def _wrapped(line: HeadlineLine, columns: int) -> list[str]:
-    """A command goes on behind a backslash, as a shell reads it; a quoted word stays whole."""
-    room = max(columns - 2 if line.copied else columns, 20)
-    text = _QUOTED.sub(lambda word: word[0].replace(" ", "\0"), line.text) if line.copied else line.text
-    texts = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-    if not line.copied:
-        return texts
-    return [each.replace("\0", " ") for each in (*(f"{text} \\" for text in texts[:-1]), texts[-1])]
-
-
-def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str]:
-    """A line less; `…` says that there is more, behind a whole sentence, clause or name where one ends in its second half."""
-    *kept, last = [line.short] if len(texts) == 2 and line.short else texts[:-1]
-    if last is line.short and len(last) <= columns:
-        return [last]
-    room = last[: columns - 2]
-    for end in (". ", "; ", ", "):
-        place = f"{room} ".rfind(end) + 1
-        if place > columns // 2:
-            room = room[:place]
-            break
-    else:
-        room = room if len(room) == len(last) else room.rpartition(" ")[0] or room
-    return [*kept, f"{room.rstrip(',;: ')} …"]
-
-
 def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
     lead = names[answer.taken.cell] if answer.taken else ""
     yield HeadlineLine("Take", _take_words(answer, names), 0, lead=lead)
@@ -182,7 +79,7 @@ def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLin
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
         words = f"how far ahead of {_DEFAULT} is not known: no cell is like it."
-        yield HeadlineLine("Ahead", capital(words), _DISPENSABLE)
+        yield HeadlineLine("Ahead", capital(words), DISPENSABLE)
     for each in answer.not_taken:
         yield HeadlineLine("Not", _not_words(answer, each, names), 1 if each.why is NotTakenFor.UNSAFE else 2)
 
@@ -209,7 +106,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
             f"no verdict yet with {n} repetition{many} of {run}. Seen so far, {_seen_words(answer, names)}."
         )
     default = f" ({_DEFAULT})" if answer.is_default else ""
-    mean = f"{taken.summary.centre_kind} of{_NO_BREAK}{taken.summary.n}"
+    mean = f"{taken.summary.centre_kind} of{NO_BREAK}{taken.summary.n}"
     own = f"{names[taken.cell]}{default}: {_figure(answer, taken)}, {mean}, {run}"
     if answer.answered is Answered.ALONE:
         return f"{own}; no other cell is {answer.durability}."
@@ -339,13 +236,13 @@ def _also(answer: RunAnswer, names: Mapping[str, str]) -> str:
 def _figure(answer: RunAnswer, seen: SeenCell) -> str:
     """`1,310 tps (1,290 to 1,330)`, the interval of the mean, else what was found."""
     told = figure(seen.summary)
-    bounds = f" ({told.between(f'{_NO_BREAK}to{_NO_BREAK}')})" if told.low else ""
+    bounds = f" ({told.between(f'{NO_BREAK}to{NO_BREAK}')})" if told.low else ""
     return f"{told.mean}{_unit(answer)}{bounds}"
 
 
 def _unit(answer: RunAnswer) -> str:
     unit = answer.metric.unit
-    return f"{_NO_BREAK}{answer.objective.head if unit in _UNNAMED_UNITS else unit}"
+    return f"{NO_BREAK}{answer.objective.head if unit in _UNNAMED_UNITS else unit}"
 
 
 def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Iterable[HeadlineLine]:
@@ -422,11 +319,11 @@ def _share_words(cell: CutCell, findings: Sequence[str], *, first: bool) -> str:
     cuts = CutCounts.together((cell.cuts.drawn, cell.cuts.sought))
     counted = (
         (cuts, " cuts" if first else ""),
-        (cell.cuts.recut, f" in{_NO_BREAK}recovery"),
-        (cell.cuts.enumerated, f"{_NO_BREAK}states"),
+        (cell.cuts.recut, f" in{NO_BREAK}recovery"),
+        (cell.cuts.enumerated, f"{NO_BREAK}states"),
     )
     return ", ".join(
-        f"{bad:,}{_NO_BREAK}of{_NO_BREAK}{tally.cuts:,}{words}"
+        f"{bad:,}{NO_BREAK}of{NO_BREAK}{tally.cuts:,}{words}"
         for tally, words in counted
         if (bad := tally.of(*findings))
     )
@@ -439,7 +336,7 @@ def none_bad_words(cells: Sequence[CutCell]) -> str:
     if not least:
         return "no cut bad"
     bound = percent_from_above(proportion(0, least).high)
-    return f"none of {least:,} cuts{each} bad, so under {bound} %".replace(" %", f"{_NO_BREAK}%")
+    return f"none of {least:,} cuts{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
 
 
 def _step(step: NextStep, told: Headline, names: Mapping[str, str], *, rank: int) -> Iterable[HeadlineLine]:
@@ -459,7 +356,7 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if step.kind is StepKind.CUTS:
         # One line of a mail: the bound and the minutes are what is asked.
         bound = percent_from_above(step.bound or 1.0)
-        return f"{step.count:,} cuts of each, none bad, would mean under {bound}{_NO_BREAK}%{takes}"
+        return f"{step.count:,} cuts of each, none bad, would mean under {bound}{NO_BREAK}%{takes}"
     if step.kind is StepKind.ALL_THE_SAME:
         return "which of them is the fastest all the same"
     if step.kind is StepKind.LONGER:
@@ -481,7 +378,7 @@ def _about(seconds: float) -> str:
         return format_duration(seconds)
     minutes = round(seconds / 60)
     words = f"{minutes} min" if minutes < 120 else format_duration(60 * minutes)
-    return words.replace(" ", _NO_BREAK)
+    return words.replace(" ", NO_BREAK)
 
 
 def _sureness(told: Headline) -> Iterable[HeadlineLine]:

@@ -9,8 +9,9 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import east_asian_width
 
-from bedplate.analysis.headline.lines import headline_lines, placed
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.names import NAME_CHARACTERS, cell_names, shortened
+from bedplate.analysis.headline.placing import placed
 from bedplate.analysis.labels import stands_on_image
 from bedplate.analysis.power_cut_view import cut_cell_words
 from bedplate.analysis.wording import (
