@@ -165,6 +165,10 @@ def test_a_table_ends_with_a_blank_line(repository: Path) -> None:
     assert [] == swallowed, "Markdown takes the line for one more row"
 
 
+def test_the_readme_is_read_at_once(repository: Path) -> None:
+    assert len((repository / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 @pytest.mark.parametrize("name", ["quick", "barriers", "block-sizes", "checkpoints", "vondra-2011-oltp"])
 def test_every_ready_plan_is_named_in_the_readme_or_the_plans_page(repository: Path, name: str) -> None:
     text = (repository / "README.md").read_text() + (repository / "docs" / "PLANS.md").read_text()

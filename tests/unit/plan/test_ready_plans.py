@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_the_plan_for_a_question_of_ones_own_ends_in_half_an_hour(machine: MakeM
     # What `extend --repetitions 5` adds to it is something.
     assert plan.repetitions < 5
     assert "database-blocks" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_plan_in_the_readme_ends_in_half_an_hour_too(machine: MakeMachine) -> None:
+    written = re.findall(
+        r"^```toml\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert [12] == [len(text.splitlines()) for text in written]
+    plan = load_plan(written[0], source="README.md", directory=ROOT)
+    expansion = expand(plan, machine())
+    assert 4 == len(expansion.cells)
+    assert estimate(plan, expansion, order(plan, expansion, executor="local")).seconds < 30 * 60
 
 
 def _types(expansion: Expansion) -> Counter[str]:
