@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ def feature(allowed: tuple[str | bool, ...], value: Any) -> str | bool:
     raise ValueError(f"allowed: {listed_for(value, tuple(shown_levels))}")
 
 
-def listed_for(value: Any, allowed: Sequence[str]) -> str:
+def listed_for(value: Any, allowed: Iterable[str]) -> str:
     """`ext4, xfs; did you mean xfs?`: all words, and the one that a value is near to."""
     hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
     return f"{', '.join(allowed)}{f'; {hint}' if hint else ''}"
