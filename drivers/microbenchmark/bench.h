@@ -23,17 +23,18 @@ struct job {
 
 void bench_run(const struct options *options);
 
-enum { PAGE = 4096 };
+/* The loops around one engine, or around none (loops.h). */
+struct loops {
+    void (*write)(struct job *job, const struct test *test);
+    void (*read_random)(struct job *job);
+    void (*walk)(struct job *job, enum direction direction);
+};
 
-static inline void touch(const struct bytes *value, enum touch how)
+extern const struct loops ENGINE_LOOPS, NULL_LOOPS;
+
+static inline const struct loops *loops_of(const struct job *job)
 {
-    const volatile char *bytes = value->data;
-    if (how == TOUCH_NONE || value->size == 0)
-        return;
-    (void)bytes[0];
-    if (how == TOUCH_PAGES)
-        for (size_t at = PAGE; at < value->size; at += PAGE)
-            (void)bytes[at];
+    return is_null(&job->session) ? &NULL_LOOPS : &ENGINE_LOOPS;
 }
 
 static inline bool asked_to_stop(const struct job *job)
@@ -41,28 +42,6 @@ static inline bool asked_to_stop(const struct job *job)
     return stop_signal != 0 || (job->stop != NULL && __atomic_load_n(job->stop, __ATOMIC_RELAXED));
 }
 
-/*
- * Every entry that is there, in the transaction that is open. An engine's file has this loop with its own step in it
- * (engine_walk): a call from another file would be a tenth of what LMDB takes for a step.
- */
-static inline __attribute__((always_inline)) void walk_by(
-    struct job *job, enum direction direction,
-    bool (*step)(struct session *session, struct bytes *key, struct bytes *value, enum direction direction))
-{
-    enum touch how = job->session.database->options->touch;
-    struct bytes key, value;
-    uint64_t done = 0, bytes = 0;
-    while (!asked_to_stop(job) && step(&job->session, &key, &value, direction)) {
-        touch(&value, how);
-        bytes += key.size + value.size;
-        count_to(job->counter, ++done);
-    }
-    job->side->operations = done;
-    job->side->bytes = bytes;
-}
-
-void write_entries(struct job *job, const struct test *test);
-void read_random(struct job *job);
 void read_while_writing(const struct job *model, const struct test *test, struct counter *counters,
                         struct outcome *outcome);
 

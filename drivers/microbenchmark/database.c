@@ -1,4 +1,4 @@
-/* What all engines share: their files, and the engine that does nothing. */
+/* What all engines share: their files, and what is left out where there is no engine. */
 #define _GNU_SOURCE
 #include "database.h"
 
@@ -96,28 +96,4 @@ void session_close(struct session *session)
 {
     if (!is_null(session))
         engine_close_session(session);
-}
-
-/* The empty statements keep the compiler from knowing what these give. */
-void null_call(const void *first, const void *second, const void *third)
-{
-    __asm__ volatile("" : : "r"(first), "r"(second), "r"(third) : "memory");
-}
-
-bool null_read(const struct session *session, const struct bytes *key, struct bytes *value)
-{
-    __asm__ volatile("" : : "r"(key) : "memory");
-    *value = session->database->null_value;
-    return true;
-}
-
-bool null_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction)
-{
-    (void)direction;
-    if (session->null_left == 0)
-        return false;
-    session->null_left--;
-    *key = *value = session->database->null_value;
-    key->size = KEY_BYTES;
-    return true;
 }

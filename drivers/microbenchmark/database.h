@@ -1,7 +1,6 @@
 /*
- * The engine under test, or none: what the loops call. An engine is a folder beside this file with a database_NAME.c,
- * and a program is compiled with one of them. The engine that does nothing is called just as a library is, so that the
- * difference of two runs is the library and the disk.
+ * The engine under test, or none. An engine is a folder beside this file with a database_NAME.c, and a program is compiled
+ * with one of them; what the timed loops call of it stands in loops.h.
  */
 #pragma once
 
@@ -58,23 +57,8 @@ void engine_open_session(struct session *session, const struct test *test);
 void engine_close_session(struct session *session);
 /* `put` gets every setting as the engine answers it, in JSON, while the session is open. */
 void engine_settings(struct session *session, const struct test *test, void (*put)(const char *name, const char *json));
-void engine_begin(struct session *session, bool reads);
-/* `appends`: the key is behind all that are there. */
-void engine_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends);
-void engine_commit(struct session *session);
-/* For a transaction that reads: what it saw is given up. */
-void engine_end(struct session *session);
-/* One read in a transaction of its own: whether it is there. The value is whole until the next one. */
-bool engine_read(struct session *session, const struct bytes *key, struct bytes *value);
-/* `walk_by` with the engine's step to the next entry in that direction, which is false behind the last one. */
-struct job;
-void engine_walk(struct job *job, enum direction direction);
 /* Of engines with ENGINE_TRANSFERS: false where another's lock was in the way, and nothing of it is left then. */
 bool engine_transfer(struct session *session, const struct transfer *transfer);
-
-void null_call(const void *first, const void *second, const void *third);
-bool null_read(const struct session *session, const struct bytes *key, struct bytes *value);
-bool null_step(struct session *session, struct bytes *key, struct bytes *value, enum direction direction);
 
 /* The same of the engine, or of none. */
 void database_make(struct database *database, const struct test *test);
@@ -94,47 +78,3 @@ void remove_file(const struct options *options, const char *name);
 void demand_none(const struct options *options, const char *name, const char *step);
 
 static inline bool is_null(const struct session *session) { return session->database->options->null; }
-
-static inline void transaction_begin(struct session *session, bool reads)
-{
-    session->null_left = session->database->keys;
-    if (is_null(session))
-        null_call(session, &reads, NULL);
-    else
-        engine_begin(session, reads);
-}
-
-static inline void transaction_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
-{
-    if (is_null(session))
-        null_call(session, key, value);
-    else
-        engine_put(session, key, value, appends);
-}
-
-static inline void transaction_commit(struct session *session)
-{
-    if (is_null(session))
-        null_call(session, NULL, NULL);
-    else
-        engine_commit(session);
-}
-
-static inline void transaction_end(struct session *session)
-{
-    if (!is_null(session))
-        engine_end(session);
-}
-
-static inline bool transaction_transfer(struct session *session, const struct transfer *transfer)
-{
-    if (!is_null(session))
-        return engine_transfer(session, transfer);
-    null_call(session, transfer, NULL);
-    return true;
-}
-
-static inline bool transaction_read(struct session *session, const struct bytes *key, struct bytes *value)
-{
-    return is_null(session) ? null_read(session, key, value) : engine_read(session, key, value);
-}

@@ -30,7 +30,7 @@ static void *read_on_thread(void *given)
     uint64_t begun = clock_ns();
     if (options->duration_s != 0)
         thread->job.deadline_ns = begun + options->duration_s * SECOND_NS;
-    read_random(&thread->job);
+    loops_of(&thread->job)->read_random(&thread->job);
     thread->job.side->elapsed_ns = clock_ns() - begun;
     getrusage(RUSAGE_THREAD, &after);
     cpu_between(thread->job.side, &before, &after);
@@ -45,7 +45,7 @@ static void *write_on_thread(void *given)
     pthread_barrier_wait(&thread->together->begin);
     getrusage(RUSAGE_THREAD, &before);
     uint64_t begun = clock_ns();
-    write_entries(&thread->job, &overwrite);
+    loops_of(&thread->job)->write(&thread->job, &overwrite);
     thread->job.side->elapsed_ns = clock_ns() - begun;
     getrusage(RUSAGE_THREAD, &after);
     cpu_between(thread->job.side, &before, &after);

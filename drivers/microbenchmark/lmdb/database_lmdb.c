@@ -6,7 +6,7 @@
  * made the file: it takes no file that is already there and empty.
  */
 #define _GNU_SOURCE
-#include "../bench.h"
+#include "../loops.h"
 
 #include <errno.h>
 #include <lmdb.h>
@@ -215,35 +215,35 @@ void engine_open_session(struct session *session, const struct test *test)
 
 void engine_close_session(struct session *session) { free(session->of_engine); }
 
-void engine_begin(struct session *session, bool reads)
+static void begin(struct session *session, bool reads)
 {
     struct own *own = session->of_engine;
     demand(mdb_txn_begin(lmdb.env, NULL, reads ? MDB_RDONLY : 0, &own->txn), "begin a transaction");
     demand(mdb_cursor_open(own->txn, lmdb.dbi, &own->cursor), "open a cursor");
 }
 
-void engine_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
+static void put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
 {
     struct own *own = session->of_engine;
     MDB_val name = {key->size, key->data}, data = {value->size, value->data};
     demand(mdb_cursor_put(own->cursor, &name, &data, appends ? MDB_APPEND : 0), "put");
 }
 
-void engine_commit(struct session *session)
+static void commit(struct session *session)
 {
     struct own *own = session->of_engine;
     mdb_cursor_close(own->cursor);
     demand(mdb_txn_commit(own->txn), "commit");
 }
 
-void engine_end(struct session *session)
+static void end(struct session *session)
 {
     struct own *own = session->of_engine;
     mdb_cursor_close(own->cursor);
     mdb_txn_abort(own->txn);
 }
 
-bool engine_read(struct session *session, const struct bytes *key, struct bytes *value)
+static bool read_one(struct session *session, const struct bytes *key, struct bytes *value)
 {
     struct own *own = session->of_engine;
     MDB_val name = {key->size, key->data}, data;
@@ -270,4 +270,5 @@ static bool next_entry(struct session *session, struct bytes *key, struct bytes 
     return true;
 }
 
-void engine_walk(struct job *job, enum direction direction) { walk_by(job, direction, next_entry); }
+static const struct calls CALLS = {begin, put, commit, end, read_one, next_entry};
+DEFINE_LOOPS(ENGINE_LOOPS, CALLS);

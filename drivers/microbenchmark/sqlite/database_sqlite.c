@@ -11,7 +11,7 @@
  * makes it ready waits as long as it takes.
  */
 #define _GNU_SOURCE
-#include "../bench.h"
+#include "../loops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -247,14 +247,14 @@ static void run(struct own *own, sqlite3_stmt *statement, const char *step)
     demand(own->connection, sqlite3_reset(statement), step);
 }
 
-void engine_begin(struct session *session, bool reads)
+static void begin(struct session *session, bool reads)
 {
     struct own *own = session->of_engine;
     if (!reads)
         run(own, own->begin, "begin a transaction");
 }
 
-void engine_put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
+static void put(struct session *session, const struct bytes *key, const struct bytes *value, bool appends)
 {
     struct own *own = session->of_engine;
     (void)appends;
@@ -263,13 +263,13 @@ void engine_put(struct session *session, const struct bytes *key, const struct b
     run(own, own->put, "put");
 }
 
-void engine_commit(struct session *session)
+static void commit(struct session *session)
 {
     struct own *own = session->of_engine;
     run(own, own->commit, "commit");
 }
 
-void engine_end(struct session *session)
+static void end(struct session *session)
 {
     struct own *own = session->of_engine;
     sqlite3_reset(own->get);
@@ -277,7 +277,7 @@ void engine_end(struct session *session)
         sqlite3_reset(own->walk);
 }
 
-bool engine_read(struct session *session, const struct bytes *key, struct bytes *value)
+static bool read_one(struct session *session, const struct bytes *key, struct bytes *value)
 {
     struct own *own = session->of_engine;
     /* The reset ends the transaction of the read before. */
@@ -306,7 +306,8 @@ static bool next_entry(struct session *session, struct bytes *key, struct bytes 
     return true;
 }
 
-void engine_walk(struct job *job, enum direction direction) { walk_by(job, direction, next_entry); }
+static const struct calls CALLS = {begin, put, commit, end, read_one, next_entry};
+DEFINE_LOOPS(ENGINE_LOOPS, CALLS);
 
 /* False where a lock was in the way. Every step of a transfer gives one row at most, and none that is looked at. */
 static bool step_of_transfer(struct own *own, sqlite3_stmt *statement, const char *step)
