@@ -33,7 +33,7 @@ from bedplate.cli.options import (
 )
 from bedplate.cli.power_cut import power_cut
 from bedplate.cli.studies import require_studies
-from bedplate.cli.taking_away import export, report, summary
+from bedplate.cli.taking_away import export, index, report, summary
 from bedplate.errors import EXIT_DONE
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ for _command in (compare, effects, advise, claims):
     program.add_command(_command)
 
 
-for _command in (summary, report, export):
+for _command in (summary, report, index, export):
     program.add_command(_command)
 program.add_command(power_cut)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
@@ -11,11 +12,11 @@ from bedplate.near_names import near_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 # A folder that somebody names by mistake may have very many entries.
 _MOST_ENTRIES = 10_000
 _MOST_NAMED = 12
+_LEVELS_BELOW = 4
 
 
 def require_studies(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -36,6 +37,25 @@ def require_studies(paths: Iterable[Path]) -> tuple[Path, ...]:
             reasons += (f"{reason}{_hint(path)}" for reason in error.reasons)
     if reasons:
         raise StudyError(*reasons)
+    return tuple(found)
+
+
+def studies_below(directory: Path) -> tuple[Path, ...]:
+    """Every study in a folder, at most some levels below it, by their paths; links are not followed, nor is a study entered.
+
+    StudyError where there is none, with the way out.
+    """
+    found: list[Path] = []
+    for place, folders, files in os.walk(directory):
+        here = Path(place)
+        if "study.json" in files:
+            found.append(here)
+        is_deep = len(here.relative_to(directory).parts) >= _LEVELS_BELOW
+        folders[:] = [] if "study.json" in files or is_deep else sorted(folders)[:_MOST_ENTRIES]
+    if not found:
+        raise StudyError(
+            f"{directory} holds no study within {_LEVELS_BELOW} levels: name the folder that your studies stand in"
+        )
     return tuple(found)
 
 

@@ -5,13 +5,14 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from bedplate.cli.completion import METRIC_NAME, metric_names
 from bedplate.cli.options import CELLS, CLAIMS, PATH, STUDY_DIRECTORIES, STUDY_DIRECTORY, claim_files
-from bedplate.cli.studies import require_studies
+from bedplate.cli.studies import require_studies, studies_below
 from bedplate.host.ownership import first_made, give_to_caller
 
 
@@ -101,3 +102,23 @@ def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
 
     (found,) = selected_overviews([study], cells)
     print(mail_text(headline(found), markdown=markdown), end="")
+
+
+@click.command()
+@click.argument("directory", type=PATH, help="a folder in which studies stand, at any of four levels")
+@click.option(
+    "-o", "--output", metavar="FILE", type=PATH, help="the page to write; default: index.html in the folder"
+)
+def index(directory: Path, *, output: Path | None) -> None:
+    """Write one page over many studies: title, machine, answer and the way to each one's page."""
+    studies = studies_below(directory)
+    from bedplate.page.index import build_index  # noqa: PLC0415
+
+    written = output or directory / "index.html"
+    made = first_made(written)
+    entries = build_index(directory, studies, written)
+    give_to_caller(made)
+    for entry in entries:
+        for problem in entry.problems:
+            print(f"{entry.place}: {problem}", file=sys.stderr)
+    print(written)

@@ -31,7 +31,7 @@ from bedplate.page.workload_page import PLACES, workload_pages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_PAGE = Path(__file__).parent / "assets"
+ASSETS = Path(__file__).parent / "assets"
 # The parts of the page's script, without those of workloads, in the order in which they run; each uses what stands above it.
 SCRIPT = (
     "core/data",
@@ -101,7 +101,7 @@ def build_report(
     document["mails"] = [each.mail for each in answers]
     data = _for_script_element(json.dumps(document, separators=(",", ":"), allow_nan=False))
     scripts = {"plotly": get_plotlyjs(), "script": _script()}
-    environment = _environment()
+    environment = page_environment()
     text = environment.get_template("report.html.j2").render(
         **page_shell(found, claims=bool(files)),
         answers=answers,
@@ -114,12 +114,17 @@ def build_report(
             for name, told in own.variables(found).items()
         },
         version=__version__,
-        policy=_policy(scripts.values()),
-        css=Markup(_PAGE.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        policy=content_policy(scripts.values()),
+        css=Markup(ASSETS.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         data=Markup(data),  # noqa: S704 - escaped for where it stands
         packed_data=Markup(packed_data.text),  # noqa: S704 - base64
         **{name: Markup(code) for name, code in scripts.items()},  # noqa: S704 - our own and plotly's
     )
+    write_page(output, text)
+
+
+def write_page(output: Path, text: str) -> None:
+    """Whole or not at all; its folder is made if need be."""
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.part")
     # A directory may have a name that is no text.
@@ -129,9 +134,10 @@ def build_report(
 
 # A template takes longer to be read than to be filled.
 @cache
-def _environment() -> jinja2.Environment:
+def page_environment() -> jinja2.Environment:
+    """What fills the templates of pages: text that came from outside is escaped."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([_PAGE, *(own.folder for own in workload_pages())]),
+        loader=jinja2.FileSystemLoader([ASSETS, *(own.folder for own in workload_pages())]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -162,7 +168,7 @@ def script_files() -> list[Path]:
         for place, (name, _) in page.sections.items():
             if (path := page.folder / f"{name}.js").is_file():
                 own.setdefault(PLACES[place], []).append(path)
-    return [path for part in SCRIPT for path in (_PAGE / "script" / f"{part}.js", *own.get(part, ()))]
+    return [path for part in SCRIPT for path in (ASSETS / "script" / f"{part}.js", *own.get(part, ()))]
 
 
 def _for_script_element(text: str) -> str:
@@ -172,10 +178,14 @@ def _for_script_element(text: str) -> str:
     return text
 
 
-def _policy(scripts: Iterable[str]) -> str:
+def content_policy(scripts: Iterable[str]) -> str:
     """A Content-Security-Policy: these scripts and no other run, and nothing is ever fetched."""
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in scripts
+    hashes = (
+        " ".join(
+            f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
+            for code in scripts
+        )
+        or "'none'"
     )
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "

@@ -55,6 +55,7 @@ COMMANDS = (
     "effects",
     "advise",
     "summary",
+    "index",
     "report",
     "export",
     "release",

@@ -81,7 +81,7 @@ def mail_text(told: Headline, *, markdown: bool = False) -> str:
         notes += table.notes
         # A line right behind a table of Markdown is a row of it.
         rest += ["", *notes] if notes and markdown else notes
-    about = textwrap.wrap(_machine(found), COLUMNS, break_on_hyphens=False)
+    about = textwrap.wrap(machine_line(found), COLUMNS, break_on_hyphens=False)
     return (
         "\n".join((*lines, *(line if line.startswith("|") else _cut(line) for line in (*rest, "", *about))))
         + "\n"
@@ -179,7 +179,8 @@ def _padded(text: str, width: int, *, right: bool) -> str:
     return gap + shown if right else shown + gap
 
 
-def _machine(found: Overview) -> str:
+def machine_line(found: Overview) -> str:
+    """The day, the processors, the memory and the kernel of a study, in one line."""
     machine, facts = found.study.machine, found.study.facts
     cpu = f"{machine.cpu_count} x {machine.cpu_model}, {format_size(machine.memory_bytes)}"
     image = ", on an image file" if any(stands_on_image(each.record) for each in found.study.visits) else ""

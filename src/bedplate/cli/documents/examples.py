@@ -54,6 +54,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "bedplate summary first",
         "bedplate summary first --markdown | mail -s first list@example.org",
     ),
+    "index": ("bedplate index studies", "bedplate index studies -o /srv/www/bedplate/index.html"),
     "report": ("bedplate report first", "bedplate report first second -o both.html"),
     "export": (
         "bedplate export first -o first.ods",

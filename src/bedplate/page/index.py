@@ -1,0 +1,109 @@
+"""One static page over many studies: what each asked, where and when, its answer, and the way to its page."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from bedplate import __version__
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.lines import headline_lines
+from bedplate.analysis.headline.mail import machine_line
+from bedplate.analysis.overview import overview
+from bedplate.errors import BedplateError
+from bedplate.page.answer import headline_points
+from bedplate.page.build import ASSETS, content_policy, page_environment, write_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from bedplate.analysis.overview import Overview
+    from bedplate.page.answer import HeadlinePoint
+
+# The answer's first lines; the rest stands on the study's own page.
+_POINTS = 4
+# Where `bedplate report` and the questions put a study's page, of the study and of the folder that it stands in.
+_PAGES = ("{name}.html", "{name}/report.html")
+_PAGE_ABOVE = "report.html"
+
+
+@dataclass(frozen=True)
+class IndexEntry:
+    """A study on the page, or why it could not be read. `page` is a link from the index, empty without a page."""
+
+    place: str
+    page: str
+    title: str = ""
+    created: str = ""
+    machine: str = ""
+    extent: str = ""
+    points: tuple[HeadlinePoint, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def build_index(directory: Path, studies: Sequence[Path], output: Path) -> tuple[IndexEntry, ...]:
+    """Write the index of these studies below `directory` to `output`, the newest first; a damaged one is named with its reasons."""
+    entries = sorted(
+        (_entry(study, directory, output) for study in studies),
+        key=lambda entry: entry.created,
+        reverse=True,
+    )
+    text = (
+        page_environment()
+        .get_template("index.html.j2")
+        .render(
+            title=directory.resolve().name,
+            entries=entries,
+            version=__version__,
+            policy=content_policy(()),
+            css=Markup(ASSETS.joinpath("report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        )
+    )
+    write_page(output, text)
+    return tuple(entries)
+
+
+def _entry(study: Path, directory: Path, output: Path) -> IndexEntry:
+    place = os.path.relpath(study, directory)
+    page = _page_of(study, output)
+    try:
+        found = overview(study)
+        facts = found.study.facts
+        points = headline_points(headline_lines(headline(found)))[:_POINTS]
+    except BedplateError as error:
+        return IndexEntry(place, page, problems=error.reasons)
+    return IndexEntry(
+        place=place,
+        page=page,
+        title=facts.title or "A study without a title",
+        created=facts.created,
+        machine=machine_line(found),
+        extent=_extent(found),
+        points=points,
+    )
+
+
+def _page_of(study: Path, output: Path) -> str:
+    """A link to the page of a study, from where the index stands."""
+    candidates: Iterable[Path] = (study.parent / each.format(name=study.name) for each in _PAGES)
+    for page in (*candidates, study.parent / _PAGE_ABOVE):
+        if page.is_file() and page.resolve() != output.resolve() and _is_its_own(page, study):
+            return quote(os.path.relpath(page, output.parent))
+    return ""
+
+
+def _is_its_own(page: Path, study: Path) -> bool:
+    """The page above a study is its own where no other study stands beside it, as questions leave it."""
+    if page.name != _PAGE_ABOVE or page.parent == study:
+        return True
+    return not any((other / "study.json").exists() for other in study.parent.iterdir() if other != study)
+
+
+def _extent(found: Overview) -> str:
+    cells, visits = len(found.cells), len(found.study.visits)
+    return f"{cells} {'cell' if cells == 1 else 'cells'}, {visits} {'visit' if visits == 1 else 'visits'}"

@@ -1,0 +1,84 @@
+"""`index`: one page over a folder of studies, each with its answer, its page and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.support.studies.known_study import KNOWN, Place, known_study
+from tests.support.tools.command_line import call_here
+
+from bedplate.model import codec
+from bedplate.study.records import StudyFacts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "</h2><script>alert(1)</script> \x1b[31m & more"
+
+
+def tps(place: Place) -> float:
+    """XFS is twice as fast; repetitions differ a little."""
+    return (2000.0 if place.cell.filesystem.type == "xfs" else 1000.0) + place.repetition
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    """Three studies at three levels: with a page, with a hostile title, and damaged."""
+    known_study(tmp_path / "first", tps, KNOWN)
+    (tmp_path / "first.html").write_text("its page")
+    known_study(tmp_path / "team" / "ask" / "study", tps, KNOWN)
+    (tmp_path / "team" / "ask" / "report.html").write_text("its page")
+    facts = tmp_path / "team" / "ask" / "study" / "study.json"
+    found = codec.loads(StudyFacts, facts.read_text())
+    facts.write_text(codec.dumps(replace(found, title=HOSTILE)))
+    damaged = known_study(tmp_path / "damaged", tps, KNOWN)
+    (damaged / "machine.json").write_text("{")
+    return tmp_path
+
+
+def test_every_study_has_its_answer_and_the_way_to_its_page(shelf: Path) -> None:
+    done = call_here("index", shelf)
+    assert 0 == done.returncode, done.stderr
+    assert [str(shelf / "index.html")] == done.stdout.splitlines()
+    text = (shelf / "index.html").read_text()
+    assert "3 studies" in text
+    assert ["first.html", "team/ask/report.html"] == sorted(re.findall(r'<a href="([^"]+)">', text))
+    assert 2 == text.count("<dl")
+    assert "xfs" in unescape(text)
+
+
+def test_what_came_from_outside_is_text(shelf: Path) -> None:
+    call_here("index", shelf, "-o", shelf / "out" / "all.html")
+    text = (shelf / "out" / "all.html").read_text()
+    assert "<script" not in text
+    assert "script-src 'none'" in unescape(text)
+    assert "&lt;script&gt;" in text
+    # Links lead from where the index stands.
+    assert 'href="../first.html"' in text
+
+
+def test_a_damaged_study_is_named_and_hides_no_other(shelf: Path) -> None:
+    done = call_here("index", shelf)
+    assert "damaged: " in done.stderr
+    assert "machine.json" in done.stderr
+    text = unescape((shelf / "index.html").read_text())
+    assert "damaged cannot be read" in text
+
+
+def test_the_index_of_yesterday_is_no_page_of_a_study(tmp_path: Path) -> None:
+    known_study(tmp_path / "study", tps, KNOWN)
+    for _ in range(2):
+        assert 0 == call_here("index", tmp_path, "-o", tmp_path / "report.html").returncode
+        assert "<a href=" not in (tmp_path / "report.html").read_text()
+
+
+def test_a_folder_without_studies_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    done = call_here("index", tmp_path)
+    assert 2 == done.returncode
+    assert "holds no study" in done.stderr
+    assert not (tmp_path / "index.html").exists()
