@@ -9,7 +9,7 @@ from bedplate import registry
 from bedplate.errors import PlanError, StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from bedplate.analysis.overview import Overview
     from bedplate.analysis.scores import Scoring
@@ -40,6 +40,16 @@ class MovedBytes:
 
     tool: str
     stages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerLine:
+    """A line of a study's answer: `head` is `Safe`, `Not` or `Open`, `lead` how the text begins, and the line with the largest `rank` goes first."""
+
+    head: str
+    text: str
+    lead: str
+    rank: int
 
 
 class WorkloadView:
@@ -87,6 +97,10 @@ class WorkloadView:
     def document(self, found: Overview, runs: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # noqa: ARG002 -- of most nothing
         """What `show --json` says of these runs beside their figures, by its keys."""
         return {}
+
+    def answer(self, found: Overview, names: Mapping[str, str]) -> Iterable[AnswerLine]:  # noqa: ARG002 -- of those that have verdicts
+        """What a study's answer says of all its runs of the type, whose cells are called by `names`, by their id."""
+        return ()
 
     def kind(self, spec: RunSpec) -> str | None:
         """What a run does, where runs of the type do different things; runs of one kind have figures alike."""

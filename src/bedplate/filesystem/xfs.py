@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bedplate.errors import CommandFailed, OutputNotUnderstood
 from bedplate.filesystem.adapter import Filesystem, Mounted
 from bedplate.filesystem.arguments import Argument
-from bedplate.filesystem.blocks.layouts import xfs_layout
+from bedplate.filesystem.blocks.layouts import XFS_FIELDS, xfs_layout
 from bedplate.filesystem.comparison import MKFS_OPTION, compared, fact, not_verifiable
 from bedplate.filesystem.journal import journal_comparisons
 from bedplate.filesystem.options import OptionRules
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _FSGETXATTR = 0x801C581F
 _FSXATTR = struct.Struct("=IIIII8x")
 _BLOCK_BYTES = 4096
-_LAYOUT_FIELDS = "logstart logblocks agblocks agblklog blocksize agcount"
 _LOOK_LIMIT_S = 120.0
 _LOG_BYTES_MAX = 2**31 - 10 * MIB
 _LOG_BLOCKS_MAX = 2**20
@@ -134,7 +133,7 @@ class Xfs(Filesystem):
 
     def layout(self, site: Site) -> Layout:
         """By xfs_db."""
-        words = ["xfs_db", "-r", "-c", "sb 0", "-c", f"p {_LAYOUT_FIELDS}", site.device.path]
+        words = ["xfs_db", "-r", "-c", "sb 0", "-c", f"p {XFS_FIELDS}", site.device.path]
         return xfs_layout(site.commands.run(words, timeout_s=_LOOK_LIMIT_S, check=False).stdout)
 
     def _mkfs_arguments(self, site: Site) -> Iterator[Argument]:

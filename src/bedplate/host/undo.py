@@ -21,7 +21,7 @@ from bedplate.host import process
 from bedplate.host.devices.block_tree import BlockTree
 from bedplate.host.devices.device_holders import device_holders
 from bedplate.host.devices.device_node import DeviceNode
-from bedplate.host.devices.loop_table import attached_to
+from bedplate.host.devices.loop_table import attached_to, files_below
 from bedplate.host.devices.signature import erase_signatures, fingerprint
 from bedplate.host.devices.zpool import pool_name, release_pool
 from bedplate.host.mount import find_mount, holders, read_mount_table, unmount
@@ -66,7 +66,9 @@ def give_back(holding: Holding, commands: Commands, *, directory: Path, sweep: C
             case "mount":
                 return _mount(holding, commands, directory, sweep)
             case "loop":
-                return _loop(holding, commands)
+                return _loop(Path(holding.name), commands)
+            case "loops":
+                return _loops_below(Path(holding.name), commands)
             case "server":
                 return _server(holding)
             case "shared_memory":
@@ -262,8 +264,7 @@ def _unmount_lazily(target: Path, commands: Commands) -> Undone:
     )
 
 
-def _loop(holding: Holding, commands: Commands) -> Undone:
-    image = Path(holding.name)
+def _loop(image: Path, commands: Commands) -> Undone:
     devices = attached_to(image)
     for name in devices:
         release_pool(pool_name(f"/dev/{name}"), commands)
@@ -276,6 +277,14 @@ def _loop(holding: Holding, commands: Commands) -> Undone:
             settled=False,
         )
     return Undone(None, f"/dev/{', /dev/'.join(devices)} detached from {image}") if devices else _NOTHING_LEFT
+
+
+def _loops_below(folder: Path, commands: Commands) -> Undone:
+    """Those that a program of ours attached to files of a folder, whose names it drew by itself."""
+    undone = [_loop(Path(file), commands) for file in files_below(folder)]
+    problems = [each.problem for each in undone if each.problem is not None]
+    done = [each.done for each in undone if each.done is not None]
+    return Undone("; ".join(problems) or None, "; ".join(done) or None, settled=not problems)
 
 
 def _is_detached(image: Path) -> bool:

@@ -12,31 +12,34 @@ from bedplate.model.plan import Load
 from bedplate.model.reason import Reason
 from bedplate.model.visit import ScratchDevice
 from bedplate.model.workload import model_of
+from bedplate.plan.platforms import QEMU, SLURM
 from bedplate.plan.workload_estimate import GROWTH, EngineEstimate, estimate_of
 from bedplate.units import GIB, MIB, format_size, percent
 
 # Of what an engine needs on a recorded disk, its log included.
 _ENGINE_BYTES = 256 * MIB
 _AGED_MOST_BYTES = 64 * GIB
+# Why other executors have no aged disks. Of nodes each would make its own, and repetitions are to stand on the same one.
+_ELSEWHERE = {QEMU: "guests do not reach", SLURM: "the nodes of a cluster do not share"}
 # Kept in the cache: between 3 and 14 % of the size. Measured on two busy cores, 1 GiB: 3 to 24 s of mixed files, 48 to 73 s of small ones.
 _KEPT_SHARE = 0.15
 _SECONDS_PER_GIB = {"mixed": 10.0, "small files": 60.0}
 
 
-def age_reasons(cell: Cell, load: Load, scratch: ScratchDevice, *, in_guest: bool) -> Iterator[Reason]:
+def age_reasons(cell: Cell, load: Load, scratch: ScratchDevice, *, executor: str) -> Iterator[Reason]:
     """Why a cell cannot be aged or filled as it asks, with this dataset."""
-    for words in _age_sentences(cell, load, scratch, in_guest=in_guest):
+    for words in _age_sentences(cell, load, scratch, executor=executor):
         yield Reason("age-impossible", words)
 
 
-def _age_sentences(cell: Cell, load: Load, scratch: ScratchDevice, *, in_guest: bool) -> Iterator[str]:
+def _age_sentences(cell: Cell, load: Load, scratch: ScratchDevice, *, executor: str) -> Iterator[str]:
     profile, fill = age_of(cell.filesystem), fill_of(cell.filesystem)
     own_disk = model_of(load.dataset.workload).has_own_disk
     size = _size_bytes(load, scratch)
     if profile is not None:
-        if in_guest:
+        if executor in _ELSEWHERE:
             yield (
-                "aged: an aged file system is made on the machine itself and kept in its cache, which guests do not reach; "
+                f"aged: an aged file system is made on the machine itself and kept in its cache, which {_ELSEWHERE[executor]}; "
                 'use executor = "local"'
             )
         if not own_disk and not scratch.is_image:

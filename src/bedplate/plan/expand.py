@@ -56,7 +56,7 @@ def expand(
                 distinct(
                     (
                         *dataset_reasons(cell, load.dataset),
-                        *age_reasons(cell, load, plan.scratch_device, in_guest=platform.has_guests),
+                        *age_reasons(cell, load, plan.scratch_device, executor=platform.executor),
                     )
                 )
                 for load in all_loads

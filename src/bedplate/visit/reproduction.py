@@ -29,6 +29,13 @@ class Reproduction(Protocol):
 
     needs: Sequence[str]
 
+    def places(self, subject: Subject) -> Mapping[str, str]:
+        """Variables that name where the engine's programs are, which the lines may read, and their values on this machine.
+
+        Whoever starts the script sets them; unset, the lines take what the search path has.
+        """
+        ...
+
     def files(self, subject: Subject) -> Mapping[str, Path]:
         """What the lines need besides, by the path in the bundle's folder `engine`."""
         ...

@@ -89,3 +89,22 @@ def test_a_write_over_two_files_names_both_and_files_come_before_areas() -> None
     ]
     assert [(WrittenPlace.METADATA, "directory data")] == words_of(owners, 16384)
     assert [(WrittenPlace.METADATA, "everything")] == words_of(owners, 0)
+
+
+def test_an_inode_of_ext_is_in_its_groups_table_and_one_of_xfs_where_its_number_says() -> None:
+    groups = (
+        "Inodes per group:         8192\nInode size:\t          256\n  Inode table at 145-656 (bg #0 + 145)\n"
+    )
+    inodes = ext_layout(groups, "", 4096).inodes
+    assert inodes is not None
+    # debugfs's `imap <13>`: block 145, offset 0x0c00.
+    assert 145 * 4096 + 0xC00 == inodes.place(13)
+    assert inodes.place(8193) is None
+    assert ext_layout(GROUPS, JOURNAL, 4096).inodes is None
+    numbered = xfs_layout(
+        "logstart = 131078\nlogblocks = 16384\nagblocks = 65536\nagblklog = 16\nblocksize = 4096\nagcount = 4\n"
+        "inopblog = 3\ninodesize = 512\n"
+    ).inodes
+    assert numbered is not None
+    # Of group 1, block 16, slot 5.
+    assert (65536 + 16) * 4096 + 5 * 512 == numbered.place((1 << 19) + 16 * 8 + 5)

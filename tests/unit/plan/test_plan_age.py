@@ -11,7 +11,7 @@ from bedplate.model.plan import Plan
 from bedplate.plan.estimate import estimate
 from bedplate.plan.expand import expand
 from bedplate.plan.order import order
-from bedplate.plan.platforms import QEMU, Platform
+from bedplate.plan.platforms import QEMU, SLURM, Platform
 from bedplate.units import GIB
 
 LoadText = Callable[[str], Plan]
@@ -101,11 +101,16 @@ def test_a_real_device_can_be_filled_and_not_aged(load_text: LoadText, minimal: 
     assert [] == pruned(load_text(filled))
 
 
-def test_guests_do_not_age(load_text: LoadText, minimal: str) -> None:
+@pytest.mark.parametrize(
+    ("executor", "why"),
+    [(QEMU, "which guests do not reach"), (SLURM, "which the nodes of a cluster do not share")],
+)
+def test_neither_guests_nor_nodes_of_a_cluster_age(
+    load_text: LoadText, minimal: str, executor: str, why: str
+) -> None:
     plan = load_text(asking(minimal, 'type = "ext4"\naged = "mixed"\n'))
-    guests = Platform(executor=QEMU)
-    found = expand(plan, MACHINE, platform=guests).pruned
-    assert any("which guests do not reach" in reason.sentence for each in found for reason in each.reasons)
+    found = expand(plan, MACHINE, platform=Platform(executor=executor)).pruned
+    assert any(why in reason.sentence for each in found for reason in each.reasons)
 
 
 def test_an_aged_image_is_reckoned_once_for_all_that_stand_on_it(load_text: LoadText, minimal: str) -> None:

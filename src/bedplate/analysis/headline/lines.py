@@ -16,6 +16,7 @@ from bedplate.analysis.headline.placing import DISPENSABLE, NO_BREAK, HeadlineLi
 from bedplate.analysis.headline.set_up import settings_words
 from bedplate.analysis.power_cut_view import percent_from_above
 from bedplate.analysis.wording import capital, confidence_words, figure, margin_words
+from bedplate.analysis.workload_view import view_of
 from bedplate.model.device_cache import CACHE_WORDS
 from bedplate.model.power_cut_verdict import BOUNDED, BROKEN, LOSS, CutCounts
 from bedplate.model.template import and_more
@@ -44,11 +45,12 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     """All that the answer has to say, in the order in which it is read."""
     names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
     lines: list[HeadlineLine] = []
+    verdicts = list(_verdicts(told, names))
     if told.answers:
         first, *others = told.answers
         lines += _taking(first, names)
         lines += _others([each for each in others if each.durability], names)
-    elif told.cuts is None:
+    elif told.cuts is None and not verdicts:
         lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
         pages = [
@@ -58,10 +60,19 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
         ]
         lines += pages
         lines += _of_cuts(told.cuts, names, first=not told.answers and not pages)
+    lines += verdicts
     for place, step in enumerate(told.following[:2]):
         lines += _step(step, told, names, rank=3 if place else 0)
     lines += _sureness(told)
     return tuple(lines)
+
+
+def _verdicts(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
+    """Of workloads that have verdicts of their own."""
+    specs = map(told.found.spec, told.found.runs)
+    for workload in dict.fromkeys(spec.workload for spec in specs if spec is not None):
+        for each in view_of(workload).answer(told.found, names):
+            yield HeadlineLine(each.head, each.text, each.rank, lead=each.lead)
 
 
 def _taking(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineLine]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from bedplate import registry
@@ -19,6 +20,7 @@ from bedplate.cli.power_cuts.stored_job import job_of
 from bedplate.errors import StudyError
 from bedplate.host.account import server_account
 from bedplate.host.command import Commands
+from bedplate.host.ledger import Holding
 from bedplate.model import codec
 from bedplate.model.power_cut import RECORDING_FILE, RECOVERY_LOG_FILE, ChosenState, RecordingFacts
 from bedplate.model.power_cut_blame import Repeatability, story_of
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from bedplate.cli.power_cut_again import UnpackedLog
     from bedplate.model.power_cut import CutPoint
     from bedplate.model.power_cut_blame import BlamedWrite, Story
     from bedplate.visit.reproduction import Reproduction
@@ -45,7 +48,7 @@ _LOG_LINES_MOST = 2000
 README, STORY, LOG, PROMISED, VERSIONS = (
     *("README.md", "story.txt", "log.txt", "promised.txt", "versions.txt"),
 )
-MENDED, ENGINE = "mended", "engine"
+MENDED, ENGINE, TRIED = "mended", "engine", "tried"
 
 
 class TriedScript(NamedTuple):
@@ -104,8 +107,11 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
             _write_texts(output, story, cut_log, found, promised)
         _write_scripts(output, job, names, reproduction)
         _versions(output, folder, job)
+        places = reproduction.places(job.subject)
         bundle = Bundle(
-            story, _tried(output, job), _tried(output, job, MENDED) if (output / MENDED).is_dir() else None
+            story,
+            _tried(output, kept, places),
+            _tried(output, kept, places, MENDED) if (output / MENDED).is_dir() else None,
         )
         (output / README).write_text(_readme(bundle, reproduction, output), encoding="utf-8")
     return bundle
@@ -114,7 +120,9 @@ def bundled(folder: Path, point: CutPoint, output: Path, *, most: int) -> Bundle
 def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reproduction: Reproduction) -> None:
     """The scripts, and what the engine's lines need beside them; a link in an engine's folder is not followed."""
     lines = reproduction.lines(job.subject, server_account())
-    for name, text in scripts(job, names, lines, has_mended=(output / MENDED).is_dir()).items():
+    variables = tuple(reproduction.places(job.subject))
+    has_mended = (output / MENDED).is_dir()
+    for name, text in scripts(job, names, lines, variables, has_mended=has_mended).items():
         (output / name).write_text(text, encoding="utf-8")
         (output / name).chmod(0o755)
     for name, path in reproduction.files(job.subject).items():
@@ -232,12 +240,17 @@ def _versions(output: Path, folder: Path, job: ReplayJob) -> None:
     (output / VERSIONS).write_text("".join(f"{one_line(line)}\n" for line in lines), encoding="utf-8")
 
 
-def _tried(output: Path, job: ReplayJob, *words: str) -> TriedScript:
-    """In a mount namespace of its own, as nobody else's mounts are any business of it."""
-    programs = [] if job.subject.build is None else [f"PGBIN={job.subject.build.prefix}/bin"]
+def _tried(output: Path, kept: UnpackedLog, places: Mapping[str, str], *words: str) -> TriedScript:
+    """In a mount namespace of its own, as nobody else's mounts are any business of it.
+
+    Its copies are made below the log's folder: a kill leaves neither them nor the loop devices over them for good.
+    """
+    folder = kept.memory / TRIED
+    kept.ledger.note(Holding("loops", str(folder)))
+    folder.mkdir(mode=0o755, exist_ok=True)
     apart = ("unshare", "--mount", "--propagation", "private")
-    argv = [*apart, "env", *programs, str(output / REPRODUCE), *words]
-    done = Commands().run(argv, timeout_s=_TRY_LIMIT_S, check=False)
+    argv = [*apart, "env", f"TMPDIR={folder}", *starmap("{}={}".format, places.items())]
+    done = Commands().run([*argv, str(output / REPRODUCE), *words], timeout_s=_TRY_LIMIT_S, check=False)
     return TriedScript(done.status, done.output)
 
 

@@ -30,6 +30,7 @@ _TOOLS = (
     *("timeout", "tr", "umount", "unshare", "xz"),
 )
 _JOURNAL_PLACE = "@journal@"
+_VARIABLES = "@variables@"
 _POOLED = "zfs"
 
 _HEAD = """\
@@ -88,7 +89,7 @@ cp "$here/check.sh" "$work/engine" && chmod -R u=rwX,go=rX "$work/engine" || exi
         unshare --mount --pid --net --ipc --fork --kill-child --mount-proc \\
         sh "$here/confine.sh" "$data" "$work/engine" \\
         setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs -- \\
-        env -i PATH="$PATH" LC_ALL=C HOME=/tmp PGBIN="${PGBIN:-}" sh /tmp/engine/check.sh 2>&1
+        env -i PATH="$PATH" LC_ALL=C HOME=/tmp @variables@sh /tmp/engine/check.sh 2>&1
     echo $? > "$work/status"
 } | head -c 1048576 > "$work/answer"
 status=$(cat "$work/status" 2> /dev/null || echo unknown)
@@ -146,16 +147,24 @@ exit $?
 
 
 def scripts(
-    job: ReplayJob, images: Sequence[str], check: Sequence[str], *, has_mended: bool
+    job: ReplayJob,
+    images: Sequence[str],
+    check: Sequence[str],
+    variables: Sequence[str] = (),
+    *,
+    has_mended: bool,
 ) -> Mapping[str, str]:
     """The three scripts by their names; `images` are the names of the packed devices, `check` the engine's own lines.
+
+    They see the `variables` of whoever starts the first one, and no others.
 
     StudyError of a type that no mount(8) mounts.
     """
     refuse = "" if has_mended else '[ "$wanted" = bad ] || { echo "nothing mends this cut" >&2; exit 2; }\n'
+    seen = "".join(f'{name}="${{{name}:-}}" ' for name in variables)
     middle, asking = "\n".join(_mounting(job, images)), "\n".join(check)
     return {
-        REPRODUCE: f"{_HEAD}{refuse}{_needs(job)}{_WORK}{middle}\n{_TAIL}",
+        REPRODUCE: f"{_HEAD}{refuse}{_needs(job)}{_WORK}{middle}\n{_TAIL.replace(_VARIABLES, seen)}",
         CHECK: f"{_CHECK_HEAD}{asking}\nexit 0\n",
         CONFINE: _CONFINE,
     }

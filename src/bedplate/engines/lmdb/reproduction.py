@@ -20,6 +20,10 @@ class LmdbReproduction:
 
     needs: Sequence[str] = ("mdb_dump (Debian: lmdb-utils)", ENTRIES_NEED)
 
+    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
+        """None."""
+        return {}
+
     def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need others
         """The check of what the writer wrote."""
         return {ENTRIES_CHECK.name: ENTRIES_CHECK}

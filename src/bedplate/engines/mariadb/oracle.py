@@ -35,10 +35,11 @@ _ERROR = "[ERROR] "
 _MOST_QUOTED = 3
 _SYSTEM = "ibdata1"
 _EXTENT_PAGES_LEAST = 64
+_PRIMARY = "PRIMARY"
 # Each index: its table, and a sum of its columns, which it can answer without the table.
 _INDEXES = {
-    ("account", "PRIMARY"): "id",
-    ("note", "PRIMARY"): "1000003 * client + sequence",
+    ("account", _PRIMARY): "id",
+    ("note", _PRIMARY): "1000003 * client + sequence",
     ("note", "note_account"): "account",
 }
 _BALANCES = (  # names of ours
@@ -107,6 +108,24 @@ def ask(session: MariadbSession, promised: Mapping[int, int], *, rows: int) -> O
     return OracleAnswer(present, tuple(dict.fromkeys(detected)), tuple(dict.fromkeys(silent)))
 
 
+def by_hand_checks() -> Iterator[tuple[str, str]]:
+    """The same questions for a person, each with what it means where it finds anything but 0."""
+    noted = "(SELECT account, count(*) AS count FROM note GROUP BY account) AS noted"
+    wrong = (  # names of ours
+        f"SELECT count(*) FROM account LEFT JOIN {noted} ON noted.account = account.id "  # noqa: S608
+        f"WHERE balance <> coalesce(noted.count, 0) OR filler <> {filler('account.id', 'account.balance')}"
+    )
+    yield "accounts that are not the sum of their notes, or not whole", wrong
+    yield "notes of no account", _NAMELESS
+    for table, index in _INDEXES:
+        differs = (  # as above
+            f"SELECT one.`rows` <> other.`rows` OR one.total <> other.total FROM ({_counted(table, _PRIMARY)}) AS one, "  # noqa: S608
+            f"({_counted(table, index)}) AS other"
+        )
+        if index != _PRIMARY:
+            yield f"{table} by its primary key and by {index} are not the same", differs
+
+
 def complaints(server: MariadbInstance) -> tuple[str, ...]:
     """The first errors in the server's log: the later ones follow from them."""
     try:
@@ -121,16 +140,20 @@ def _with(answer: OracleAnswer, detected: tuple[str, ...]) -> OracleAnswer:
     return replace(answer, detected=tuple(dict.fromkeys((*answer.detected, *detected))))
 
 
+def _counted(table: str, index: str) -> str:
+    """How many rows an index has, a sum that every index of the table tells alike, and one that it can tell alone."""
+    of_table = "id" if table == "account" else "account"
+    return (  # names of ours
+        f"SELECT count(*) AS `rows`, coalesce(sum({of_table}), 0) AS total, coalesce(sum({_INDEXES[table, index]}), 0) AS own "  # noqa: S608
+        f"FROM {table} FORCE INDEX ({index})"
+    )
+
+
 def _both_ways(session: MariadbSession, detected: list[str], silent: list[str]) -> None:
     """Each table by each of its indexes: the primary key is the table."""
     seen: dict[str, list[str | None]] = {}
-    for (table, index), columns in _INDEXES.items():
-        of_table = "id" if table == "account" else "account"
-        statement = (  # names of ours
-            f"SELECT count(*), coalesce(sum({of_table}), 0), coalesce(sum({columns}), 0) "  # noqa: S608
-            f"FROM {table} FORCE INDEX ({index})"
-        )
-        found = _ask(session, statement, detected)
+    for table, index in _INDEXES:
+        found = _ask(session, _counted(table, index), detected)
         if not found:
             continue
         first = seen.setdefault(table, found[0])
@@ -167,13 +190,13 @@ def _checksum_failures(server: MariadbInstance) -> Iterator[str]:
         raise KilledFromOutside("the server")
     data = server.data_directory
     files: list[tuple[Path, tuple[str, ...]]] = [(path, ()) for path in sorted(data.glob("*/*.ibd"))]
-    for path, pages in (*((data / _SYSTEM, each) for each in _own_pages(server.page_bytes)), *files):
+    for path, pages in (*((data / _SYSTEM, each) for each in page_ranges(server.page_bytes)), *files):
         done = server.run(CHECK_PAGES, *pages, str(path), timeout_s=_CHECKSUMS_LIMIT_S)
         if done.status != 0:
             yield f"innochecksum: {path.relative_to(data)}: {'; '.join(done.output.splitlines()[-2:])}"
 
 
-def _own_pages(page_bytes: int) -> tuple[tuple[str, ...], ...]:
+def page_ranges(page_bytes: int) -> tuple[tuple[str, ...], ...]:
     """Options for the pages of the system tablespace without its second and third extent.
 
     These are the doublewrite buffer (buf_dblwr_t::create), which holds pages of other tablespaces, as old or as torn as they

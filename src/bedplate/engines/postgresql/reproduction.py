@@ -34,6 +34,10 @@ class PostgresqlReproduction:
         "amcheck of the same PostgreSQL (Debian: in its server's package), and pg_checksums where pages have checksums",
     )
 
+    def places(self, subject: Subject) -> Mapping[str, str]:
+        """The folder of the build that is recorded."""
+        return {"PGBIN": "" if subject.build is None else f"{subject.build.prefix}/bin"}
+
     def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need some
         """None."""
         return {}

@@ -24,6 +24,10 @@ class SqliteReproduction:
 
     needs: Sequence[str] = ("sqlite3 from 3.37 on (Debian: sqlite3)", ENTRIES_NEED)
 
+    def places(self, subject: Subject) -> Mapping[str, str]:  # noqa: ARG002 -- of engines that are found by one
+        """None."""
+        return {}
+
     def files(self, subject: Subject) -> Mapping[str, Path]:  # noqa: ARG002 -- of engines that need others
         """The check of what the writer wrote."""
         return {ENTRIES_CHECK.name: ENTRIES_CHECK}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from bedplate.filesystem.blocks.owners import Chunk, Layout, OwnBlocks
+from bedplate.filesystem.blocks.owners import Chunk, InodeTables, Layout, NumberedInodes, OwnBlocks
 from bedplate.filesystem.metadata_blocks import SUPERBLOCK
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.units import KIB, MIB
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 _EXT_PART = re.compile(r"(?:^\s+|, )((?:[A-Z][a-z]+ |GDT )*[a-z]+) at (\d+)(?:-(\d+))?", re.MULTILINE)
 _EXT_RANGE = re.compile(r"\(([^)]*)\):(\d+)(?:-(\d+))?")
+_EXT_INODES = re.compile(r"^Inode(s per group| size):\s+(\d+)$", re.MULTILINE)
+_EXT_TABLE = "inode table"
 _XFS_NUMBER = re.compile(r"^(\w+) = (\d+)$", re.MULTILINE)
+XFS_FIELDS = "logstart logblocks agblocks agblklog blocksize agcount inopblog inodesize"
 _BTRFS_CHUNK = re.compile(
     r"CHUNK_ITEM (\d+)\).*?\n\s+length (\d+) .*?type ([A-Z|a-z0-9]+)\n(.*?)(?=\n\s+item |\Z)", re.DOTALL
 )
@@ -29,7 +32,12 @@ _BTRFS_SUPERBLOCK_BYTES = 4 * KIB
 
 def ext_layout(groups: str, journal: str, block_bytes: int) -> Layout:
     """Of `dumpe2fs`, and of debugfs's `stat <8>`, the inode of the journal."""
-    return Layout(tuple(_ext_areas(groups, journal, block_bytes)))
+    areas = tuple(_ext_areas(groups, journal, block_bytes))
+    numbers = {name: int(value) for name, value in _EXT_INODES.findall(groups)}
+    tables = tuple(area.first for area in areas if area.words == _EXT_TABLE)
+    if numbers.keys() < {"s per group", " size"}:
+        return Layout(areas)
+    return Layout(areas, inodes=InodeTables(tables, numbers["s per group"], numbers[" size"]))
 
 
 def _ext_areas(groups: str, journal: str, block_bytes: int) -> Iterator[OwnBlocks]:
@@ -44,7 +52,7 @@ def _ext_areas(groups: str, journal: str, block_bytes: int) -> Iterator[OwnBlock
 
 
 def xfs_layout(superblock: str) -> Layout:
-    """Of xfs_db's `sb 0`, `p logstart logblocks agblocks agblklog blocksize agcount`: the log, and each group's headers."""
+    """Of xfs_db's `sb 0`, `p` with the fields that `XFS_FIELDS` names: the log, each group's headers, and where inodes are."""
     found = {name: int(value) for name, value in _XFS_NUMBER.findall(superblock)}
     try:
         size, group_blocks = found["blocksize"], found["agblocks"]
@@ -60,7 +68,11 @@ def xfs_layout(superblock: str) -> Layout:
     first = (group * group_blocks + within) * size
     # Without a place it stands on a device of its own.
     log = [OwnBlocks(first, first + blocks * size, WrittenPlace.JOURNAL, "the log")] if start else []
-    return Layout((*headers, *log))
+    inodes = None
+    if found.keys() >= {"inopblog", "inodesize"}:
+        bits = (found["agblklog"], found["inopblog"])
+        inodes = NumberedInodes(group_blocks * size, *bits, size, found["inodesize"])
+    return Layout((*headers, *log), inodes=inodes)
 
 
 def btrfs_layout(chunks: str) -> Layout:

@@ -15,7 +15,7 @@ from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.units import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from bedplate.filesystem.blocks.file_extents import PlacedExtent
     from bedplate.model.cell import FilesystemLevels
@@ -43,11 +43,52 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class InodeTables:
+    """Inodes of `size` bytes whose numbers count on from group to group, each group's in one row from its table on."""
+
+    tables: tuple[int, ...]
+    per_group: int
+    size: int
+
+    def place(self, number: int) -> int | None:
+        """Where an inode begins; None of one that is in no table."""
+        group, index = divmod(number - 1, self.per_group)
+        return self.tables[group] + index * self.size if 0 <= group < len(self.tables) else None
+
+
+@dataclass(frozen=True)
+class NumberedInodes:
+    """Inodes whose number is where they are: bits of a group, of a block of that, and of a slot of that (fs/xfs/libxfs/xfs_format.h)."""
+
+    group_bytes: int
+    block_bits: int
+    slot_bits: int
+    block_bytes: int
+    size: int
+
+    def place(self, number: int) -> int | None:
+        """Where an inode begins."""
+        slot, rest = number & ((1 << self.slot_bits) - 1), number >> self.slot_bits
+        block, group = rest & ((1 << self.block_bits) - 1), rest >> self.block_bits
+        return group * self.group_bytes + block * self.block_bytes + slot * self.size
+
+
+@dataclass(frozen=True)
 class Layout:
-    """What an adapter knows of a device. Without `chunks` the map of a file is of the device itself."""
+    """What an adapter knows of a device. Without `chunks` the map of a file is of the device itself; `inodes` where they have places of their own."""
 
     areas: tuple[OwnBlocks, ...] = ()
     chunks: tuple[Chunk, ...] = ()
+    inodes: InodeTables | NumberedInodes | None = None
+
+    def on_device(self, address: int, length: int) -> Iterator[tuple[int, int]]:
+        """Where what a file's map names lies on the device, and how long it is there: at each copy once."""
+        if not self.chunks:
+            yield address, length
+        for chunk in self.chunks:
+            if chunk.logical <= address < chunk.logical + chunk.length:
+                for copy in chunk.copies:
+                    yield copy + address - chunk.logical, length
 
 
 @dataclass(frozen=True)
@@ -68,7 +109,11 @@ class BlockOwners:
     def __init__(self, levels: FilesystemLevels, layout: Layout, extents: Iterable[PlacedExtent]) -> None:
         self._levels = levels
         self._areas = sorted(layout.areas, key=lambda area: area.first)
-        placed = (each for extent in extents for each in _on_device(extent, layout.chunks))
+        placed = (
+            (at, length, extent)
+            for extent in extents
+            for at, length in layout.on_device(extent.address, extent.length)
+        )
         self._extents = sorted(placed, key=lambda each: each[0])
         self._starts = [address for address, _, _ in self._extents]
 
@@ -126,13 +171,3 @@ class BlockOwners:
             if kind is not None:
                 yield kind
             at += part
-
-
-def _on_device(extent: PlacedExtent, chunks: Sequence[Chunk]) -> Iterator[tuple[int, int, PlacedExtent]]:
-    """Where on the device: address, length, and the file's extent."""
-    if not chunks:
-        yield extent.address, extent.length, extent
-    for chunk in chunks:
-        if chunk.logical <= extent.address < chunk.logical + chunk.length:
-            for copy in chunk.copies:
-                yield copy + extent.address - chunk.logical, extent.length, extent

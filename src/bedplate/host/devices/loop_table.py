@@ -82,6 +82,25 @@ def attached_to(image: Path) -> tuple[str, ...]:
     return tuple(name for name, file in all_loops() if file == wanted or _was(wanted, name, file))
 
 
+def files_below(folder: Path) -> tuple[str, ...]:
+    """The files of a folder that a loop device is over, by the names that `attached_to` knows them by."""
+    wanted = Path(os.path.realpath(folder))
+    return tuple(
+        dict.fromkeys(
+            file
+            for name, file in all_loops()
+            if Path(file).is_relative_to(wanted) or _was_below(wanted, name)
+        )
+    )
+
+
+def _was_below(folder: Path, name: str) -> bool:
+    """By the name that it was attached by: that of a mount that is gone begins at its top."""
+    found = loop_file(name)
+    start = os.fsencode(folder) + b"/"
+    return found is not None and len(start) < _NAME_BYTES and found.given.startswith(start)
+
+
 def _was(wanted: str, name: str, file: str) -> bool:
     """Whether a name from the top of a mount that is gone was this one, when it was attached."""
     if not wanted.endswith(file):

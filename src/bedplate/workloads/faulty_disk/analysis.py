@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from bedplate.analysis.workload_view import RunHead, WorkloadView
+from bedplate.workloads.faulty_disk.answer import answer_lines
 from bedplate.workloads.faulty_disk.faults import WORKLOAD, fault_named
 from bedplate.workloads.faulty_disk.tries import FaultTries, counted, read_tries
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from bedplate.analysis.overview import CellFacts, Measurement, Overview
+    from bedplate.analysis.workload_view import AnswerLine
     from bedplate.model.cell import RunSpec
     from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict
 
@@ -29,6 +31,10 @@ class FaultyDiskView(WorkloadView):
     def writes(self, found: Overview, run: tuple[str, str], spec: RunSpec) -> bool:  # noqa: ARG002 -- its kind says it
         """Clients write while the disk fails."""
         return True
+
+    def answer(self, found: Overview, names: Mapping[str, str]) -> Iterator[AnswerLine]:
+        """What was lost, and where nothing was."""
+        return answer_lines(fault_rows(found), names)
 
     def kind(self, spec: RunSpec) -> str | None:  # noqa: ARG002 -- all alike
         """They have a kind of their own."""

@@ -16,12 +16,18 @@ WORKLOAD = "faulty_disk"
 
 
 class Place(Enum):
-    """Where on the disk: blocks of the engine's log, of its data files, or any; `superblock` is the file system's."""
+    """Where on the disk: blocks of the engine's log, of its data files, or any; all others are the file system's own.
+
+    `metadata` is what it keeps in fixed places, but for its journal; `inode` those of the engine's files.
+    """
 
     LOG = "log"
     DATA = "data"
     ANYWHERE = "anywhere"
+    JOURNAL = "journal"
+    METADATA = "metadata"
     SUPERBLOCK = "superblock"
+    INODE = "inode"
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,10 @@ _PLACE_WORDS = {
     Place.LOG: "in the log",
     Place.DATA: "in the data",
     Place.ANYWHERE: "anywhere",
+    Place.JOURNAL: "in the file system's journal",
+    Place.METADATA: "in its metadata",
     Place.SUPERBLOCK: "in the superblock",
+    Place.INODE: "in an inode of the engine's",
 }
 _ROT_LENGTHS = {"bit": 0, "sector": 512, "block": 4096}
 _ROT_WORDS = {0: "one bit", 512: "a sector", 4096: "a block"}
@@ -107,19 +116,22 @@ CONTROL_LOST = DiskFault(
 )
 
 
+# Where writes go while clients write, and where bytes lie at rest.
+_WRITTEN = (Place.LOG, Place.DATA, Place.JOURNAL, Place.METADATA, Place.ANYWHERE)
+_AT_REST = (Place.LOG, Place.DATA, Place.SUPERBLOCK, Place.JOURNAL, Place.METADATA, Place.INODE)
+
+
 def _disk_faults() -> list[Fault]:
     found: list[Fault] = []
     write, read = FaultOperation.WRITE, FaultOperation.READ
-    for (times, hits), place in product(_TIMES.items(), (Place.LOG, Place.DATA, Place.ANYWHERE)):
+    for (times, hits), place in product(_TIMES.items(), _WRITTEN):
         found.append(DiskFault(f"write-{times}-{place.value}", write, FaultEffect.EIO, hits, place))
     for times, hits in _TIMES.items():
         name = f"flush-{times}"
         found.append(DiskFault(name, FaultOperation.FLUSH, FaultEffect.EIO, hits, Place.ANYWHERE))
         found.append(DiskFault(f"read-{times}-data", read, FaultEffect.EIO, hits, Place.DATA))
     found.append(DiskFault("no-space", write, FaultEffect.ENOSPC, 0, Place.ANYWHERE))
-    for effect, place in product(
-        (FaultEffect.LOST, FaultEffect.MISDIRECTED), (Place.LOG, Place.DATA, Place.ANYWHERE)
-    ):
+    for effect, place in product((FaultEffect.LOST, FaultEffect.MISDIRECTED), _WRITTEN):
         found.append(DiskFault(f"{effect.value}-once-{place.value}", write, effect, 1, place))
     return found
 
@@ -127,7 +139,7 @@ def _disk_faults() -> list[Fault]:
 def _all_faults() -> dict[str, Fault]:
     rot = (
         Rot(f"rot-{unit}-{place.value}", length, place)
-        for (unit, length), place in product(_ROT_LENGTHS.items(), (Place.LOG, Place.DATA, Place.SUPERBLOCK))
+        for (unit, length), place in product(_ROT_LENGTHS.items(), _AT_REST)
     )
     found = (*_disk_faults(), *rot, FullFilesystem("full"))
     return {fault.name: fault for fault in found}

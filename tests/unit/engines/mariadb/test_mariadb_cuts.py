@@ -104,7 +104,7 @@ def test_the_first_errors_of_the_log_are_quoted(tmp_path: Path) -> None:
 def test_the_doublewrite_buffer_is_no_part_of_the_system_tablespaces_pages(
     page_bytes: int, last: str, first: str
 ) -> None:
-    assert (("--end-page", last), ("--start-page", first)) == oracle._own_pages(page_bytes)
+    assert (("--end-page", last), ("--start-page", first)) == oracle.page_ranges(page_bytes)
 
 
 def test_settings_are_small_where_the_plan_says_nothing() -> None:

@@ -23,6 +23,7 @@ from bedplate.visit.tool_process import ToolEnded, ToolFailed
 from bedplate.workloads.faulty_disk.faults import CONTROL_LOST, FAULTS, Fault
 from bedplate.workloads.faulty_disk.run import beside, trial
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside
+from bedplate.workloads.faulty_disk.run.places import DiskMap
 from bedplate.workloads.faulty_disk.run.trial import _Course, _let_come_back, _require_of_disk, takes_a_write
 
 ENGINE = FaultEngine(cast("Any", None), log_files=("wal/*",), data_files=("base/*/*",))
@@ -57,8 +58,7 @@ def made(disk: Disk, place: Path, fault: Fault, session: object = None) -> Fault
     return FaultBeside(
         cast("Any", setup),
         fault,
-        ENGINE,
-        filesystem="ext4",
+        DiskMap(ENGINE, place / "data", "ext4"),
         duration_s=0.01,
         checkpoints=cast("Any", checkpoints),
     )
@@ -74,12 +74,12 @@ def test_an_order_that_was_under_way_is_taken_back_too(
 ) -> None:
     looking, over = threading.Event(), threading.Event()
 
-    def slowly(*_: object) -> tuple[ByteRange, ...]:
+    def slowly(*_: object, is_written: bool) -> tuple[ByteRange, ...]:
         looking.set()
         assert over.wait(20)
         return (ByteRange(0, 4096),)
 
-    monkeypatch.setattr(beside, "ranges_of", slowly)
+    monkeypatch.setattr(DiskMap, "ranges", slowly)
     # The first taking back comes while it looks for the place.
     ordered = disk.order_fault
 
@@ -126,10 +126,10 @@ def eventually(met: Any) -> bool:
 def test_an_error_of_ours_before_the_hit_is_no_complaint_of_the_engine(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, is_written: bool) -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
-    monkeypatch.setattr(beside, "ranges_of", broken)
+    monkeypatch.setattr(DiskMap, "ranges", broken)
     failing = made(disk, tmp_path, ONCE)
     with failing:
         assert eventually(lambda: failing.problem)
@@ -141,13 +141,13 @@ def test_a_file_that_is_gone_is_not_dropped_from_the_cache_and_no_complaint(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
-    monkeypatch.setattr(beside, "ranges_of", lambda *_: (ByteRange(0, 4096),))
+    monkeypatch.setattr(DiskMap, "ranges", lambda *_, is_written: (ByteRange(0, 4096),))
 
     def gone(*_: object) -> tuple[Path, ...]:
         looks.append(1)
         return (tmp_path / "gone",)
 
-    monkeypatch.setattr(beside, "files_of", gone)
+    monkeypatch.setattr(DiskMap, "files", gone)
     failing = made(disk, tmp_path, READ)
     with failing:
         assert eventually(lambda: len(looks) > 1)
@@ -161,7 +161,7 @@ def test_what_a_checkpoint_says_behind_the_hit_is_the_engines_complaint(
         disk.hits = 1
         raise SessionFailed("CHECKPOINT: ERROR: could not fsync")
 
-    monkeypatch.setattr(beside, "ranges_of", lambda *_: (ByteRange(0, 4096),))
+    monkeypatch.setattr(DiskMap, "ranges", lambda *_, is_written: (ByteRange(0, 4096),))
     failing = made(disk, tmp_path, ONCE, SimpleNamespace(checkpoint=checkpoint))
     with failing:
         assert eventually(lambda: failing.complaints)

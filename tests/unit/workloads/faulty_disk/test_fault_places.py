@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,16 +11,17 @@ from typing import Any, cast
 import pytest
 
 from bedplate import registry
+from bedplate.filesystem.blocks.owners import Chunk, InodeTables, Layout, OwnBlocks
 from bedplate.host.pages.extents import FileExtent
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.visit.fault_engine import FaultEngine
 from bedplate.workloads.faulty_disk.faults import FAULTS, Place, Rot
 from bedplate.workloads.faulty_disk.run.places import (
+    DiskMap,
     PlaceUnknown,
-    files_of,
     joined,
-    ranges_of,
-    strangers_in,
+    wants_layout,
 )
 from bedplate.workloads.faulty_disk.run.rot import rot_away
 from bedplate.workloads.faulty_disk.run.trial import complaints_of
@@ -35,8 +37,8 @@ def test_ranges_that_touch_are_one() -> None:
 
 
 def test_anywhere_has_no_ranges_and_a_superblock_needs_no_file(tmp_path: Path) -> None:
-    assert () == ranges_of(Place.ANYWHERE, ENGINE, tmp_path, "btrfs")
-    assert (ByteRange(65536, 4096),) == ranges_of(Place.SUPERBLOCK, ENGINE, tmp_path, "btrfs")
+    assert () == DiskMap(ENGINE, tmp_path, "btrfs").ranges(Place.ANYWHERE)
+    assert (ByteRange(65536, 4096),) == DiskMap(ENGINE, tmp_path, "btrfs").ranges(Place.SUPERBLOCK)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,9 @@ def test_anywhere_has_no_ranges_and_a_superblock_needs_no_file(tmp_path: Path) -
         (Place.DATA, ("wal/*",), "btrfs", "does not say where"),
         (Place.DATA, ("wal/*",), "ext4", "no file of base"),
         (Place.SUPERBLOCK, ("wal/*",), "zfs", "superblock"),
+        (Place.JOURNAL, ("wal/*",), "btrfs", "has its journal on this disk is not known"),
+        (Place.METADATA, ("wal/*",), "jfs", "has its metadata on this disk is not known"),
+        (Place.INODE, ("wal/*",), "f2fs", "has an inode is not known"),
     ],
 )
 def test_a_place_that_cannot_be_found_says_why(
@@ -53,14 +58,14 @@ def test_a_place_that_cannot_be_found_says_why(
 ) -> None:
     engine = FaultEngine(cast("Any", None), log_files, ENGINE.data_files)
     with pytest.raises(PlaceUnknown, match=words):
-        ranges_of(place, engine, tmp_path, filesystem)
+        DiskMap(engine, tmp_path, filesystem).ranges(place)
 
 
 def test_links_are_no_files_of_an_engine(tmp_path: Path) -> None:
     (tmp_path / "base" / "5").mkdir(parents=True)
     (tmp_path / "base" / "5" / "1").write_bytes(b"x")
     (tmp_path / "base" / "5" / "2").symlink_to("/etc/passwd")
-    assert (tmp_path / "base" / "5" / "1",) == files_of(Place.DATA, ENGINE, tmp_path)
+    assert (tmp_path / "base" / "5" / "1",) == DiskMap(ENGINE, tmp_path, "ext4").files(Place.DATA)
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name.startswith("rot-")])
@@ -111,12 +116,13 @@ def test_a_hit_in_a_file_of_another_place_is_seen(tmp_path: Path, monkeypatch: p
         "bedplate.workloads.faulty_disk.run.places.extents_of",
         lambda path, written_back: (FileExtent(0, 4096, blocks[path]),),
     )
+    here = DiskMap(ENGINE, tmp_path, "ext4")
     beside = ByteRange(12288, 4096)
     across = ByteRange(8192, 12288)
-    assert (heap,) == strangers_in(across, Place.LOG, ENGINE, tmp_path)
-    assert (wal,) == strangers_in(across, Place.DATA, ENGINE, tmp_path)
-    assert () == strangers_in(beside, Place.LOG, ENGINE, tmp_path)
-    assert () == strangers_in(across, Place.ANYWHERE, ENGINE, tmp_path)
+    assert (heap,) == here.strangers(across, Place.LOG)
+    assert (wal,) == here.strangers(across, Place.DATA)
+    assert () == here.strangers(beside, Place.LOG)
+    assert () == here.strangers(across, Place.ANYWHERE)
 
 
 def test_the_doublewrite_buffer_is_no_data(tmp_path: Path) -> None:
@@ -125,5 +131,73 @@ def test_the_doublewrite_buffer_is_no_data(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
-    assert (tmp_path / "bedplate" / "note.ibd",) == files_of(Place.DATA, engine, tmp_path)
-    assert (tmp_path / "ib_logfile0",) == files_of(Place.LOG, engine, tmp_path)
+    assert (tmp_path / "bedplate" / "note.ibd",) == DiskMap(engine, tmp_path, "ext4").files(Place.DATA)
+    assert (tmp_path / "ib_logfile0",) == DiskMap(engine, tmp_path, "ext4").files(Place.LOG)
+
+
+def test_writes_of_a_file_system_that_copies_go_where_nobody_knows_and_reads_by_its_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heap = tmp_path / "base" / "5" / "1"
+    heap.parent.mkdir(parents=True)
+    heap.write_bytes(b"x")
+    monkeypatch.setattr(
+        "bedplate.workloads.faulty_disk.run.places.extents_of",
+        lambda path, written_back: (FileExtent(0, 4096, 2 * MIB + 8192),),
+    )
+    layout = Layout(chunks=(Chunk(2 * MIB, MIB, (5 * MIB, 9 * MIB)),))
+    here = DiskMap(ENGINE, tmp_path, "btrfs", layout)
+    assert (ByteRange(5 * MIB + 8192, 4096), ByteRange(9 * MIB + 8192, 4096)) == here.ranges(Place.DATA)
+    with pytest.raises(PlaceUnknown, match="to a new place"):
+        here.ranges(Place.DATA, is_written=True)
+    assert wants_layout(Place.DATA, "btrfs")
+    assert not wants_layout(Place.DATA, "xfs")
+
+
+def test_what_a_file_system_keeps_is_found_by_its_layout(tmp_path: Path) -> None:
+    heap = tmp_path / "base" / "5" / "1"
+    heap.parent.mkdir(parents=True)
+    heap.write_bytes(b"x")
+    number = heap.stat().st_ino
+    areas = (
+        OwnBlocks(4096, 8192, WrittenPlace.METADATA, "group descriptors"),
+        OwnBlocks(8192, 12288, WrittenPlace.METADATA, "inode table"),
+        OwnBlocks(65536, 131072, WrittenPlace.JOURNAL, "the journal"),
+    )
+    tables = InodeTables((8192,), per_group=number + 10, size=256)
+    here = DiskMap(ENGINE, tmp_path, "ext4", Layout(areas, inodes=tables))
+    assert (ByteRange(4096, 8192),) == here.ranges(Place.METADATA)
+    assert (ByteRange(65536, 65536),) == here.ranges(Place.JOURNAL)
+    assert (ByteRange(8192 + (number - 1) * 256, 256),) == here.ranges(Place.INODE)
+    assert all(wants_layout(place, "ext4") for place in (Place.METADATA, Place.JOURNAL, Place.INODE))
+
+
+def test_rot_of_what_a_file_system_keeps_hits_what_it_holds(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    held = random.Random(1).randbytes(4096)
+    for name in ("rot-bit-metadata", "rot-block-journal"):
+        rot = FAULTS[name]
+        assert isinstance(rot, Rot)
+        for seed in range(20):
+            disk.write_bytes(bytes(40960) + held + bytes(MIB - 40960 - 4096))
+            where = rot_away(
+                cast("Any", SimpleNamespace(disk=disk)), rot, [ByteRange(8192, MIB - 8192)], seed
+            )
+            assert 40960 <= where.start < 40960 + 4096
+
+
+def test_folders_a_thousand_deep_are_looked_through(tmp_path: Path) -> None:
+    engine: FaultEngine = registry.engine_part("own-engine", "faulty_disk")
+    (tmp_path / "near").write_bytes(b"x")
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for _ in range(1500):
+            os.mkdir("d", dir_fd=folder)
+            deeper = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        os.close(os.open("far", os.O_WRONLY | os.O_CREAT, dir_fd=folder))
+    finally:
+        os.close(folder)
+    found = DiskMap(engine, tmp_path, "ext4").files(Place.DATA)
+    assert {"near", "far"} == {path.name for path in found}

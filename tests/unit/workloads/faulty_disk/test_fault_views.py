@@ -7,15 +7,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.support.studies.synthetic_faulty_disks import FAULTS, faulty_disk_study
+from tests.support.studies.synthetic_faulty_disks import FAULTS, faulty_disk_study, tries_of
 from tests.support.tools.as_printed import as_printed
 
+from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.overview import Overview, overview
 from bedplate.export.tables import export
 from bedplate.model.power_cut import PointOutcome
 from bedplate.page.build import build_report
 from bedplate.terminal.tables import show_tables
-from bedplate.workloads.faulty_disk.analysis import fault_rows
+from bedplate.workloads.faulty_disk.analysis import FaultSquare, fault_rows
+from bedplate.workloads.faulty_disk.answer import answer_lines
 from bedplate.workloads.faulty_disk.page import _square, fault_matrix
 from bedplate.workloads.faulty_disk.records import FaultVerdict
 
@@ -101,3 +104,42 @@ def test_the_export_has_every_try_and_the_controls(study: Path, tmp_path: Path) 
     assert {"control-none", "control-lost", *FAULTS} == set(table["fault"])
     silent = table.filter((pl.col("verdict") == "lost, silent") & (pl.col("fault") == "write-once-data"))
     assert [("stopped", "engine", 3)] == silent.select("seen", "detected", "lost_transactions").rows()
+
+
+def test_the_answer_names_what_was_lost_silently_before_anything_else_is_said_of_faults(
+    found: Overview,
+) -> None:
+    told = headline_lines(headline(found))
+    lost, whole = (line for line in told if line.lead.startswith(("acknowledged rows", "nothing that was")))
+    assert ("Not", "acknowledged rows are lost silently") == (lost.head, lost.lead)
+    assert "nobarrier" in lost.text
+    assert "(one write fails with EIO, in the data: 1 of 2)" in lost.text
+    assert ("Safe", "nothing that was acknowledged is lost in 12 tries with a fault that was hit") == (
+        whole.head,
+        whole.lead,
+    )
+    assert "nobarrier" not in whole.text
+
+
+def test_cells_whose_controls_went_wrong_are_open_in_the_answer(found: Overview) -> None:
+    first, *rest = fault_rows(found)
+    rows = (replace(first, doubts=("no try was made without a fault",)), *rest)
+    names = {row.cell.id: f"cell{number}" for number, row in enumerate(rows)}
+    lines = list(answer_lines(rows, names))
+    assert ["Not", "Safe", "Open"] == [line.head for line in lines]
+    assert lines[-1].text.startswith("cell0: the controls went wrong")
+    assert "cell0" not in lines[1].text
+
+
+def test_a_loss_that_is_refused_and_one_that_settings_allow_are_told_apart(found: Overview) -> None:
+    row = fault_rows(found)[0]
+    verdicts = (FaultVerdict.LOST_DETECTED, FaultVerdict.BOUNDED, FaultVerdict.NOT_HIT) * 2
+    squares = tuple(
+        FaultSquare(fault, tuple(each for each in tries_of(verdicts) if each.fault == fault))
+        for fault in FAULTS
+    )
+    lines = list(answer_lines([replace(row, squares=squares)], {row.cell.id: "ext4"}))
+    assert [
+        "lost, and refused by the engine or the file system: ext4 (one write fails with EIO, in the data: 2 of 2).",
+        "the last transactions are lost, no more than their settings allow: ext4 (one flush fails with EIO: 2 of 2).",
+    ] == [line.text for line in lines]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from bedplate.errors import BedplateError
 from bedplate.model.fault_order import CLEAR_LINE, FaultOperation, FaultOrder, moved_line
 from bedplate.workloads.faulty_disk.faults import DiskFault, FullFilesystem, Place
-from bedplate.workloads.faulty_disk.run.places import PlaceUnknown, files_of, ranges_of
+from bedplate.workloads.faulty_disk.run.places import PlaceUnknown
 from bedplate.workloads.power_cut.run.power_bench import RecordedSetup
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from bedplate.model.fault_order import ByteRange
     from bedplate.visit.cut_engine import Checkpoints
-    from bedplate.visit.fault_engine import FaultEngine
     from bedplate.workloads.faulty_disk.faults import Fault
+    from bedplate.workloads.faulty_disk.run.places import DiskMap
 
 # Of the duration, before anything fails, and marks of clients: there is something to lose by then. On a busy machine a library has not
 # made its database at that moment; the first marks say where the clients began.
@@ -58,14 +58,12 @@ class FaultBeside:
         self,
         setup: FaultSetup,
         fault: Fault,
-        engine: FaultEngine,
+        disk: DiskMap,
         *,
-        filesystem: str,
         duration_s: float,
         checkpoints: AbstractContextManager[Checkpoints] | None,
     ) -> None:
-        self._setup, self._fault, self._engine = setup, fault, engine
-        self._filesystem = filesystem
+        self._setup, self._fault, self._disk = setup, fault, disk
         self._moment_s = _MOMENT_SHARE * duration_s
         self._checkpoints = checkpoints
         self._stop = threading.Event()
@@ -167,16 +165,23 @@ class FaultBeside:
                 is_ordered = self._order(fault, is_ordered=is_ordered)
                 if fault.operation is FaultOperation.READ:
                     self._forget()
-                if self._current is not None and time.monotonic() - provoked_s > _PROVOKE_EVERY_S:
-                    if not self._provoke(self._current):
+                if time.monotonic() - provoked_s > _PROVOKE_EVERY_S:
+                    if not self._provoke(fault):
                         return
                     provoked_s = time.monotonic()
                 self._stop.wait(_LOOK_EVERY_S)
 
-    def _provoke(self, session: Checkpoints) -> bool:
-        """Whether the engine has written a checkpoint; what it says instead is its own complaint, once the disk has failed."""
+    def _provoke(self, fault: DiskFault) -> bool:
+        """False once the engine has not written a checkpoint; what it says instead is its own complaint, once the disk has failed.
+
+        What the file system keeps for itself it writes at a sync of all it has.
+        """
+        if fault.place in (Place.JOURNAL, Place.METADATA):
+            self._setup.settle()
+        if self._current is None:
+            return True
         try:
-            session.checkpoint()
+            self._current.checkpoint()
         except BedplateError as error:
             if not self.hits:
                 raise
@@ -190,7 +195,8 @@ class FaultBeside:
         if is_ordered and fault.place is Place.ANYWHERE:
             return True
         try:
-            ranges = ranges_of(fault.place, self._engine, self._setup.data_directory, self._filesystem)
+            is_written = fault.operation is FaultOperation.WRITE
+            ranges = self._disk.ranges(fault.place, is_written=is_written)
         except PlaceUnknown as error:
             self.unplaced = str(error)
             return is_ordered
@@ -201,7 +207,7 @@ class FaultBeside:
 
     def _forget(self) -> None:
         """What is clean of the data in the page cache, of these files alone: else nothing is read from the disk."""
-        for path in files_of(Place.DATA, self._engine, self._setup.data_directory):
+        for path in self._disk.files(Place.DATA):
             try:
                 file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:

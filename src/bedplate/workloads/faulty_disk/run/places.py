@@ -1,25 +1,33 @@
-"""Where on the recorded disk the files of an engine are, and the file system's superblock."""
+"""Where on the recorded disk the files of an engine are, and what the file system keeps for itself."""
 
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass, field
+from itertools import starmap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bedplate.filesystem.blocks.owners import Layout
+from bedplate.host.files import folders_below
 from bedplate.host.pages.extents import extents_of
 from bedplate.model.fault_order import ByteRange
+from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.faulty_disk.faults import Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from bedplate.visit.fault_engine import FaultEngine
 
-# Their FIEMAP gives addresses of the file system's own, or none: a place of a file is not known on the disk.
+# Their FIEMAP gives addresses of the file system's own, or none; of Btrfs' the chunk tree says where they lie.
 _OWN_ADDRESSES = ("btrfs", "zfs", "bcachefs")
+# A block that is written goes to a new place, which nobody knows before.
+_COPIES_ON_WRITE = (*_OWN_ADDRESSES, "nilfs2")
+_EVERYWHERE = "**/*"
 # Offset and length of the first copy, by the kernel's sources (include/uapi, fs/*/).
 _SECTOR = 512
-_NOT_MAPPED = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY)
+_NOT_MAPPED = (errno.ENOENT, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENAMETOOLONG)
 _SUPERBLOCKS: Mapping[str, ByteRange] = {
     **dict.fromkeys(("ext2", "ext3", "ext4", "f2fs", "nilfs2"), ByteRange(1024, 1024)),
     "xfs": ByteRange(0, _SECTOR),
@@ -27,68 +35,127 @@ _SUPERBLOCKS: Mapping[str, ByteRange] = {
     "jfs": ByteRange(32 * 1024, 4096),
 }
 
+# Where a layout has them. Inodes of ext are in its metadata too.
+_AREAS: Mapping[Place, WrittenPlace] = {
+    Place.JOURNAL: WrittenPlace.JOURNAL,
+    Place.METADATA: WrittenPlace.METADATA,
+}
+
 
 class PlaceUnknown(Exception):
     """A place cannot be found on the disk: then nothing is hit, and there is no result."""
 
 
-def ranges_of(
-    place: Place, engine: FaultEngine, data_directory: Path, filesystem: str
-) -> tuple[ByteRange, ...]:
-    """The blocks of a place as they are now, none for anywhere; PlaceUnknown where they cannot be found, with the reason."""
-    if place is Place.ANYWHERE:
-        return ()
-    if place is Place.SUPERBLOCK:
-        if filesystem not in _SUPERBLOCKS:
-            raise PlaceUnknown(f"where {filesystem} has its superblock is not known here")
-        return (_SUPERBLOCKS[filesystem],)
-    patterns = engine.log_files if place is Place.LOG else engine.data_files
-    if not patterns:
-        raise PlaceUnknown("the engine has no log of its own")
-    if filesystem in _OWN_ADDRESSES:
-        raise PlaceUnknown(f"{filesystem} does not say where on the disk a file is")
-    found = _extents(files_of(place, engine, data_directory))
-    if not found:
-        raise PlaceUnknown(f"no file of {', '.join(patterns)} has a block of the disk yet")
-    return found
+def wants_layout(place: Place, filesystem: str) -> bool:
+    """Whether a place is found by what the file system's own tools say of the disk."""
+    if place in _AREAS or place is Place.INODE:
+        return True
+    return filesystem in _OWN_ADDRESSES and place in (Place.LOG, Place.DATA)
 
 
-def strangers_in(hit: ByteRange, place: Place, engine: FaultEngine, data_directory: Path) -> tuple[Path, ...]:
-    """Files of the engine that have a part of what was hit and are of another place: blocks are given away while clients write."""
-    others = {Place.LOG: Place.DATA, Place.DATA: Place.LOG}
-    if place not in others:
-        return ()
-    paths = files_of(others[place], engine, data_directory)
-    mine = files_of(place, engine, data_directory)
-    return tuple(
-        path for path in paths if path not in mine and any(_meet(hit, each) for each in _extents([path]))
-    )
+@dataclass(frozen=True)
+class DiskMap:
+    """Whose the blocks of a recorded disk are: the engine's files by their maps, the file system's own by its tools, as `layout`."""
+
+    engine: FaultEngine
+    data_directory: Path
+    filesystem: str
+    layout: Layout = field(default_factory=Layout)
+
+    def ranges(self, place: Place, *, is_written: bool = False) -> tuple[ByteRange, ...]:
+        """The blocks of a place as they are now, none for anywhere; PlaceUnknown where they cannot be found, with the reason.
+
+        `is_written` asks for where the next writes go.
+        """
+        if place is Place.ANYWHERE:
+            return ()
+        if place is Place.SUPERBLOCK:
+            if self.filesystem not in _SUPERBLOCKS:
+                raise PlaceUnknown(f"where {self.filesystem} has its superblock is not known here")
+            return (_SUPERBLOCKS[self.filesystem],)
+        if place in _AREAS:
+            return self._own(place)
+        if place is Place.INODE:
+            return self._inodes()
+        return self._files(place, is_written=is_written)
+
+    def strangers(self, hit: ByteRange, place: Place) -> tuple[Path, ...]:
+        """Files of the engine that have a part of what was hit and are of another place: blocks are given away while clients write."""
+        others = {Place.LOG: Place.DATA, Place.DATA: Place.LOG}
+        if place not in others:
+            return ()
+        paths, mine = self.files(others[place]), self.files(place)
+        return tuple(
+            path
+            for path in paths
+            if path not in mine and any(_meet(hit, each) for each in self._extents([path]))
+        )
+
+    def files(self, place: Place) -> tuple[Path, ...]:
+        """The files of a place."""
+        patterns = self.engine.log_files if place is Place.LOG else self.engine.data_files
+        found = (path for pattern in patterns for path in self._matching(pattern))
+        return tuple(path for path in found if path.is_file() and not path.is_symlink())
+
+    def _matching(self, pattern: str) -> Sequence[Path]:
+        """A stranger's folders may lie thousands deep, which a glob follows by calling itself."""
+        if pattern != _EVERYWHERE:
+            return sorted(self.data_directory.glob(pattern))
+        below = folders_below(self.data_directory)
+        return sorted(Path(entry.path) for _, entries in below for entry in entries)
+
+    def _files(self, place: Place, *, is_written: bool) -> tuple[ByteRange, ...]:
+        patterns = self.engine.log_files if place is Place.LOG else self.engine.data_files
+        if not patterns:
+            raise PlaceUnknown("the engine has no log of its own")
+        if is_written and self.filesystem in _COPIES_ON_WRITE:
+            raise PlaceUnknown(
+                f"{self.filesystem} writes each block to a new place, which nobody knows before"
+            )
+        if self.filesystem in _OWN_ADDRESSES and not self.layout.chunks:
+            raise PlaceUnknown(f"{self.filesystem} does not say where on the disk a file is")
+        found = self._extents(self.files(place))
+        if not found:
+            raise PlaceUnknown(f"no file of {', '.join(patterns)} has a block of the disk yet")
+        return found
+
+    def _own(self, place: Place) -> tuple[ByteRange, ...]:
+        areas = [area for area in self.layout.areas if area.place is _AREAS[place]]
+        if not areas:
+            raise PlaceUnknown(
+                f"where {self.filesystem} has its {place.value} on this disk is not known here"
+            )
+        return joined([ByteRange(area.first, area.end - area.first) for area in areas])
+
+    def _inodes(self) -> tuple[ByteRange, ...]:
+        inodes = self.layout.inodes
+        if inodes is None:
+            raise PlaceUnknown(f"where {self.filesystem} has an inode is not known here")
+        numbers = {path.stat().st_ino for kind in (Place.DATA, Place.LOG) for path in self.files(kind)}
+        found = [ByteRange(at, inodes.size) for number in numbers if (at := inodes.place(number)) is not None]
+        if not found:
+            raise PlaceUnknown("the engine has no file yet")
+        return tuple(sorted(found))
+
+    def _extents(self, paths: Sequence[Path]) -> tuple[ByteRange, ...]:
+        """As they are: to write them back first would write what the fault is to hit."""
+        found: list[ByteRange] = []
+        for path in paths:
+            try:
+                mapped = extents_of(path, written_back=False)
+            except OSError as error:
+                # An engine deletes files while it works, and some file systems have no map of any.
+                if error.errno in _NOT_MAPPED:
+                    continue
+                raise
+            for each in mapped:
+                if each.at is not None:
+                    found += starmap(ByteRange, self.layout.on_device(each.at, each.length))
+        return joined(found)
 
 
 def _meet(one: ByteRange, other: ByteRange) -> bool:
     return one.start < other.start + other.length and other.start < one.start + one.length
-
-
-def files_of(place: Place, engine: FaultEngine, data_directory: Path) -> tuple[Path, ...]:
-    """The files of a place."""
-    patterns = engine.log_files if place is Place.LOG else engine.data_files
-    found = (path for pattern in patterns for path in sorted(data_directory.glob(pattern)))
-    return tuple(path for path in found if path.is_file() and not path.is_symlink())
-
-
-def _extents(paths: Sequence[Path]) -> tuple[ByteRange, ...]:
-    """As they are: to write them back first would write what the fault is to hit."""
-    found: list[ByteRange] = []
-    for path in paths:
-        try:
-            mapped = extents_of(path, written_back=False)
-        except OSError as error:
-            # An engine deletes files while it works, and some file systems have no map of any.
-            if error.errno in _NOT_MAPPED:
-                continue
-            raise
-        found += (ByteRange(each.at, each.length) for each in mapped if each.at is not None)
-    return joined(found)
 
 
 def joined(ranges: Sequence[ByteRange]) -> tuple[ByteRange, ...]:

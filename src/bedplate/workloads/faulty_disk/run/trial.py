@@ -12,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.errors import BedplateError, KilledFromOutside
@@ -26,7 +26,7 @@ from bedplate.workloads.faulty_disk.faults import DiskFault, NoFault, Place, Rot
 from bedplate.workloads.faulty_disk.judging import detected_by, verdict_of, within_bound
 from bedplate.workloads.faulty_disk.records import FaultRecord, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.run.beside import FaultBeside, FaultSetup
-from bedplate.workloads.faulty_disk.run.places import PlaceUnknown, ranges_of, strangers_in
+from bedplate.workloads.faulty_disk.run.places import DiskMap, PlaceUnknown, wants_layout
 from bedplate.workloads.faulty_disk.run.rot import rot_away
 from bedplate.workloads.power_cut.run.acknowledged import Acknowledgements
 from bedplate.workloads.power_cut.run.bench import ReplayJob, subject_of
@@ -78,6 +78,7 @@ class _Course:
     bound_ms: float | None = None
     bound_transactions: int | None = None
     ranges: tuple[ByteRange, ...] = ()
+    position: int | None = None
 
     def hear(self, refused: BedplateError) -> None:
         """What the engine said instead of a checkpoint: that it is gone ends more than a client, all else is a complaint."""
@@ -110,7 +111,7 @@ class FaultTrial:
         course = _Course()
 
         def at_rest(recorder: Recorder) -> None:
-            if isinstance(fault, Rot) and course.ranges:
+            if isinstance(fault, Rot) and course.ranges and not course.hits:
                 course.first_hit, course.hits = rot_away(recorder, fault, course.ranges, seed), 1
 
         log = None
@@ -122,7 +123,7 @@ class FaultTrial:
                         FaultSetup(**vars(made)), fault, course, seed=seed, logs=logs / f"try-{number}"
                     )
                 course.kernel_said = complaints_of(kernel, device)
-            left, after_ms = self._left(log, course.journal_bytes)
+            left, after_ms = self._left(log, course)
         finally:
             self._give_back(log, logs / f"try-{number}.server.log")
         return _record(fault, number, seed, course, left, after_ms=after_ms)
@@ -133,12 +134,11 @@ class FaultTrial:
         setup.age.fill_up()
         course.bound_ms, course.bound_transactions = writer.bound_ms, writer.bound_transactions
         course.journal_bytes = setup.journal_bytes
-        filesystem = self._bench.cell.filesystem.type
+        disk = self._map(setup, fault)
         beside = FaultBeside(
             setup,
             fault,
-            self._engine,
-            filesystem=filesystem,
+            disk,
             duration_s=self._duration_s,
             checkpoints=writer.checkpoints(),
         )
@@ -154,35 +154,54 @@ class FaultTrial:
         course.hits, course.no_result, course.first_hit = beside.hits, beside.unplaced, beside.first_hit
         for complaint in beside.complaints:
             course.hear(complaint)
-        self._look_at_place(fault, course, setup.data_directory)
+        self._look_at_place(fault, course, disk)
         if not _is_quiet_in_log(fault):
             _let_come_back(writer, course, is_hit=beside.hits > 0)
         course.writable = takes_a_write(setup.data_directory.parent)
         if isinstance(fault, Rot):
-            setup.settle()
-            try:
-                course.ranges = ranges_of(fault.place, self._engine, setup.data_directory, filesystem)
-            except PlaceUnknown as error:
-                course.no_result = str(error)
+            self._find_what_rots(setup, fault, course, seed)
+        if fault.is_quiet and _place_of(fault) is Place.JOURNAL:
+            # An unmount makes it needless.
+            course.position = setup.recorder.status().entries
 
-    def _look_at_place(self, fault: Fault, course: _Course, data_directory: Path) -> None:
+    def _map(self, setup: FaultSetup, fault: Fault) -> DiskMap:
+        """Of the disk as it is now, by the file system's tools where the fault's place takes them."""
+        filesystem = self._bench.cell.filesystem.type
+        found = DiskMap(self._engine, setup.data_directory, filesystem)
+        place = _place_of(fault)
+        if place is Place.METADATA:
+            setup.await_own_writeback(self._duration_s)
+        return replace(found, layout=setup.layout()) if wants_layout(place, filesystem) else found
+
+    def _find_what_rots(self, setup: FaultSetup, rot: Rot, course: _Course, seed: int) -> None:
+        setup.settle()
+        try:
+            course.ranges = self._map(setup, rot).ranges(rot.place)
+        except PlaceUnknown as error:
+            course.no_result = str(error)
+            return
+        if rot.place is Place.JOURNAL:
+            course.first_hit, course.hits = rot_away(setup.recorder, rot, course.ranges, seed), 1
+
+    def _look_at_place(self, fault: Fault, course: _Course, disk: DiskMap) -> None:
         if not isinstance(fault, DiskFault) or course.first_hit is None:
             return
         try:
-            found = strangers_in(course.first_hit, fault.place, self._engine, data_directory)
+            found = disk.strangers(course.first_hit, fault.place)
         except OSError:
             # A file system that was shut down says nothing of its files.
             return
         if found:
-            names = ", ".join(str(path.relative_to(data_directory)) for path in found)
+            names = ", ".join(str(path.relative_to(disk.data_directory)) for path in found)
             course.hits, course.no_result = 0, f"what was hit is a part of {names}"
 
-    def _left(self, path: Path, journal_bytes: int | None) -> tuple[PointRecord, float]:
+    def _left(self, path: Path, course: _Course) -> tuple[PointRecord, float]:
         """What the disk holds in the end, mounted anew and asked; and the time from the last acknowledgement to that end, in ms."""
         with read_log(path) as log:
             begin, _ = measured_span(log)
-            after_ms = Acknowledgements(log).before(len(log)).after_last_ms
-            point = CutPoint(0, len(log), Profile.ORDERED, Placement.UNIFORM, seed=0)
+            end = len(log) if course.position is None else course.position
+            after_ms = Acknowledgements(log).before(end).after_last_ms
+            point = CutPoint(0, end, Profile.ORDERED, Placement.UNIFORM, seed=0)
         job = ReplayJob(
             filesystem=self._bench.cell.filesystem,
             subject=subject_of(self._context, self._name, self._engine.cuts),
@@ -190,7 +209,7 @@ class FaultTrial:
             image_bytes=self._image_bytes,
             window_bytes=_WINDOW_BYTES,
             measured_from=begin,
-            journal_bytes=journal_bytes,
+            journal_bytes=course.journal_bytes,
         )
         (record,) = self._bench.replayed(path, job, lambda _: None, kept=path.parent)
         return record, after_ms
@@ -269,9 +288,13 @@ def _require_of_disk(error: BedplateError, *, is_hit: bool) -> None:
         raise error
 
 
+def _place_of(fault: Fault) -> Place:
+    return fault.place if isinstance(fault, DiskFault | Rot) else Place.ANYWHERE
+
+
 def _is_quiet_in_log(fault: Fault) -> bool:
     """Whether a checkpoint would make needless what the disk did to the log in silence."""
-    return isinstance(fault, DiskFault | Rot) and fault.is_quiet and fault.place is Place.LOG
+    return fault.is_quiet and _place_of(fault) is Place.LOG
 
 
 def _let_come_back(writer: CutWriter, course: _Course, *, is_hit: bool) -> None:

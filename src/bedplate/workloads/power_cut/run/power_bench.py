@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar
 
 from bedplate.errors import BedplateError, RequirementMissing
 from bedplate.filesystem.after_cut import stands_beside_twins
+from bedplate.filesystem.blocks.owners import Layout
 from bedplate.filesystem.comparison import verify
 from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
@@ -111,6 +112,7 @@ class RecordedSetup:
     room_bytes: int = ROOM_BYTES
     untorn: UntornWrites | None = None
     age: RecordedAge = field(default_factory=RecordedAge)
+    layout: Callable[[], Layout] = Layout
 
     def server_site(self) -> ServerSite:
         """For a server of the cell's build; its folder of sockets goes with the setup. What its pages are written by is `untorn` from now on."""
@@ -250,6 +252,7 @@ class PowerBench:
                 self.place / "tracefs",
                 undo,
                 age=age,
+                layout=partial(filesystem_for(levels.type).layout, site),
             )
 
     def replayed(
