@@ -24,7 +24,7 @@ from bedplate.model.cell import (
 from bedplate.model.levels import Levels
 from bedplate.model.power_cut import PointOutcome
 from bedplate.model.visit import Outcome, RunRecord, ScratchDevice, Validity, VisitRequest
-from bedplate.units import MIB
+from bedplate.units import MIB, parse_size
 from bedplate.workloads.faulty_disk.records import Detected, FaultRecord, FaultVerdict, Seen
 from bedplate.workloads.faulty_disk.tries import read_tries
 from bedplate.workloads.faulty_disk.validity import VALIDITY, evidence_of
@@ -54,6 +54,7 @@ def tried(
     settings: dict[str, Any] | None = None,
     tries: int = 1,
     seconds: int = 1,
+    image: str = "512 MB",
 ) -> dict[str, list[FaultRecord]]:
     """What an engine on a file system made of them, by their names, in their order; the run may be believed."""
     outside = None
@@ -69,7 +70,7 @@ def tried(
         ClusterLevels(settings=Levels(settings or {})),
     )
     dataset = Dataset(
-        "faulty_disk", Levels(engine=engine, image_bytes=512 * MIB, clients=2, duration_s=seconds)
+        "faulty_disk", Levels(engine=engine, image_bytes=parse_size(image), clients=2, duration_s=seconds)
     )
     run = RunSpec("faulty-disk", "faulty_disk", Levels(faults=",".join(faults), tries=tries, seed=3))
     build = asked.build if is_built else None
@@ -114,6 +115,54 @@ def test_a_write_that_fails_stops_the_engine_and_loses_nothing_that_it_acknowled
     assert (1024, 1024) == (rotten.hit_at, rotten.hit_bytes)
     quiet = found["lost-once-data"]
     assert quiet.verdict.is_lost or (FaultVerdict.NO_TRACE, ()) == (quiet.verdict, quiet.detected)
+
+
+def test_what_the_file_system_keeps_for_itself_fails_and_rots_too(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    faults = (
+        *("write-once-journal", "write-once-metadata", "lost-once-journal"),
+        *("rot-block-journal", "rot-block-metadata", "rot-sector-inode"),
+    )
+    found = {
+        name: tries[0] for name, tries in tried(bench, drivers, *faults, image="1 GB", seconds=2).items()
+    }
+    for name in ("write-once-journal", "write-once-metadata"):
+        record = found[name]
+        assert (1, False) == (record.hits, record.verdict.is_lost), record
+        assert record.no_result is None, record
+    # A journal that cannot be written ends in a file system that takes no more.
+    assert Detected.FILE_SYSTEM in found["write-once-journal"].detected
+    for name in ("lost-once-journal", "rot-block-journal", "rot-block-metadata", "rot-sector-inode"):
+        record = found[name]
+        assert 1 == record.hits, record
+        assert record.hit_at is not None
+        assert FaultVerdict.NOT_HIT is not record.verdict
+    # An inode of the only file that has data: its checksum does not fit, and the file cannot be opened.
+    inode = found["rot-sector-inode"]
+    assert (256, True) == (inode.hit_bytes, inode.verdict is not FaultVerdict.WENT_ON), inode
+
+
+def test_rot_below_btrfs_is_found_by_its_chunks_and_refused_by_its_checksums(
+    bench: Bench, drivers: dict[str, str]
+) -> None:
+    found = tried(
+        bench,
+        drivers,
+        *("rot-block-data", "write-once-metadata", "write-once-data"),
+        filesystem=FilesystemLevels("btrfs"),
+        image="1 GB",
+        seconds=2,
+    )
+    (rotten,) = found["rot-block-data"]
+    assert (1, 4096) == (rotten.hits, rotten.hit_bytes)
+    assert rotten.verdict in (FaultVerdict.LOST_DETECTED, FaultVerdict.NO_TRACE), rotten
+    (own,) = found["write-once-metadata"]
+    assert 1 == own.hits, own
+    assert not own.verdict.is_lost
+    (copied,) = found["write-once-data"]
+    assert (FaultVerdict.NOT_HIT, 0) == (copied.verdict, copied.hits)
+    assert "to a new place" in (copied.no_result or "")
 
 
 def test_what_stood_in_an_external_journal_is_there_when_the_file_system_is_mounted_anew(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bedplate.host.devices import loop_table
-from bedplate.host.devices.loop_table import LoopFile, attached_to, loop_file
+from bedplate.host.devices.loop_table import LoopFile, attached_to, files_below, loop_file
 
 LONG = "/srv/" + "x" * 70 + "/a/bedplate-scratch.img"
 
@@ -54,3 +54,14 @@ def test_the_same_bytes_are_the_same_by_number() -> None:
 def test_what_is_no_loop_device_is_none() -> None:
     assert loop_file("null") is None
     assert loop_file("no-such-loop") is None
+
+
+def test_loops_over_files_of_a_folder_are_found_when_its_mount_has_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = {"loop1": "/dev/shm/own/tried/a/disk", "loop2": "/own/tried/b/disk", "loop3": "/own/tried/c/disk"}
+    given = {"loop2": "/dev/shm/own/tried/b/disk", "loop3": "/mnt/own/tried/c/disk"}
+    monkeypatch.setattr(loop_table, "all_loops", lambda: tuple(shown.items()))
+    monkeypatch.setattr(loop_table, "loop_file", lambda name: named("", given.get(name, "")))
+    assert ("/dev/shm/own/tried/a/disk", "/own/tried/b/disk") == files_below(Path("/dev/shm/own/tried"))
+    assert () == files_below(Path("/dev/shm/own/trie"))
