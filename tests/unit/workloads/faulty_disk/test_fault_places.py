@@ -186,6 +186,20 @@ def test_rot_of_what_a_file_system_keeps_hits_what_it_holds(tmp_path: Path) -> N
             assert 40960 <= where.start < 40960 + 4096
 
 
+def test_an_inode_smaller_than_a_sector_rots_alone(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    before = random.Random(1).randbytes(8192)
+    rot = FAULTS["rot-sector-inode"]
+    assert isinstance(rot, Rot)
+    disk.write_bytes(before)
+    where = rot_away(cast("Any", SimpleNamespace(disk=disk)), rot, [ByteRange(4096 + 256, 256)], 3)
+    after = disk.read_bytes()
+    assert ByteRange(4096 + 256, 256) == where
+    assert before[: 4096 + 256] == after[: 4096 + 256]
+    assert before[4096 + 512 :] == after[4096 + 512 :]
+    assert before != after
+
+
 def test_folders_a_thousand_deep_are_looked_through(tmp_path: Path) -> None:
     engine: FaultEngine = registry.engine_part("own-engine", "faulty_disk")
     (tmp_path / "near").write_bytes(b"x")

@@ -30,17 +30,19 @@ def rot_away(recorder: Recorder, rot: Rot, ranges: Sequence[ByteRange], seed: in
     if rot.place in (Place.JOURNAL, Place.METADATA):
         ranges = written_in(recorder.disk, ranges) or ranges
     chosen = draw.choices(ranges, [each.length for each in ranges])[0]
-    length = max(_SECTOR_BYTES, min(rot.length, chosen.length))
-    at = chosen.start + draw.randrange(max(1, chosen.length // length)) * length
+    length = min(rot.length or _SECTOR_BYTES, chosen.length)
+    at = chosen.start + draw.randrange(chosen.length // length) * length
     bit = draw.randrange(8 * length)
+    first = at // _SECTOR_BYTES * _SECTOR_BYTES
     disk = os.open(recorder.disk, os.O_RDWR | os.O_CLOEXEC)
     try:
-        found = bytearray(os.pread(disk, length, at))
+        # Whole sectors, of which a place smaller than one changes alone.
+        found = bytearray(os.pread(disk, -(-(at + length - first) // _SECTOR_BYTES) * _SECTOR_BYTES, first))
         if rot.length:
-            found = bytearray(draw.randbytes(length))
+            found[at - first : at - first + length] = draw.randbytes(length)
         else:
-            found[bit // 8] ^= 1 << bit % 8
-        os.pwrite(disk, found, at)
+            found[at - first + bit // 8] ^= 1 << bit % 8
+        os.pwrite(disk, found, first)
     finally:
         os.close(disk)
     return ByteRange(at, length) if rot.length else ByteRange(at + bit // 8, 1)
