@@ -60,6 +60,7 @@ def test_the_page_has_the_evidence_and_what_tries_it_again(found: Overview) -> N
     assert "unsafe" == square.badge
     assert ("1 hit", "500 acknowledged, 3 of them missing") == square.evidence[:2]
     assert 'again: faults = ["write-once-data"], seed = 9' == square.evidence[-1]
+    assert "the server answered by itself once the disk worked again" in square.evidence
     assert "mounted anew: 3 of 500 acknowledged transactions are missing" in square.evidence
     assert "unknown" == bare.squares[2].badge
 

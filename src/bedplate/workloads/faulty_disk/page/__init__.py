@@ -98,6 +98,8 @@ def _evidence(square: FaultSquare) -> Iterator[str]:
     yield f"{record.acknowledged} acknowledged, {missing}"
     if record.no_result is not None:
         yield record.no_result
+    if record.came_back is not None and record.is_result:
+        yield f"the server {'answered' if record.came_back else 'did not answer'} by itself once the disk worked again"
     yield from (f"then: {text}" for text in record.said[:_EVIDENCE_MOST])
     yield from (f"mounted anew: {text}" for text in record.found[:_EVIDENCE_MOST])
     yield f'again: faults = ["{record.fault}"], seed = {record.seed}'
