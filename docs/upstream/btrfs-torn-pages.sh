@@ -94,7 +94,7 @@ for line in Path("trace.txt").read_text().splitlines():
         commits.append((at, comm))
     elif event == "btrfs_ordered_extent_add" and f"ino={inode} " in rest:
         first = int(re.search(r"file_offset=(\d+)", rest)[1])
-        length = int(re.search(r" num_bytes=(\d+)", rest)[1])
+        length = int(re.search(r" len=(\d+)", rest)[1])
         # A border within a page: the piece ends with a first half.
         if (first + length) % PAGE:
             halves.append((at, comm, (first + length) // PAGE * PAGE))
