@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bedplate import registry
-from bedplate.analysis.factors import DEFAULT, level_text, typed, usual_factors
+from bedplate.analysis.factors import DEFAULT, ENGINE, level_text, typed, usual_factors
 from bedplate.errors import PlanError
 from bedplate.model.engine import engine_model
 from bedplate.model.template import first_of
@@ -163,7 +163,8 @@ def factor_named(word: str, candidates: Sequence[Candidate]) -> str:
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
-        raise PlanError(f"{word!r} may be {' or '.join(chosen)}; write the one that is meant")
+        written = (_as_in_a_plan(name, candidates) for name in chosen)
+        raise PlanError(f"{word!r} may be {' or '.join(written)}; write the one that is meant")
     vary = [name for name in names if len(_levels(name, candidates)) > 1]
     there = f"these vary: {', '.join(vary) or 'none'}"
     # Each by the way to write it that is nearest to what was written.
@@ -216,7 +217,8 @@ def _term(word: str, candidates: Sequence[Candidate], every: frozenset[str]) -> 
             known = [level_text(factor, found) for found in _levels(factor, candidates)]
             there = f"there are {_shown(known)}"
             raise PlanError(
-                f"{factor} is nowhere {quoted(level)}; {did_you_mean(level, known, otherwise=there)}"
+                f"{_as_in_a_plan(factor, candidates)} is nowhere {quoted(level)}; "
+                f"{did_you_mean(level, known, otherwise=there)}"
             )
     return _Term(
         word,
@@ -270,6 +272,16 @@ def _ends(name: str) -> set[str]:
     parts = [known.split(".") for known in whole]
     ends = {".".join(words[at:]) for words in parts for at in range(len(words))}
     return ends | {end.removesuffix(_BYTES) for end in ends}
+
+
+def _as_in_a_plan(name: str, candidates: Iterable[Candidate]) -> str:
+    """`postgresql.block_size`: as the plan has it of the one engine that has the factor; of several engines by its own name."""
+    engines = {str(one.levels.get(ENGINE)) for one in candidates if name in one.levels} & set(
+        registry.ENGINES
+    )
+    words = engine_model(engines.pop()).plan_words if len(engines) == 1 else {}
+    layer = next((begin for begin in words if name.startswith(begin)), "")
+    return f"{words.get(layer, '')}{name.removeprefix(layer)}".removesuffix(_BYTES)
 
 
 def _levels(name: str, candidates: Iterable[Candidate]) -> list[Scalar]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"
 TYPE = "filesystem.type"
-_ENGINE = "build.engine"
+ENGINE = "build.engine"
 _BLOCK = "filesystem.block_size_bytes"
 _SETTING = "cluster.settings."
 _CONFIGURATION = "cluster.configuration"
@@ -38,7 +38,7 @@ _PLAN_WORDS: Mapping[str, str] = {
     "kernel.release": "machine.kernel",
 }
 # Layers whose factors only exist for one file system type, or for one engine.
-_WITHIN = {"filesystem": TYPE, "build": _ENGINE, "cluster": _ENGINE}
+_WITHIN = {"filesystem": TYPE, "build": ENGINE, "cluster": ENGINE}
 # Defaults that are values and no word: those of a build, and switches that are off.
 _KNOWN: Mapping[str, Scalar] = {
     f"{layer}.{entry.name}": entry.default
@@ -129,7 +129,7 @@ def plan_levels(cells: Mapping[str, Cell]) -> Mapping[str, Mapping[str, Scalar]]
 
 def plan_key(level: str, cell: Cell) -> str:
     """The key of a plan that a level of a cell stands for; `engine` is the workload's."""
-    if level == _ENGINE:
+    if level == ENGINE:
         return "engine"
     words = {**_PLAN_WORDS, **engine_model(cell.build.engine).plan_words}
     begin = next((start for start in words if level.startswith(start)), "")

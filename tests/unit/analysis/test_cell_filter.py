@@ -88,11 +88,31 @@ def test_an_error_names_what_there_is(text: str, words: list[str]) -> None:
     assert [] == [word for word in words if word not in str(error.value)], str(error.value)
 
 
+def test_a_factor_of_one_engine_is_called_as_its_plan_has_it() -> None:
+    cells = [
+        cell(
+            name,
+            **EXT4,
+            build__engine="postgresql",
+            build__block_size_bytes=size,
+            filesystem__block_size_bytes=size,
+        )
+        for name, size in (("a", 2048), ("b", 4096))
+    ]
+    for text, words in (
+        ("block_size=2k", "postgresql.block_size or filesystem.block_size; write"),
+        ("postgresql.block_size=7k", "postgresql.block_size is nowhere '7k'"),
+    ):
+        with pytest.raises(PlanError) as error:
+            select(text, cells)
+        assert words in str(error.value)
+
+
 def test_a_short_name_that_means_two_varying_factors_is_refused() -> None:
     other = cell("ext4-d", **EXT4, build__block_size_bytes=2048, filesystem__block_size_bytes=1024)
     with pytest.raises(
         PlanError,
-        match=r"build.block_size_bytes or filesystem.block_size_bytes|filesystem.block_size_bytes or build.block_size_bytes",
+        match=r"build.block_size or filesystem.block_size;|filesystem.block_size or build.block_size;",
     ):
         select("block_size=2k", (*CELLS, other))
     assert ["ext4-d"] == names("filesystem.block_size=1k", (*CELLS, other))

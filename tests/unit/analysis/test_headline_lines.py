@@ -46,6 +46,7 @@ def test_no_line_announces_a_command_that_is_not_there(most: int) -> None:
             "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps), btrfs (1,003 tps): others used 30 % of the processors' time.",
             "not trusted: xfs (1,903 tps), ext4 barrier (1,795 tps) …",
         ),
+        (f"xfs / ext4{' and more' * 6}: ×1.016 (1.010 to 1.022)", f"xfs / ext4{' and more' * 6}: ×1.016 …"),
         (f"{'words without an end ' * 6}", f"{'words without an end ' * 3}words …"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.support.tools.as_printed import as_printed
 from bedplate.analysis.advice.advised import advised
 from bedplate.analysis.comparison.compared import ComparisonAnswer, ComparisonQuestion, answer
 from bedplate.analysis.comparison.pooled import PooledPairs, crossing_pairs, pooled_pairs
-from bedplate.analysis.comparison.sentences import disagreement_sentences, pooled_line
+from bedplate.analysis.comparison.sentences import disagreement_sentences, pooled_in_short, pooled_line
 from bedplate.analysis.effects.factor_effects import study_effects
 from bedplate.analysis.overview import Overview, overview
 from bedplate.statistics.comparison import Verdict
@@ -117,6 +117,10 @@ def test_an_interaction_is_said_with_the_ratios_of_its_levels(interacting: Overv
     assert line.p_disagreement is not None
     assert 0.05 > line.p_disagreement
     assert pooled_line(line).endswith("so this is a mean over these pairs and not the ratio of each")
+    assert (
+        "xfs / ext4 barrier yes, durable: 18 pairs disagree: ×1.17 "
+        == pooled_in_short(line).partition("(")[0]
+    )
     first, *others = line.dependences
     assert "filesystem.block_size_bytes" == first.factor
     assert not any(each.real for each in others)

@@ -63,10 +63,11 @@ def pooled_line(each: PooledPairs) -> str:
 
 
 def pooled_in_short(each: PooledPairs) -> str:
-    """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`, and whether these disagree."""
+    """`xfs / ext4, durable: ×1.08 (1.05 to 1.11): faster; 18 pairs`; that these disagree comes before the figure."""
     sides = sides_words(each.contender, each.baseline, each.beside)
-    told = " disagree" if each.disagree else ""
-    return f"{sides}, {_classes_words(each)}: {figure_words(each.comparison)}; {len(each.pairs)} pairs{told}"
+    pairs, told = f"{len(each.pairs)} pairs", figure_words(each.comparison)
+    words = f"{pairs} disagree: {told}" if each.disagree else f"{told}; {pairs}"
+    return f"{sides}, {_classes_words(each)}: {words}"
 
 
 def disagreement_sentences(each: PooledPairs) -> tuple[str, ...]:

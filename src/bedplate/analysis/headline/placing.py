@@ -113,4 +113,7 @@ def _shorter(line: HeadlineLine, texts: Sequence[str], columns: int) -> list[str
             break
     else:
         room = room if len(room) == len(last) else room.rpartition(" ")[0] or room
+    # An interval without its end is none.
+    if room.rfind("(") > max(room.rfind(")"), 0):
+        room = room[: room.rfind("(")]
     return [*kept, f"{room.rstrip(',;: ')} …"]
