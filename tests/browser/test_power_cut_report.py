@@ -69,6 +69,22 @@ def test_verdicts_and_pictures_are_there_and_fit(browser: Browser, report: Path,
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
+def test_on_a_phone_the_reasons_of_a_class_stand_in_sight_below_it(browser: Browser, report: Path) -> None:
+    with opened(browser, report, width=390) as found:
+        reasons = found.page.locator(".flushes td.why > div")
+        assert 4 <= reasons.count()
+        assert (
+            reasons.evaluate_all("all => Math.max(...all.map((one) => one.getBoundingClientRect().right))")
+            <= 390
+        )
+        # The name of a number stands beside it, as there is no head to read it from.
+        names = found.page.locator(".flushes td.number").first.evaluate(
+            "(one) => getComputedStyle(one, '::before').content"
+        )
+        assert '"data, appending"' == names
+        assert [] == found.complaints
+
+
 def test_every_picture_has_its_table_and_can_be_taken_along(browser: Browser, report: Path) -> None:
     with opened(browser, report) as found:
         page = found.page

@@ -48,6 +48,11 @@ NAMED: dict[str, str] = {
         for where in (".show.studies[].health[]", ".advise.sentences[].text")
         for number, runs in ((7, 16), (8, 21))
     },
+    **{
+        f"{where}.studies[].sentence: '{before}": "words; cases that are counted have an exact interval from one repetition on"
+        for where in (".show", ".page")
+        for before in ("Two repetitions describe", "One repetition shows what happened once. It cannot show")
+    },
     # One figure for one thing (docs/decisions/0015): the mean, which was there as `centre`, in place of the median.
     **{
         f".show.studies[].cells[].runs[].{where}median": "one figure for one thing"

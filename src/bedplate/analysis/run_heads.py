@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from bedplate import registry
 from bedplate.analysis.workload_view import MovedBytes, RunHead, WorkloadView, view_of
+from bedplate.model.workload import model_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +104,7 @@ def writes(found: Overview, run: tuple[str, str]) -> bool:
 def has_speed(found: Overview, run: tuple[str, str]) -> bool:
     """Whether cells differ by the speed of a run, and not by a verdict."""
     spec = found.spec(run)
-    return spec is None or view_of(spec.workload).has_speed
+    return spec is None or model_of(spec.workload).has_speed
 
 
 def has_speeds(overviews: Sequence[Overview]) -> bool:

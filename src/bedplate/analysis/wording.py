@@ -285,27 +285,34 @@ def counted(summary: Summary) -> str:
     return ", ".join(words)
 
 
-def repetitions_sentence(repetitions: int, *, study: str = "STUDY", executor: str = "local") -> str:
-    """What this many repetitions can and cannot tell, and how to get more; only the local executor needs root here."""
+def repetitions_sentence(
+    repetitions: int, *, study: str = "STUDY", executor: str = "local", has_speeds: bool = True
+) -> str:
+    """What this many repetitions can and cannot tell, and how to get more; only the local executor needs root here.
+
+    Without speeds there are counted cases, whose shares have exact intervals from the first repetition on.
+    """
     sudo = "sudo " if executor == "local" else ""
-    more = f"`{sudo}./bedplate extend {study} --repetitions 5` adds repetitions to this study."
+    asked = 5 if has_speeds else repetitions + 1
+    more = f"`{sudo}./bedplate extend {study} --repetitions {asked}` adds repetitions to this study."
     if repetitions == 0:
         return "Nothing has been measured yet."
+    if not has_speeds:
+        return f"Cases are counted: one repetition gives a share with its exact interval, and more narrow it. {more}"
     if repetitions == 1:
         return (
-            "One repetition shows what happened once. It cannot show how far figures scatter from run to "
-            f"run, so no difference here may be called real. {more}"
+            "One repetition shows what happened once. It does not show how far figures scatter from run to run, so it gives "
+            f"no verdicts. {more}"
         )
     if repetitions < REPETITIONS_FOR_INTERVAL:
         return (
-            "Two repetitions describe: they show the level of each figure and whether two runs came out "
-            "alike. They cannot tell a difference between cells from scatter between runs, so there are "
-            f"ranges and no verdicts. For verdicts, {more}"
+            "Two repetitions give ranges, and no verdicts. Three give verdicts; five find most differences above 10 %. "
+            f"{more}"
         )
     if repetitions < 5:
         return (
-            f"{repetitions} repetitions give each figure a 95 % interval, a wide one: differences far larger "
-            f"than the scatter stand out, smaller ones cannot be told. {more}"
+            f"{repetitions} repetitions give each figure a 95 % interval, a wide one: only differences far larger than the "
+            f"scatter can be told. {more}"
         )
     return (
         f"{repetitions} repetitions give each figure a 95 % interval. Intervals that overlap may still "

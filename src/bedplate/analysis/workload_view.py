@@ -57,12 +57,11 @@ class WorkloadView:
 
     `heads` are the two figures that stand for a run where there is room for two, by its kind; "" is that of a type without kinds.
     `headlines` are the figures that every run of the type has which measured anything: how many values there are, so
-    many repetitions there are. `has_speed` is false where runs have a verdict in its place. `looked_at` is the phase and
+    many repetitions there are. `looked_at` is the phase and
     the metric of parts that are looked at one at a time. `scoring` is that of types whose runs are scored over all cells.
     """
 
     makes_transactions: ClassVar[bool] = False
-    has_speed: ClassVar[bool] = True
     looked_at: ClassVar[tuple[str, str] | None] = None
     heads: ClassVar[Mapping[str, RunHead]] = {}
     headlines: ClassVar[tuple[str, ...]] = ()

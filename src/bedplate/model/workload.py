@@ -64,8 +64,8 @@ class WorkloadModel:
         return False
 
     @property
-    def is_timed(self) -> bool:
-        """Whether its figures are speeds, which need repetitions for a verdict; cases that are counted are judged from one."""
+    def has_speed(self) -> bool:
+        """Whether its runs have speeds, which need repetitions for a verdict; cases that are counted have one each."""
         return True
 
     def engine_of(self, dataset: Levels) -> str:  # noqa: ARG002 -- of types whose datasets say which
@@ -90,7 +90,7 @@ class OwnDiskModel(WorkloadModel):
         return True
 
     @property
-    def is_timed(self) -> bool:
+    def has_speed(self) -> bool:
         """Cuts and tries are counted."""
         return False
 

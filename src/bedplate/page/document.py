@@ -15,7 +15,7 @@ from bedplate.analysis.comparison.compared import study_names
 from bedplate.analysis.effective import effective_document
 from bedplate.analysis.part_summaries import PagePart, page_parts, ranked
 from bedplate.analysis.rounding import rounded
-from bedplate.analysis.run_heads import moved_bytes, run_head, run_kind, writes
+from bedplate.analysis.run_heads import has_speeds, moved_bytes, run_head, run_kind, writes
 from bedplate.analysis.wording import (
     counted,
     durability_class,
@@ -153,7 +153,9 @@ def _study(found: Overview, name: str) -> dict[str, Any]:
         "marks": list(found.marks),
         "selection": found.selection,
         "repetitions": found.repetitions,
-        "sentence": repetitions_sentence(found.repetitions, executor=found.study.facts.executor),
+        "sentence": repetitions_sentence(
+            found.repetitions, executor=found.study.facts.executor, has_speeds=has_speeds([found])
+        ),
     }
 
 

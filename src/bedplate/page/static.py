@@ -218,6 +218,7 @@ def _study(found: Overview, name: str, first: int) -> StudyShell:
             found.repetitions,
             study=shlex.quote(str(found.study.directory)),
             executor=found.study.facts.executor,
+            has_speeds=has_speeds([found]),
         ),
         marks=found.marks,
         tables=tuple(_tables(found, first, shared)),
@@ -367,7 +368,6 @@ def _row(
 ) -> Row:
     """In the runs that have a `largest` figure."""
     sign = mark([m for run in largest for m in found.of(cell.id, run)])
-    firsts = (found.summary(cell.id, run, run_head(found, run).first) for run in largest)
     return Row(
         index=index,
         name=cell.label.panel,
@@ -379,8 +379,19 @@ def _row(
         runs=tuple(_run(found, cell.id, run, most) for run, most in largest.items()),
         mark_class=_MARK_WORDS[sign],
         mark_text=f"{sign} {_MARK_WORDS[sign]}",
-        counted="; ".join(dict.fromkeys(map(counted, firsts))),
+        counted=_counted_in(found, cell, tuple(largest)),
     )
+
+
+def _counted_in(found: Overview, cell: CellFacts, runs: Sequence[tuple[str, str]]) -> str:
+    """`n = 3`; where runs differ, of which: `read-only: n = 3; read-write: n = 2, 1 suspect, left out`."""
+    having: dict[str, list[str]] = {}
+    for run in runs:
+        words = counted(found.summary(cell.id, run, run_head(found, run).first))
+        having.setdefault(words, []).append(run_told(found, run))
+    if len(having) < 2:
+        return "".join(having)
+    return "; ".join(f"{', '.join(told)}: {words}" for words, told in having.items())
 
 
 def _head(found: Overview, run: tuple[str, str]) -> Head:

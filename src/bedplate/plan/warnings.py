@@ -26,7 +26,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
     """Sentences, each once."""
     known: list[Mapping[str, PlanWarnings]] = [registry.parts("warnings"), registry.engine_parts("warnings")]
     found = [sentence for role in known for warn in role.values() for sentence in warn(plan)]
-    if plan.repetitions < 3 and any(model_of(workload.type).is_timed for workload in plan.workloads):
+    if plan.repetitions < 3 and any(model_of(workload.type).has_speed for workload in plan.workloads):
         found.append(
             f"repetitions = {plan.repetitions}: the report describes, and gives no verdicts; "
             "`bedplate extend` adds repetitions"

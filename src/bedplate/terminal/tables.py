@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bedplate import registry
 from bedplate.analysis.parts import WHOLE
-from bedplate.analysis.run_heads import TRANSACTIONS, is_meant, makes_transactions, run_type
+from bedplate.analysis.run_heads import TRANSACTIONS, has_speeds, is_meant, makes_transactions, run_type
 from bedplate.analysis.selected import best_first, selected_overviews
 from bedplate.analysis.wording import mark, repetitions_sentence, told_of
 from bedplate.analysis.workload_view import view_of
@@ -151,7 +151,12 @@ def _study_document(
         "marks": list(found.marks),
         "selection": found.selection,
         "repetitions": found.repetitions,
-        "sentence": repetitions_sentence(found.repetitions, study=path, executor=found.study.facts.executor),
+        "sentence": repetitions_sentence(
+            found.repetitions,
+            study=path,
+            executor=found.study.facts.executor,
+            has_speeds=has_speeds([found]),
+        ),
         "health": list(found.health.sentences(runs)),
         "cells": [_cell_document(found, cell, runs, metric) for cell in found.cells.values()],
         **{key: said for of in registry.WORKLOADS for key, said in view_of(of).document(found, runs).items()},

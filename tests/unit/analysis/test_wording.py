@@ -78,6 +78,13 @@ def test_the_sentence_grows_with_the_repetitions() -> None:
     assert "bedplate extend" not in said[5]
 
 
+def test_counted_cases_are_not_told_to_wait_for_repetitions() -> None:
+    said = repetitions_sentence(1, has_speeds=False)
+    assert "exact interval" in said
+    assert "no verdicts" not in said
+    assert "--repetitions 2`" in said
+
+
 @pytest.mark.parametrize(
     ("executor", "words"), [("local", "`sudo ./bedplate extend S "), ("slurm", "`./bedplate extend S ")]
 )

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.studies.former_studies import unpacked
 from tests.support.studies.synthetic_study import Recipe, write_study
 from tests.support.studies.synthetic_tpch import TpchRecipe, synthetic_tpch_study
 
+from bedplate.analysis.overview import overview
 from bedplate.errors import PlanError
 from bedplate.page import build
 from bedplate.page.build import build_report
 from bedplate.page.chapters import CHAPTERS
+from bedplate.page.static import page_shell
 from bedplate.page.workload_page import WorkloadPage
 
 
@@ -92,6 +95,18 @@ def test_every_section_is_in_the_contents(hostile: str) -> None:
     links = {attributes.get("href") for tag, attributes in found.tags if tag == "a"}
     assert _sections() - {"items", "raw", "claims", "heat-maps"} == ids
     assert {f"#{name}" for name in ids} <= links
+
+
+def test_a_cell_whose_runs_came_out_unlike_says_which_did(tmp_path: Path) -> None:
+    (shell,) = page_shell([overview(unpacked("quickstart", tmp_path))])["studies"]
+    said = [row.counted for table in shell.tables for row in table.rows]
+    assert "read-only: n = 2; read-write: n = 2 (suspect)" == said[0]
+    alike = write_study(
+        tmp_path / "alike",
+        Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), repetitions=3, course_s=2),
+    )
+    (shell,) = page_shell([overview(alike)])["studies"]
+    assert {"n = 3"} == {row.counted for table in shell.tables for row in table.rows}
 
 
 def test_a_study_of_tpch_alone_has_no_section_of_transactions(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ import click
 
 from bedplate import registry
 from bedplate.analysis.claims.file import CHECKS, Check, Claim, ClaimFile
-from bedplate.analysis.workload_view import view_of
 from bedplate.cli.app import program
 from bedplate.cli.documents.manual import NAME, manual_page
 from bedplate.export.columns import FIGURE_COLUMNS, NODE_COLUMNS, RUN_COLUMNS, ExportColumn
@@ -170,7 +169,7 @@ def _rules() -> str:
 def _judged(rule: Rule[Any]) -> str:
     known = rules_of_runs()
     found = [each.of for each in known if rule in each.rules]
-    timed = sum(view_of(name).has_speed for name in registry.WORKLOADS)
+    timed = sum(model_of(name).has_speed for name in registry.WORKLOADS)
     by_count = {len(known): "every run", timed: "every timed run"}
     return by_count.get(len(found), ", ".join(found))
 

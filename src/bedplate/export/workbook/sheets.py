@@ -9,6 +9,7 @@ from bedplate.analysis.effective import effective_document
 from bedplate.analysis.fleet import folded, node_kinds
 from bedplate.analysis.flush_rates import COUNTED, rate_text
 from bedplate.analysis.labels import stands_on_image
+from bedplate.analysis.run_heads import has_speeds
 from bedplate.analysis.wording import (
     AFTER_POWER_CUT,
     capital,
@@ -201,7 +202,10 @@ def about_sheet(found: Overview) -> Sheet:
         ("exported by bedplate", __version__),
         ("cells", len(found.cells)),
         ("repetitions", found.repetitions),
-        ("what they can tell", repetitions_sentence(found.repetitions, executor=facts.executor)),
+        (
+            "what they can tell",
+            repetitions_sentence(found.repetitions, executor=facts.executor, has_speeds=has_speeds([found])),
+        ),
         *(("stands beside every figure", f"{capital(words)}.") for words in found.marks),
         *(row for each in workload_exports() if each.is_in(found) for row in each.about),
         *_machines(found),

@@ -24,7 +24,6 @@ _HEAD = RunHead("faults_lost", "faults that lost", "faults_hit", "faults hit", b
 class FaultyDiskView(WorkloadView):
     """Faults on disks of their own."""
 
-    has_speed: ClassVar[bool] = False
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("faults_hit",)
 

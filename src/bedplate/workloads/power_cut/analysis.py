@@ -19,7 +19,6 @@ _HEAD = RunHead("power_cuts_bad", "cuts bad", "power_cuts", "cuts", beneath=True
 class PowerCutView(WorkloadView):
     """Cuts of one recording."""
 
-    has_speed: ClassVar[bool] = False
     heads: ClassVar[Mapping[str, RunHead]] = {WORKLOAD: _HEAD}
     headlines: ClassVar[tuple[str, ...]] = ("power_cuts",)
 
