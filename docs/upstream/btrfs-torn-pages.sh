@@ -1,6 +1,6 @@
 #!/bin/sh
-# Overwrites pages of 8 KiB on a new Btrfs beside two writers that fsync, and shows by the kernel's own trace and trees which
-# pages left in halves, why, and which of them a commit held torn. Needs root, btrfs-progs, util-linux, Python 3; no bedplate.
+# Overwrites pages of 8 KiB on a new Btrfs beside two writers that fsync, and shows by the kernel's own trace which pages left in
+# halves, why, and which of them a commit found torn. Needs root, btrfs-progs, util-linux, Python 3; no bedplate.
 #
 #     btrfs-torn-pages.sh FOLDER [SIZE] [SECONDS]
 #
@@ -66,8 +66,6 @@ for _ in range(2):
 Path("facts").write_text(f"{os.getpid()} {os.fstat(pages).st_ino} {written}")
 PYTHON
 cat "$instance/trace" > trace.txt
-umount mounted
-btrfs inspect-internal dump-tree -t 5 "$device" > tree.txt
 python3 - <<'PYTHON'
 import re
 from pathlib import Path
@@ -76,7 +74,7 @@ PAGE = 8192
 writer, inode, written = map(int, Path("facts").read_text().split())
 line_of = re.compile(r"^ *(.*)-(\d+) +\[\d+\] \S+ +([\d.]+): (\w+)(.*)$")
 begun = page = None
-calls, tickets, halves, commits = [], [], [], []
+calls, tickets, pieces, commits = [], [], [], []
 for line in Path("trace.txt").read_text().splitlines():
     found = line_of.match(line)
     if found is None:
@@ -91,31 +89,23 @@ for line in Path("trace.txt").read_text().splitlines():
         start = int(re.search(r"start_ns=(\d+)", rest)[1]) / 1e9
         tickets.append((pid, start, at))
     elif event == "btrfs_transaction_commit":
-        commits.append((at, comm))
+        commits.append((at, comm, re.search(r"gen=(\d+)", rest)[1]))
     elif event == "btrfs_ordered_extent_add" and f"ino={inode} " in rest:
         first = int(re.search(r"file_offset=(\d+)", rest)[1])
-        length = int(re.search(r" len=(\d+)", rest)[1])
-        # A border within a page: the piece ends with a first half.
-        if (first + length) % PAGE:
-            halves.append((at, comm, (first + length) // PAGE * PAGE))
-during = [(h, c) for h in halves for c in calls if c[2] == h[2] and c[0] <= h[0] <= c[1]]
-waited = [(h, c) for h, c in during if any(p == writer and c[0] <= s <= c[1] for p, s, _ in tickets)]
+        pieces.append((at, comm, first, first + int(re.search(r" len=(\d+)", rest)[1])))
 print(f"{written} pages written, {len(tickets)} waits for room for metadata, {len(commits)} commits")
-print(f"{len(halves)} times a first half left alone; {len(during)} of them during the pwrite of that very page, {len(waited)} of these while it waited for room")
-who = {}
-for h, _ in during:
-    name = re.sub(r"kworker/\S*?-", "kworker ", h[1])
-    who[name] = who.get(name, 0) + 1
-print("written out by:", ", ".join(f"{name} ({count})" for name, count in sorted(who.items(), key=lambda each: -each[1])) or "nobody")
-
-# Each half's generation is the commit that first holds it; of a page written last in two commits the earlier one held it torn.
-items = re.compile(rf"key \({inode} EXTENT_DATA (\d+)\).*\n\s+generation (\d+) .*\n(?:.*\n)?.*\n\s+extent data offset \d+ nr (\d+)")
-generation = {}
-for offset, number, length in items.findall(Path("tree.txt").read_text()):
-    for at in range(int(offset), int(offset) + int(length), 4096):
-        generation[at] = int(number)
-torn = [at for at in generation if at % PAGE == 0 and generation[at] != generation.get(at + 4096, generation[at])]
-print(f"{len(torn)} pages of the last state whose halves are of different commits: the earlier commit held each of them torn")
-for at in torn[:5]:
-    print(f"    page {at // PAGE}: first half of commit {generation[at]}, second of {generation[at + 4096]}")
+halves = [piece for piece in pieces if piece[3] % PAGE]
+waited = committed = during = 0
+for at, comm, _, end in halves:
+    page = end // PAGE * PAGE
+    call = next((c for c in calls if c[2] == page and c[0] <= at <= c[1]), None)
+    # What the page's second half is written out by, and the commits before.
+    second = next((p[0] for p in pieces if p[0] > at and p[2] <= end < p[3]), float("inf"))
+    between = [c for c in commits if at < c[0] < second]
+    during += call is not None
+    waited += call is not None and any(p == writer and call[0] <= s <= call[1] for p, s, _ in tickets)
+    committed += bool(between)
+    for when, who, number in between:
+        print(f"page {page // PAGE}: first half by {comm}; {1e3 * (when - at):.1f} ms later commit {number} by {who}; second half {1e3 * (second - when):.1f} ms behind it")
+print(f"{len(halves)} times a first half left alone: {during} during the pwrite of that very page, {waited} while that waited for room; {committed} met a commit before the second half")
 PYTHON
