@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bedplate.errors import StudyError
@@ -17,7 +18,6 @@ from bedplate.study.records import Checksums, FileChecksum, StudyFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from bedplate.study.layout import StudyLayout
 
@@ -59,8 +59,9 @@ def changed_top_files(layout: StudyLayout, facts: StudyFacts) -> tuple[str, ...]
 
 def _changed_top_files(directory: Path, checksums: Mapping[str, FileChecksum]) -> Iterator[str]:
     for name, expected in checksums.items():
-        path = directory / name
-        if path.is_absolute() != directory.is_absolute() or ".." in path.parts:
+        path, below = directory / name, Path(name)
+        # The study's own path may have `..` in it.
+        if below.is_absolute() or ".." in below.parts:
             yield f"study.json has a checksum of {name!r:.200}, which is no file of the study"
             continue
         try:

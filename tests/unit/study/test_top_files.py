@@ -77,3 +77,12 @@ def test_no_file_outside_of_the_study_is_looked_at(study: Path) -> None:
     facts = codec.read(StudyFacts, study / "study.json")
     codec.write(study / "study.json", replace(facts, checksums=top_checksums({"../other": b""})))
     assert "'../other', which is no file of the study" in read_study(study).changed[0]
+
+
+def test_a_study_may_be_named_by_a_path_that_goes_up(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside").mkdir()
+    assert () == read_study(tmp_path / "beside" / ".." / "s").changed
+    monkeypatch.chdir(tmp_path / "beside")
+    assert () == read_study(type(study)("../s")).changed
