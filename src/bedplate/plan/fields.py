@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator
 from bedplate.model.cell import JOURNAL_IN_RAM, JOURNAL_ON_DEVICE, UNTORN_LEVELS, Throttle
 from bedplate.model.filesystem import AGE_PROFILES, FILLS, FRESH, TRAITS, feature_levels
 from bedplate.plan import values, words
+from bedplate.plan.chosen_cells import Departures, departures
 from bedplate.plan.words import shown
 from bedplate.units import GIB, TIB
 
@@ -59,6 +60,7 @@ def within(check: Any, *bounds: Any) -> PlainValidator:
     return PlainValidator(lambda value: check(*bounds, value))
 
 
+ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
 Title: TypeAlias = Annotated[str, PlainValidator(values.title)]
 Repetitions: TypeAlias = Annotated[int, within(values.whole_number, 1, 1000)]
 Seed: TypeAlias = Annotated[int, within(values.whole_number, 0, 2**53 - 1)]

@@ -19,7 +19,8 @@ from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import DEFAULTS_VERSION, DatasetScale, EngineSetup, PlannedWorkload
 from bedplate.plan import values
-from bedplate.plan.fields import Count, Duration, Factor, ListFactor, RunName, within
+from bedplate.plan.chosen_cells import Departures
+from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, ListFactor, RunName, within
 from bedplate.plan.table import InnerTables, PlanTable, at_least_one
 from bedplate.plan.values import UNTIL_STEADY, Script
 from bedplate.plan.words import joined
@@ -146,6 +147,10 @@ class PgbenchTable(WorkloadTable):
         default=None, description="a script that runs once behind `prepare`"
     )
     """load | the same, behind `prepare` | none | `"history.sql"`"""
+    cells: ChosenCells = Field(
+        default=(), description="a list of tables: where it differs from the first cell"
+    )
+    """– | the cells that it runs in, as of power cuts | every cell of its engine | `[{ filesystem.type = "xfs" }]`"""
     run: Annotated[tuple[RunTable, ...], AfterValidator(at_least_one)] = Field(
         default=_default_runs(), description="one or more [[workload.run]] tables"
     )
@@ -197,6 +202,10 @@ class PgbenchTable(WorkloadTable):
     def engines(self) -> tuple[str, ...]:
         """PostgreSQL."""
         return (POSTGRESQL,)
+
+    def cells_named(self) -> tuple[Departures, ...]:
+        """Its `cells`."""
+        return self.cells
 
     def settings_of_defaults(self) -> Mapping[str, Scalar]:
         """Checkpoints that a short run holds, where the plan names no run."""

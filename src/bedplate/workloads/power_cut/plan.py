@@ -39,8 +39,8 @@ from bedplate.model.power_cut import (
     Profile,
 )
 from bedplate.plan import values
-from bedplate.plan.chosen_cells import Departures, departures
-from bedplate.plan.fields import Count, Duration, Factor, Flag, Seed, within
+from bedplate.plan.chosen_cells import Departures
+from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, Flag, Seed, within
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
 from bedplate.units import GIB, KIB, MIB
@@ -66,7 +66,6 @@ def _device_unit(value: Any) -> int | str:
         raise ValueError(f"{error}, {NO_UNIT}") from error
 
 
-ChosenCells: TypeAlias = Annotated[tuple[Departures, ...], PlainValidator(departures)]
 CutEngine: TypeAlias = Annotated[str, within(values.one_of, CUT_ENGINES)]
 CutPoints: TypeAlias = Annotated[int, within(values.whole_number, 1, 100_000)]
 SoughtPoints: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
