@@ -20,8 +20,10 @@ from bedplate.model.power_cut import (
     PRESSED,
     RAM_JOURNAL,
     RECUT,
+    SECTOR_BYTES,
     SOUGHT_POINTS,
     STATES,
+    USUAL_SECTOR_BYTES,
     WORKLOAD,
     PointOutcome,
 )
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 _TELLING: Sequence[tuple[str, Scalar, str]] = (
     (RAM_JOURNAL, JOURNAL_LOST, "journal"),
     (COMPLETIONS, AT_ONCE, "completions"),
+    (SECTOR_BYTES, USUAL_SECTOR_BYTES, "sectors"),
     (PRESSED, False, "dirty pages pressed"),
     ("clients", 0, "clients"),
     ("duration_s", 0.0, "duration"),
@@ -62,7 +65,7 @@ _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
     ("cache_bytes", 0, "cache"),
     ("seed", 0, "seed"),
 )
-_IN_BYTES = ("disk", "device unit", "cache")
+_IN_BYTES = ("disk", "sectors", "device unit", "cache")
 
 
 @dataclass(frozen=True)

@@ -302,9 +302,14 @@ def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedSta
     tried = [record for record in points if _is(Placement.ENUMERATED, record)]
     if not tried:
         return None
-    small = [record for record in tried if record.volatile_writes <= SMALL_WINDOW_WRITES]
-    large = [record for record in tried if record.volatile_writes > SMALL_WINDOW_WRITES]
+    small = [record for record in tried if _changes(record) <= SMALL_WINDOW_WRITES]
+    large = [record for record in tried if _changes(record) > SMALL_WINDOW_WRITES]
     return TriedStates(_tally(small, recording), _tally(large, recording), recording.small_states or 0)
+
+
+def _changes(record: PointRecord) -> int:
+    """What was at risk: each is kept or not."""
+    return record.volatile_writes + record.volatile_discards
 
 
 def _is(placement: Placement, record: PointRecord) -> bool:
@@ -335,7 +340,7 @@ def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts)
 
 def _is_idle(record: PointRecord) -> bool:
     point = record.point
-    return _is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_writes == 0
+    return _is_drawn(record) and point.profile is not Profile.ORDERED and _changes(record) == 0
 
 
 def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:

@@ -26,7 +26,7 @@ from bedplate.host.ledger import Holding
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.tunables import queue_settings
 from bedplate.model.fault_order import ByteRange
-from bedplate.units import KIB, format_size
+from bedplate.units import KERNEL_SECTOR_BYTES, KIB, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -238,12 +238,16 @@ class Recorder:
         finally:
             os.close(fault)
 
-    def attach(self, image: Path, *, write_back: bool = True) -> AttachedDevice:
-        """A loop device over `disk` or `journal`, its write cache set and read back.
+    def attach(
+        self, image: Path, *, write_back: bool = True, sector_bytes: int = KERNEL_SECTOR_BYTES
+    ) -> AttachedDevice:
+        """A loop device over `disk` or `journal` with sectors of that size, its write cache set and read back.
 
         VerifyFailed where the kernel does not take it: without flushes a log says nothing of them.
         """
-        device = attach_loop(image, ledger=self._ledger, commands=self._commands, in_memory=True)
+        device = attach_loop(
+            image, ledger=self._ledger, commands=self._commands, in_memory=True, sector_bytes=sector_bytes
+        )
         try:
             queue_settings(
                 device, read_ahead_kb=None, scheduler=None, write_back=write_back, ledger=self._ledger

@@ -48,7 +48,7 @@ class PageCounts:
         if self.refused.get(ENOSPC):
             return (
                 f"XFS found no free space in one piece for {self.refused[ENOSPC]:,} of {asked:,} pages (ENOSPC), which were written "
-                'plainly and may be torn; cowextsize of the size of a page ("8k") lets XFS take smaller pieces'
+                'plainly and may be torn; a cowextsize of one page ("8k" of PostgreSQL) lets XFS take smaller pieces'
             )
         if not self.refusals:
             return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bedplate.model.free_space import FreeSpace
-from bedplate.model.levels import Scalar
+from bedplate.model.levels import Levels, Scalar
 from bedplate.model.page_writes import PageFacts
 from bedplate.units import GIB, KIB, MIB
 
@@ -41,6 +41,11 @@ AT_ONCE = "at once"
 LATE = "late"
 LATE_US = 2000
 
+# Level `sector_bytes` of a dataset, only where they are not these: sectors of the recorded disk, and of an external journal's.
+SECTOR_BYTES = "sector_bytes"
+USUAL_SECTOR_BYTES = 512
+LARGE_SECTOR_BYTES = 4096
+
 # What a plan gets that says nothing. The disk is sparse, and so large that no file system lacks room for its metadata: on 512
 # MiB, Btrfs commits an engine's page by halves. The duration has what file systems do of themselves every few seconds.
 IMAGE_BYTES = 4 * GIB
@@ -60,6 +65,16 @@ KEEP_SMALL = "small"
 KEEP_ALL = "all"
 KEEP_BAD = "bad"
 SMALL_LOG_BYTES = 32 * MIB
+
+
+def late_us(dataset: Levels) -> int:
+    """How late the recorded device answers at the most; 0: at once."""
+    return LATE_US if dataset.get(COMPLETIONS) == LATE else 0
+
+
+def sector_bytes(dataset: Levels) -> int:
+    """Sectors of the recorded devices."""
+    return dataset.integer(SECTOR_BYTES) or USUAL_SECTOR_BYTES
 
 
 class Profile(Enum):
@@ -195,6 +210,8 @@ class PointRecord:
     """those of them that are wholly or partly on the medium"""
     acknowledged: int
     """transactions acknowledged before the cut"""
+    volatile_discards: int = 0
+    """discards after the last flush, each of which the device may have done or not; 0 in records of before they were drawn"""
     lost_transactions: int = 0
     """those of them that are missing"""
     lost_ms: float | None = None

@@ -114,8 +114,10 @@ def medium(
 def _keep(disk: bytearray, entry: Written, point: CutPoint, bits: object, *, was_complete: bool) -> None:
     start, profile = entry.sector * 512, point.profile
     ordered = profile is Profile.ORDERED and was_complete
+    # What a protected cache had not answered yet is there or not.
+    is_whole = profile is Profile.WHOLE or (profile is Profile.ORDERED and not was_complete)
     if entry.flags & DISCARD:
-        if ordered:
+        if ordered or ((profile not in (Profile.LOST, Profile.ORDERED) or is_whole) and next(bits)):  # type: ignore[call-overload]
             disk[start : start + entry.length] = bytes(entry.length)
         return
     always = ordered or bool(entry.flags & FUA and was_complete and not point.control)
@@ -123,8 +125,7 @@ def _keep(disk: bytearray, entry: Written, point: CutPoint, bits: object, *, was
     is_covered = entry.length in _COVERED_BYTES.get(profile, ()) and start % entry.length == 0
     if is_covered:
         block_bytes = None
-    is_whole = profile is Profile.WHOLE or is_covered
-    whole = next(bits) if is_whole else False  # type: ignore[call-overload]
+    whole = next(bits) if is_whole or is_covered else False  # type: ignore[call-overload]
     block, keep = None, whole
     for at in range(start, start + entry.length, 512):
         if block_bytes is not None and at // block_bytes != block:

@@ -22,6 +22,7 @@ from tests.support.studies.synthetic_power_cuts import (
 )
 
 from bedplate.analysis.headline.answered import headline
+from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.headline.lines import headline_lines
 from bedplate.analysis.headline.names import cell_names
 from bedplate.analysis.headline.page_copies import copies_words, without_copies
@@ -30,11 +31,13 @@ from bedplate.analysis.power_cut_view import CutRun
 from bedplate.analysis.recording_words import recording_words
 from bedplate.model.cell import Cell
 from bedplate.model.device_cache import PROTECTED, VOLATILE_4K
+from bedplate.model.figure import Scale
 from bedplate.model.levels import Levels
 from bedplate.model.page_writes import PageCounts, PageFacts, PageLayout
 from bedplate.model.power_cut import Placement, PointOutcome, PointRecord, Profile
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF, because, sentences
 from bedplate.model.visit import Durability, VisitKey
+from bedplate.statistics.summary import Observation, Summary, summarise
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import CellFacts, Overview
@@ -244,7 +247,9 @@ def test_the_first_line_says_where_copies_of_pages_may_go_and_where_they_must_st
 
 def test_too_few_cuts_leave_open_whether_copies_may_go(tmp_path: Path) -> None:
     few = run_of(tmp_path / "few", points=weighted(count=40))
-    facts = SimpleNamespace(cuts=(few, replace(few, declared=Durability("durable", "durable", "declared"))))
+    facts = SimpleNamespace(
+        cuts=(few, replace(few, declared=Durability("durable", "durable", "declared"))), declared=OFF
+    )
     (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
     assert ("page images", {}, (), {"10 of 72 cuts that could tear a page": (few,)}) == (
         told.copies,
@@ -258,7 +263,7 @@ def test_innodb_without_double_writing_is_judged_as_postgresql_without_page_imag
     declared = Durability("unsafe", "unknown", "declared", (because(INNODB_DOUBLEWRITE_OFF, "written once"),))
     run = replace(run_of(tmp_path), declared=declared)
     assert "durable · untorn by file system" == run.words_with(VOLATILE_4K)
-    facts = SimpleNamespace(cuts=(run,))
+    facts = SimpleNamespace(cuts=(run,), declared=declared)
     (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
     ((head, text, _, _),) = copies_words(told, {"cell": "xfs"})
     assert (
@@ -267,4 +272,69 @@ def test_innodb_without_double_writing_is_judged_as_postgresql_without_page_imag
     ) == (
         head,
         text,
+    )
+
+
+def written(cell: str, metric: str) -> Summary:
+    kib = {
+        ("kept", "device_written_kib_per_transaction"): 24.7,
+        ("kept", "wal_kib_per_transaction"): 9.39,
+        ("gone", "device_written_kib_per_transaction"): 16.4,
+        ("gone", "wal_kib_per_transaction"): 0.51,
+        ("elsewhere", "device_written_kib_per_transaction"): 1.0,
+    }.get((cell, metric))
+    return Summary(0) if kib is None else summarise([Observation(kib)], Scale.RATIO)
+
+
+def speeds(**levels: dict[str, str]) -> Overview:
+    """Cells by what they ask for, those without page images called `gone`."""
+    cells = {name: SimpleNamespace(levels=Levels(own)) for name, own in levels.items()}
+    facts = {
+        name: SimpleNamespace(
+            declared=OFF if name == "gone" else Durability("durable", "durable", "declared")
+        )
+        for name in levels
+    }
+    study = SimpleNamespace(schedule=SimpleNamespace(cells=cells))
+    told = SimpleNamespace(
+        cells=facts,
+        study=study,
+        runs=(("dataset", "200 a second"),),
+        summary=lambda cell, _, metric: written(cell, metric),
+    )
+    return cast("Overview", told)
+
+
+def test_what_a_cell_without_copies_saves_is_said_beside_the_like_cell_that_has_them() -> None:
+    kept = {"filesystem.type": "xfs", "postgresql.full_page_writes": "on"}
+    gone = {"filesystem.type": "xfs", "postgresql.full_page_writes": "off", "cluster.untorn_writes": "on"}
+    found = speeds(elsewhere={**kept, "filesystem.type": "ext4"}, kept=kept, gone=gone)
+    told = saving(found, ["gone"])
+    assert told is not None
+    assert (
+        "without page images 16.40 KiB to the device (-34 %) and 0.5100 KiB of log (-95 %) for each transaction: xfs off beside xfs, "
+        "200 a second."
+    ) == saving_words(told, "page images", {"gone": "xfs off", "kept": "xfs"})
+    # Another file system is no measure, and neither is a cell that does without copies too.
+    assert saving(speeds(elsewhere={**kept, "filesystem.type": "ext4"}, gone=gone), ["gone"]) is None
+    assert saving(found, []) is None
+
+
+def test_pages_that_found_no_room_are_a_finding_with_its_way_out(tmp_path: Path) -> None:
+    pages = replace(PAGES, counts=replace(COUNTS, refused={"ENOSPC": 271}))
+    run = run_of(tmp_path, pages)
+    assert run.verdict.refused
+    facts = SimpleNamespace(cuts=(run,), declared=OFF)
+    (told,) = without_copies(cast("Overview", SimpleNamespace(cells={"cell": facts})))
+    assert ({}, (), {}, (run,)) == (told.whole, told.torn, told.unknown, told.no_room)
+    (_, (head, text, _, _)) = copies_words(told, {"cell": "xfs aged"})
+    words = (
+        "without page images XFS had no free space in one piece for 271 of 10,000 pages that were to be whole (ENOSPC): xfs aged; "
+        'cowextsize = "8k" is the way out.'
+    )
+    assert ("Not", words) == (head, text)
+    # Refused for another reason it is none.
+    other = run_of(tmp_path / "other", replace(PAGES, counts=replace(COUNTS, refused={"EINVAL": 271})))
+    assert () == without_copies(
+        cast("Overview", SimpleNamespace(cells={"cell": SimpleNamespace(cuts=(other,), declared=OFF)}))
     )

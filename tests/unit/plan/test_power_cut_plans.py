@@ -94,6 +94,18 @@ def test_late_completions_are_datasets_of_their_own_and_the_usual_ones_are_not_n
     assert [levels.get("completions") for levels in workload.datasets] == [None, "late"]
 
 
+def test_sectors_are_datasets_of_their_own_and_large_ones_are_not_torn_within() -> None:
+    (workload,) = plan_of(cuts('sector_size = "4 kB"')).workloads
+    assert [4096] == [levels.get("sector_bytes") for levels in workload.datasets]
+    assert "subset-4k,lost,ordered" == workload.runs[0].levels["profiles"]
+    (usual,) = plan_of(cuts('sector_size = "512 B"')).workloads
+    assert [None] == [levels.get("sector_bytes") for levels in usual.datasets]
+    assert "subset-4k,subset-512,lost,ordered" == usual.runs[0].levels["profiles"]
+    torn = 'profiles = ["subset-512", "ordered"]\nsector_size = { vary = ["512 B", "4 kB"] }'
+    assert '"subset-512" tears sectors of 512 bytes, and sector_size has some of 4 kB' in refused(cuts(torn))
+    assert "allowed: 512 B, 4 kB" in refused(cuts('sector_size = "8 kB"'))
+
+
 @pytest.mark.parametrize(("asked", "level"), [("", None), ("states = 0", None), ("states = 3000", 3000)])
 def test_states_are_a_level_of_the_run_where_any_are_asked_for(asked: str, level: int | None) -> None:
     (workload,) = plan_of(cuts(asked)).workloads
@@ -209,6 +221,20 @@ def test_two_workloads_of_one_dataset_share_a_plan_by_their_cells() -> None:
     assert "load the same dataset in ext4" in refused(few + few)
     assert "give it another number of points" in refused(few + cuts("points = 60\nseed = 1\ncells = [{}]"))
     assert "loads the same dataset as workload[0]" in refused(few + cuts("points = 60"))
+
+
+def test_speeds_are_measured_in_the_cells_that_they_name() -> None:
+    speeds = '[[workload]]\ntype = "pgbench"\nscale = 5\ncells = [{ filesystem.barrier = false }]\n'
+    expansion = expand(plan_of(cuts() + speeds), None)
+    workloads = {
+        planned.cell.slug: [load.dataset.workload for load in planned.loads] for planned in expansion.cells
+    }
+    assert {
+        "ext4-pg8k": ["power_cut"],
+        "ext4-pg8k-nobarrier": ["power_cut", "pgbench"],
+        "xfs-pg8k": ["power_cut"],
+        "xfs-pg8k-nobarrier": ["power_cut"],
+    } == workloads
 
 
 def test_a_unit_and_states_share_a_plan_as_two_recordings_and_the_error_says_so() -> None:

@@ -89,7 +89,7 @@ def job(engine: str = "lmdb") -> ReplayJob:
 
 
 @contextmanager
-def no_loop(path: Path) -> Iterator[AttachedDevice]:
+def no_loop(path: Path, _sector_bytes: int) -> Iterator[AttachedDevice]:
     yield device_at(str(path))
 
 

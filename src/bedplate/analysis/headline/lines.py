@@ -44,7 +44,13 @@ _TYPES_SHOWN = 2
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     """All that the answer has to say, in the order in which it is read."""
     names = {cell: shortened(" ".join(name.split())) for cell, name in cell_names(told.found).items()}
-    lines: list[HeadlineLine] = []
+    # Whether copies of pages may go is what such a study was made to ask.
+    lines = [
+        HeadlineLine(head, text, rank, lead=lead)
+        for each in (told.cuts.copies if told.cuts is not None else ())
+        for head, text, lead, rank in copies_words(each, names)
+    ]
+    of_pages = bool(lines)
     verdicts = list(_verdicts(told, names))
     if told.answers:
         first, *others = told.answers
@@ -53,13 +59,7 @@ def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     elif told.cuts is None and not verdicts:
         lines.append(HeadlineLine("Take", "nothing yet: no run has a figure that cells are compared by.", 0))
     if told.cuts is not None:
-        pages = [
-            HeadlineLine(head, text, rank, lead=lead)
-            for each in told.cuts.copies
-            for head, text, lead, rank in copies_words(each, names)
-        ]
-        lines += pages
-        lines += _of_cuts(told.cuts, names, first=not told.answers and not pages)
+        lines += _of_cuts(told.cuts, names, first=not told.answers and not of_pages)
     lines += verdicts
     for place, step in enumerate(told.following[:2]):
         lines += _step(step, told, names, rank=3 if place else 0)

@@ -6,13 +6,15 @@ all the same: it is the answer for such a device.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bedplate.analysis.headline.copies_saved import saving, saving_words
 from bedplate.analysis.power_cut_view import bound_words
 from bedplate.model.device_cache import VOLATILE_4K
 from bedplate.model.durability import UNKNOWN
 from bedplate.model.page_ground import PAGES_TEAR
+from bedplate.model.page_writes import ENOSPC
 from bedplate.model.power_cut import DEVICE_UNIT
 from bedplate.model.power_cut_verdict import CUTS_FOR_MORE
 from bedplate.model.reason import FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF
@@ -22,6 +24,7 @@ from bedplate.units import format_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from bedplate.analysis.headline.copies_saved import Saving
     from bedplate.analysis.overview import Overview
     from bedplate.analysis.power_cut_view import CutRun
     from bedplate.model.power_cut_verdict import CutCounts
@@ -36,12 +39,16 @@ class WithoutCopies:
     """The recordings of a study that were made without one kind of copies (`page images`), as their cuts came out.
 
     `whole` are those that may do without, by why their pages are whole; `torn` are unsafe; of the others `unknown` says what is missing.
+    Of `no_room` the verdict is refused, as XFS had no room for pages that were to be written whole (ENOSPC). `saving` is what one of
+    the first saves.
     """
 
     copies: str
     whole: Mapping[str, tuple[CutRun, ...]]
     torn: tuple[CutRun, ...]
     unknown: Mapping[str, tuple[CutRun, ...]]
+    no_room: tuple[CutRun, ...] = ()
+    saving: Saving | None = None
 
 
 def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
@@ -51,17 +58,24 @@ def without_copies(found: Overview) -> tuple[WithoutCopies, ...]:
         for run in facts.cuts:
             code, verdict = run.unmended, run.verdict
             looked = verdict.pages is not None and not verdict.refused and _volatile(run).cuts > 0
-            if code is not None and looked:
+            if code is not None and (looked or _pages_without_room(run)):
                 by_code.setdefault(code, []).append(run)
-    return tuple(_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
+    told = (_sorted_out(_COPIES[code], runs) for code, runs in by_code.items())
+    return tuple(
+        replace(each, saving=saving(found, (run.key.cell for runs in each.whole.values() for run in runs)))
+        for each in told
+    )
 
 
 def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
     whole: dict[str, tuple[CutRun, ...]] = {}
     unknown: dict[str, tuple[CutRun, ...]] = {}
     torn = []
+    no_room = tuple(run for run in runs if _pages_without_room(run))
     for run in runs:
         ground = run.ground(VOLATILE_4K)
+        if run in no_room:
+            continue
         if ground is not None and ground.words == PAGES_TEAR:
             torn.append(run)
         elif _volatile(run).broken:
@@ -75,7 +89,7 @@ def _sorted_out(copies: str, runs: Sequence[CutRun]) -> WithoutCopies:
             unknown[ground.words] = (*unknown.get(ground.words, ()), run)
         else:
             whole[ground.words] = (*whole.get(ground.words, ()), run)
-    return WithoutCopies(copies, whole, tuple(torn), unknown)
+    return WithoutCopies(copies, whole, tuple(torn), unknown, no_room)
 
 
 def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tuple[str, str, str, int]]:
@@ -85,8 +99,17 @@ def copies_words(told: WithoutCopies, names: Mapping[str, str]) -> Iterable[tupl
         yield "Safe", f"{lead} where pages are {ground}: {_listed(runs, names)}.", lead, 0
     if not told.whole:
         yield "Safe", f"{lead} nowhere here: no recording shows that pages are whole {without}.", lead, 0
+    if told.saving is not None:
+        yield "Saves", saving_words(told.saving, told.copies, names), without, 1
     if told.torn:
         yield "Not", f"{without} pages tear: {_listed(told.torn, names, with_unit=True)}.", without, 1
+    for run in told.no_room:
+        refused, asked = _pages_without_room(run), _pages_asked(run)
+        words = (
+            f"{without} XFS had no free space in one piece for {refused:,} of {asked:,} pages that were to be whole (ENOSPC): "
+            f"{names[run.key.cell]}{_way_out(run)}."
+        )
+        yield "Not", words, without, 1
     for why, runs in told.unknown.items():
         yield "Open", f"{without} {why}: {_listed(runs, names)}.", without, 2
 
@@ -99,6 +122,23 @@ def _listed(runs: Sequence[CutRun], names: Mapping[str, str], *, with_unit: bool
         where = f" on a device that writes {format_size(unit)} whole" if unit else ""
         named.append(f"{names[run.key.cell]}{where} (bad: {bound_words(_volatile(run))})")
     return f"{', '.join(named)}{and_more(len(runs), _SHOWN)}"
+
+
+def _pages_without_room(run: CutRun) -> int:
+    """Pages that were to be written whole, and were written plainly as XFS found no room for them."""
+    pages = run.verdict.pages
+    return 0 if pages is None or pages.counts is None else pages.counts.refused.get(ENOSPC, 0)
+
+
+def _pages_asked(run: CutRun) -> int:
+    pages = run.verdict.pages
+    return 0 if pages is None or pages.counts is None else pages.counts.atomic + pages.counts.refusals
+
+
+def _way_out(run: CutRun) -> str:
+    pages = run.verdict.pages
+    size = format_size(pages.page_bytes).replace(" KiB", "k") if pages is not None else ""
+    return f'; cowextsize = "{size}" is the way out'
 
 
 def _volatile(run: CutRun) -> CutCounts:

@@ -99,16 +99,22 @@ def write_image(
 
 
 def attach_loop(
-    image: Path, *, ledger: Holdings, commands: Commands, in_memory: bool = False
+    image: Path,
+    *,
+    ledger: Holdings,
+    commands: Commands,
+    in_memory: bool = False,
+    sector_bytes: int = KERNEL_SECTOR_BYTES,
 ) -> AttachedDevice:
-    """Attach a free loop device with direct I/O; VerifyFailed if it does not come up so.
+    """Attach a free loop device with direct I/O and sectors of that size; VerifyFailed if it does not come up so.
 
-    An image that is `in_memory` may do without: its file is the page cache. losetup(8) is used rather
+    An image that is `in_memory` may do without direct I/O: its file is the page cache. losetup(8) is used rather
     than the ioctl: it tries again when another start takes the free device first, and it is a command
     that the report can show.
     """
     ledger.note(Holding("loop", str(image)))
-    name = _losetup(image, commands)
+    own_sectors = () if sector_bytes == KERNEL_SECTOR_BYTES else ("--sector-size", str(sector_bytes))
+    name = _losetup(image, commands, *own_sectors)
     if not in_memory and not _has_direct_io(name):
         # A disk with 4 KiB sectors takes direct I/O only from a loop device that has them too.
         detach(image, commands)
@@ -117,6 +123,9 @@ def attach_loop(
     size_bytes = int((Path("/sys/block") / name / "size").read_text()) * KERNEL_SECTOR_BYTES
     device = AttachedDevice(f"/dev/{name}", name, name, size_bytes, image)
     reasons = []
+    sectors = int((Path("/sys/block") / name / "queue/logical_block_size").read_text())
+    if own_sectors and sectors != sector_bytes:
+        reasons.append(f"{device.path} was asked for sectors of {sector_bytes} bytes and has {sectors}")
     # The switch survives detaching: what its last user protected stays so for the next.
     protected = Path("/sys/block") / name / "ro"
     if protected.read_text().strip() != "0":

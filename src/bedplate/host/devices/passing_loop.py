@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import RequirementMissing
 from bedplate.host.devices.device import AttachedDevice
+from bedplate.units import KERNEL_SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +31,14 @@ _TRIES = 50
 
 
 @contextlib.contextmanager
-def passing_loop(image: Path) -> Iterator[AttachedDevice]:
-    """A loop device over `image`; detached when the block ends and nothing is mounted on it any more.
+def passing_loop(image: Path, sector_bytes: int = KERNEL_SECTOR_BYTES) -> Iterator[AttachedDevice]:
+    """A loop device over `image`, with sectors of that size; detached when the block ends and nothing is mounted on it any more.
 
     RequirementMissing where there is no free loop device or none can be made.
     """
     backing = os.open(image, os.O_RDWR | os.O_CLOEXEC)
     try:
-        path, device = _attached(backing, image)
+        path, device = _attached(backing, image, sector_bytes)
     finally:
         os.close(backing)
     try:
@@ -60,8 +61,8 @@ def write_back(path: str) -> None:
         os.close(device)
 
 
-def _attached(backing: int, image: Path) -> tuple[str, int]:
-    config = _CONFIG.pack(backing, 0, _AUTOCLEAR)
+def _attached(backing: int, image: Path, sector_bytes: int) -> tuple[str, int]:
+    config = _CONFIG.pack(backing, sector_bytes, _AUTOCLEAR)
     try:
         control = os.open(_CONTROL, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:

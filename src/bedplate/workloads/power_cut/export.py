@@ -115,6 +115,7 @@ _CUT_COLUMNS: Mapping[str, ExportColumn] = {
         "`ok`, `needs fsck`, `bounded loss`, `loss`, `corrupt, detected`, `corrupt, silent`, `file system lost`",
     ),
     "volatile_writes": ExportColumn(Int64, "what was at risk, and how many writes of it were kept"),
+    "volatile_discards": ExportColumn(Int64),
     "volatile_bytes": ExportColumn(Int64),
     "kept_writes": ExportColumn(Int64),
     "acknowledged": ExportColumn(
@@ -231,6 +232,7 @@ def _cut(record: PointRecord, recording: RecordingFacts) -> dict[str, Any]:
         "recovery_of": point.recovery_of,
         "finding": finding_of(record, recording),
         "volatile_writes": record.volatile_writes,
+        "volatile_discards": record.volatile_discards,
         "volatile_bytes": record.volatile_bytes,
         "kept_writes": record.kept_writes,
         "acknowledged": record.acknowledged,

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from bedplate.model.engines import POSTGRESQL
-from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, ENGINE, PRESSED, RECUT, STATES
+from bedplate.model.power_cut import (
+    COMPLETIONS,
+    DEVICE_UNIT,
+    ENGINE,
+    PRESSED,
+    RECUT,
+    SECTOR_BYTES,
+    STATES,
+)
 from bedplate.model.workload import OwnDiskModel, RecordWords
 
 MODEL = OwnDiskModel(
@@ -16,6 +24,7 @@ MODEL = OwnDiskModel(
         "ram_journal": "ram_journal",
         PRESSED: PRESSED,
         COMPLETIONS: COMPLETIONS,
+        SECTOR_BYTES: "sector_size",
         "points": "points",
         "sought": "sought",
         STATES: STATES,
@@ -27,7 +36,7 @@ MODEL = OwnDiskModel(
         "keep_logs": "keep_logs",
     },
     words=RecordWords(
-        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`; `ram_journal` where it is `kept`, `press_dirty_pages` where it is true, `completions` where they are late, `recut` where there are any",
+        dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`; `ram_journal` where it is `kept`, `press_dirty_pages` where it is true, `completions` where they are late, `sector_bytes` where they are not 512, `recut` where there are any",
         run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`",
         files="`recording.json`, `points.jsonl`, `log.xz`, `recovery-NUMBER.xz`",
     ),

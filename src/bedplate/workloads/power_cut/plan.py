@@ -26,15 +26,18 @@ from bedplate.model.power_cut import (
     KEEP_ALL,
     KEEP_BAD,
     KEEP_SMALL,
+    LARGE_SECTOR_BYTES,
     LATE,
     PLAN_PROFILES,
     POINTS_DEFAULT,
     PRESSED,
     RAM_JOURNAL,
     RECUT,
+    SECTOR_BYTES,
     SOUGHT_POINTS,
     STATES,
     UNIT_PROFILES,
+    USUAL_SECTOR_BYTES,
     WORKLOAD,
     Profile,
 )
@@ -43,13 +46,14 @@ from bedplate.plan.chosen_cells import Departures
 from bedplate.plan.fields import ChosenCells, Count, Duration, Factor, Flag, Seed, within
 from bedplate.plan.words import joined
 from bedplate.plan.workload_table import WorkloadTable
-from bedplate.units import GIB, KIB, MIB
+from bedplate.units import GIB, KIB, MIB, size_in_kb
 
 RUN_NAME = "power-cut"
 # Those that have a writer and an oracle.
 CUT_ENGINES = registry.engines_with(WORKLOAD)
 RAM_JOURNALS = (JOURNAL_LOST, JOURNAL_KEPT)
 COMPLETIONS_OF = (AT_ONCE, LATE)
+SECTOR_SIZES = (USUAL_SECTOR_BYTES, LARGE_SECTOR_BYTES)
 KEPT_LOGS = (KEEP_SMALL, KEEP_ALL, KEEP_BAD)
 PROFILES = tuple(profile.value for profile in PLAN_PROFILES)
 
@@ -74,6 +78,7 @@ States: TypeAlias = Annotated[int, within(values.whole_number, 0, 100_000)]
 CutProfiles: TypeAlias = Annotated[tuple[str, ...], within(values.some_of, PROFILES)]
 RamJournal: TypeAlias = Annotated[str, within(values.one_of, RAM_JOURNALS)]
 Completions: TypeAlias = Annotated[str, within(values.one_of, COMPLETIONS_OF)]
+SectorSize: TypeAlias = Annotated[int, within(values.power_of_two, SECTOR_SIZES)]
 KeptLogs: TypeAlias = Annotated[str, within(values.one_of, KEPT_LOGS)]
 # Less than a page is no cache; more than this no device has, and the window stands in memory.
 CacheBytes: TypeAlias = Annotated[int, within(values.size, 4 * KIB, GIB)]
@@ -158,6 +163,12 @@ class PowerCutTable(WorkloadTable):
     """load | `at once`: the recorded disk answers each write when it comes. `late`: up to 2 ms later, so that several are under way at
     once and come to their end in any order, and a flush covers only what was complete before it; slower to record | `"at once"` |
     `{ vary = ["at once", "late"] }`"""
+    sector_size: Factor[SectorSize] = Field(
+        default=(USUAL_SECTOR_BYTES,),
+        description=" or ".join(map(size_in_kb, SECTOR_SIZES)),
+    )
+    """load | `512 B`, `4 kB`: sectors of the recorded disk, by which mkfs chooses; no write is smaller. Of 4 kB there is no
+    `subset-512` | `"512 B"` | `"4 kB"`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
@@ -188,9 +199,20 @@ class PowerCutTable(WorkloadTable):
                 "states are of a device that writes 4 KiB whole, and a device_unit makes it another one: leave one of the two out, or "
                 f"put it into a second workload with another number of points ({self.points + 1}), which is a recording of its own"
             )
+        if Profile.SUBSET_512.value in self.profiles_drawn() and LARGE_SECTOR_BYTES in self.sector_size:
+            reasons.append(
+                f'"{Profile.SUBSET_512.value}" tears sectors of 512 bytes, and sector_size has some of '
+                f"{size_in_kb(LARGE_SECTOR_BYTES)}: leave one of the two out, or put it into a second workload"
+            )
         if reasons:
             raise ValueError(joined(reasons))
         return self
+
+    def profiles_drawn(self) -> tuple[str, ...]:
+        """Those that were named; else those that every sector size of the workload can have."""
+        if "profiles" in self.model_fields_set or LARGE_SECTOR_BYTES not in self.sector_size:
+            return self.profiles
+        return tuple(name for name in self.profiles if name != Profile.SUBSET_512.value)
 
     dataset_key: ClassVar[str] = ".engine"
     loaded_twice: ClassVar[str] = (
@@ -235,6 +257,7 @@ class PowerCutTable(WorkloadTable):
             RAM_JOURNAL: self.ram_journal,
             PRESSED: self.press_dirty_pages,
             COMPLETIONS: self.completions,
+            SECTOR_BYTES: self.sector_size,
             "points": (self.points,),
             RECUT: (self.recut,),
         }
@@ -244,7 +267,7 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
     """The cuts of one recording; `seed` is the plan's, where the table has none of its own."""
     levels: dict[str, Scalar] = {
         "points": table.points,
-        "profiles": ",".join(table.profiles),
+        "profiles": ",".join(table.profiles_drawn()),
         "cache_bytes": table.cache_bytes,
         "seed": seed if table.seed is None else table.seed,
     }
@@ -264,7 +287,13 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
 
 def _without_default(levels: dict[str, Scalar]) -> Levels:
     """Without what says what holds anyway: datasets of earlier plans keep their names."""
-    usual = {RAM_JOURNAL: JOURNAL_LOST, PRESSED: False, COMPLETIONS: AT_ONCE, RECUT: 0}
+    usual = {
+        RAM_JOURNAL: JOURNAL_LOST,
+        PRESSED: False,
+        COMPLETIONS: AT_ONCE,
+        SECTOR_BYTES: USUAL_SECTOR_BYTES,
+        RECUT: 0,
+    }
     return Levels({name: level for name, level in levels.items() if usual.get(name) != level})
 
 

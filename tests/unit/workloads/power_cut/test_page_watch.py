@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.support.studies.judged_cuts import CELL
 
+from bedplate.errors import BedplateError
 from bedplate.host.pages.extents import FileExtent
 from bedplate.workloads.power_cut.run.pages import PageWatch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from bedplate.visit.untorn_writes import UntornWrites
 
 PAGE = 8192
 
@@ -46,6 +50,22 @@ def test_an_address_of_the_file_system_s_own_is_no_place_on_the_device(
     one = (FileExtent(0, 4 * PAGE, 64 * PAGE),)
     monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: one)
     assert (unmapped, 1) == unmapped_of(data, filesystem)
+
+
+def test_a_first_page_without_room_is_a_finding_and_any_other_refusal_an_error(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untorn = cast("UntornWrites", SimpleNamespace(mode="on", counted=lambda: None))
+    probed = "bedplate.workloads.power_cut.run.pages.probe_untorn_write"
+    monkeypatch.setattr("bedplate.workloads.power_cut.run.pages.extents_of", lambda _: ())
+    monkeypatch.setattr(probed, lambda *_: "ENOSPC")
+    with PageWatch(data, CELL, untorn, wanted=False) as watch:
+        pass
+    assert watch.facts is not None
+    assert "ENOSPC" == watch.facts.probe
+    monkeypatch.setattr(probed, lambda *_: "EINVAL")
+    with pytest.raises(BedplateError, match="came to EINVAL"), PageWatch(data, CELL, untorn, wanted=False):
+        pass
 
 
 def test_pages_have_no_place_where_the_file_system_has_no_map(

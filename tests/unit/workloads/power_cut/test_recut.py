@@ -47,6 +47,17 @@ def again(
         return recovery_points(log, Recut(3, 100, cuts, 5), profiles=profiles, window_bytes=10**6)
 
 
+def test_a_write_that_was_issued_and_not_complete_waits_between_two_flushes(tmp_path: Path) -> None:
+    """Behind the first flush nothing was complete before the second, and one write was on its way."""
+    late = Written(sector=5, data=b"w" * 512, late=2)
+    entries = [a_write(1), FLUSHED, MARKED, FLUSHED, late]
+    positions = {
+        point.position for seed in range(9) for point in again(tmp_path, entries, cuts=8 + seed)[:-1]
+    }
+    assert 3 in positions
+    assert 2 not in positions
+
+
 def test_cuts_are_spread_over_as_few_recoveries_as_they_need_and_numbered_behind_the_others(
     tmp_path: Path,
 ) -> None:

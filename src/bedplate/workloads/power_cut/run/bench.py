@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bedplate import registry
 from bedplate.model.cell import FilesystemLevels  # noqa: TC001 -- the codec asks for the types of a record's fields
 from bedplate.model.levels import Levels
-from bedplate.model.power_cut import CutPoint, Placement, Profile
+from bedplate.model.power_cut import USUAL_SECTOR_BYTES, CutPoint, Placement, Profile
 from bedplate.model.visit import EMULATED
 from bedplate.visit.cut_engine import Subject
 from bedplate.workloads.power_cut.run.recut import Recut  # noqa: TC001 -- the codec asks for the types of a record's fields
@@ -31,7 +31,8 @@ class ReplayJob:
 
     `filesystem` are the levels that were recorded. Sizes in bytes; `journal_bytes` is None without an external
     journal, and `loses_journal` says that it stood in memory and is gone after each cut. `recuts` are the recoveries to be cut again,
-    whose own points are known once they are recorded.
+    whose own points are known once they are recorded; while they are, writes are answered up to `late_us` late, as when the log was.
+    The devices have sectors of `sector_bytes`.
     """
 
     filesystem: FilesystemLevels
@@ -43,6 +44,8 @@ class ReplayJob:
     journal_bytes: int | None = None
     loses_journal: bool = False
     recuts: tuple[Recut, ...] = ()
+    late_us: int = 0
+    sector_bytes: int = USUAL_SECTOR_BYTES
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bedplate import registry
 from bedplate.model.power_cut_blame import WrittenPlace
 from bedplate.workloads.power_cut.run.bench import DATA_DIRECTORY
+from bedplate.workloads.power_cut.run.log import DISCARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,10 @@ class ImageNames:
     called: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, log: Log, piece: Piece) -> Iterator[Named]:
-        """Of a part of a write."""
+        """Of a part of a write; a discard brings nothing that has a name."""
+        if log.flags[piece.entry] & DISCARD:
+            yield Named(WrittenPlace.UNKNOWN, "a discard")
+            return
         device, offset = log.devices[piece.entry], log.offsets[piece.entry] + piece.start
         with log.data(piece.entry, piece.start, piece.length) as data:
             found: tuple[Owner, ...] = ()

@@ -38,12 +38,11 @@ from bedplate.host.recorder import Recorder, RecorderSizes
 from bedplate.model import codec
 from bedplate.model.cell import JOURNAL_IN_RAM
 from bedplate.model.power_cut import (
-    COMPLETIONS,
     JOURNAL_KEPT,
-    LATE,
-    LATE_US,
     RAM_JOURNAL,
     PointRecord,
+    late_us,
+    sector_bytes,
 )
 from bedplate.units import GIB, MIB
 from bedplate.visit.engine_server import ServerSite
@@ -197,7 +196,7 @@ class PowerBench:
 
         `at_rest` is called when it is unmounted again and its devices are detached, while the recorder still logs.
         """
-        levels = self.request.cell.filesystem
+        levels, dataset = self.request.cell.filesystem, self.request.dataset.levels
         sizes = RecorderSizes(image_bytes, _log_limit_bytes(self.memory), self._journal_bytes(levels))
         folder, mount_point = self.memory / "recording", self.place / "recorded"
         folder.mkdir()
@@ -211,17 +210,19 @@ class PowerBench:
                     sizes,
                     ledger=self.ledger,
                     commands=self.commands,
-                    late_us=LATE_US if self._completes_late else 0,
+                    late_us=late_us(dataset),
                 )
             )
             if at_rest is not None:
                 undo.callback(at_rest, recorder)
-            write_back = write_back_wanted(levels)
-            disk = recorder.attach(recorder.disk, write_back=write_back)
+            attach = partial(
+                recorder.attach, write_back=write_back_wanted(levels), sector_bytes=sector_bytes(dataset)
+            )
+            disk = attach(recorder.disk)
             undo.callback(recorder.detach, disk)
             journal = None
             if recorder.journal is not None:
-                journal = recorder.attach(recorder.journal, write_back=write_back)
+                journal = attach(recorder.journal)
                 undo.callback(recorder.detach, journal)
             site = Site(levels, disk, mount_point, self.commands, journal)
             make_filesystem(site, ledger=self.ledger)
@@ -276,10 +277,6 @@ class PowerBench:
     @property
     def _keeps_ram_journal(self) -> bool:
         return self.request.dataset.levels.get(RAM_JOURNAL) == JOURNAL_KEPT
-
-    @property
-    def _completes_late(self) -> bool:
-        return self.request.dataset.levels.get(COMPLETIONS) == LATE
 
     def _journal_bytes(self, levels: FilesystemLevels) -> int | None:
         if levels.journal != "external":

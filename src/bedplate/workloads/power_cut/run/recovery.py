@@ -145,12 +145,19 @@ class SecondCuts:
         job = self._job
         sizes = RecorderSizes(job.image_bytes, min(_LOG_BYTES_MOST, share), job.journal_bytes)
         with Recorder.start(
-            driver, self._folder, sizes, ledger=HeldByNamespace(), commands=self._commands
+            driver,
+            self._folder,
+            sizes,
+            ledger=HeldByNamespace(),
+            commands=self._commands,
+            late_us=job.late_us,
         ) as recorder:
             for image, store in zip(first.images, recorder.stores, strict=True):
                 _fill(store, image)
             with ExitStack() as stack:
-                devices = [stack.enter_context(passing_loop(disk)) for disk in recorder.disks]
+                devices = [
+                    stack.enter_context(passing_loop(disk, job.sector_bytes)) for disk in recorder.disks
+                ]
                 for device in devices:
                     have_write_back(device)
                 return self._examiner.recover(devices, promised.highest, recorder.seal)

@@ -112,9 +112,9 @@ def _spans(log: Log, window_bytes: int) -> Iterator[range]:
     flushes = sorted({index for history in log.histories for index in history.flushes})
     changes = sorted(index for history in log.histories for index in history.changes)
     for first, last in zip((0, *(index + 1 for index in flushes)), (*flushes, len(log)), strict=True):
-        # Nothing begins to wait but behind a change.
+        # Nothing begins to wait but behind a change, or where it is issued that comes later.
         within = changes[bisect_left(changes, first) : bisect_left(changes, last)]
-        starts = chain((first,), (index + 1 for index in within))
+        starts = chain((first,), (index + 1 for index in within), (last,))
         waiting = next((at for at in starts if _waits(log, at, window_bytes)), None)
         if waiting is not None:
             yield range(waiting, last + 1)

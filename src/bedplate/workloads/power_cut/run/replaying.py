@@ -79,6 +79,7 @@ def judge(
         outcome=_outcome(recovered, answer, lost=bool(lost)),
         flush_position=window.flush_position,
         volatile_writes=window.volatile_writes,
+        volatile_discards=window.volatile_discards,
         volatile_bytes=window.volatile_bytes,
         kept_writes=window.kept_writes,
         acknowledged=acknowledged.transactions,

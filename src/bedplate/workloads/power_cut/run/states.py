@@ -34,7 +34,7 @@ class Enumerated:
 
 @dataclass(frozen=True)
 class _Window:
-    """What waits at `position`: how many writes, and how many blocks of them."""
+    """What waits at `position`: how many writes and discards, and how many blocks of them."""
 
     position: int
     writes: int

@@ -4,10 +4,10 @@ A flush puts everything that was complete before it was issued on the medium, an
 what came after the last flush a cache holds no more than its size: the last `window_bytes`, of whole writes; older ones
 count as written back, and so does everything that came before the clients began (`measured_from`), as in a database
 that was made long ago. Each device has a cache of its own. A write that was issued before a cut and was not complete then is at risk
-besides: in order nothing is kept of it, else as of those in the cache. Requests count as done in the order of the log; a
-discard within the window is applied only where everything is.
+besides: in order it is there whole or not at all, as a protected cache may lack any request that it had not answered, else as those in
+the cache. Requests count as done in the order of the log. A discard within the window is done or not, as one part.
 
-The draw is a stream of bits, one for each block, in the log's order: SHAKE-256 of the point's seed. It depends on no
+The draw is a stream of bits, one for each block or discard, in the log's order: SHAKE-256 of the point's seed. It depends on no
 library's generator, so a point gives the same image wherever and whenever it is built.
 """
 
@@ -74,7 +74,7 @@ class CrashState:
 
     `durable_until` says for each device before which entry all of its changes are on the medium. `kept` are applied to
     that in their order. `flush_positions` are the flushes that emptied the caches, None where none did. A write counts
-    as kept if any of it is.
+    as kept if any of it is. `volatile_discards` wait beside the writes.
     """
 
     durable_until: tuple[int, ...]
@@ -83,6 +83,7 @@ class CrashState:
     volatile_bytes: int
     kept_writes: int
     kept: tuple[Piece, ...]
+    volatile_discards: int = 0
 
     @property
     def flush_position(self) -> int | None:
@@ -159,16 +160,18 @@ def window(log: Log, point: CutPoint, window_bytes: int, *, measured_from: int =
     caches = _caches(log, point, window_bytes, measured_from)
     changes = _changes(log, caches)
     kept = tuple(_kept(log, point, changes))
+    writes = sum(map(log.is_write, changes))
     return CrashState(
         durable_until=tuple(
             history.changes[cache.first] if cache.first < cache.end else point.position
             for history, cache in zip(log.histories, caches, strict=True)
         ),
         flush_positions=tuple(cache.flush_position for cache in caches),
-        volatile_writes=sum(map(log.is_write, changes)),
+        volatile_writes=writes,
         volatile_bytes=sum(log.lengths[index] for index in changes if log.is_write(index)),
         kept_writes=len({piece.entry for piece in kept if log.is_write(piece.entry)}),
         kept=kept,
+        volatile_discards=len(changes) - writes,
     )
 
 
@@ -208,7 +211,7 @@ def _changes(log: Log, caches: Iterable[Cache]) -> list[int]:
 
 def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
     """The parts of these changes that the medium holds, in order."""
-    blocks = [_blocks(log, point.profile, index) for index in changes]
+    blocks = [_blocks(log, _profile_at(point, index), index) for index in changes]
     bits = _bits(point.seed, sum(blocks)) if point.state is None else _chosen(point.state, sum(blocks))
     at = 0
     for index, count in zip(changes, blocks, strict=True):
@@ -222,9 +225,15 @@ def _kept(log: Log, point: CutPoint, changes: list[int]) -> Iterator[Piece]:
             yield Piece(index, 0, log.lengths[index])
 
 
+def _profile_at(point: CutPoint, index: int) -> Profile:
+    """Of what was on its way at a cut in order nobody knows whether it came."""
+    in_flight = point.profile is Profile.ORDERED and index >= point.position
+    return Profile.WHOLE if in_flight else point.profile
+
+
 def is_torn(log: Log, profile: Profile, index: int) -> bool:
-    """Whether a device may keep a part of this write: not of one that its unit covers."""
-    if profile not in _TORN_BYTES:
+    """Whether a device may keep a part of this change: not of a write that its unit covers, nor of a discard."""
+    if profile not in _TORN_BYTES or log.flags[index] & DISCARD:
         return False
     length = log.lengths[index]
     fits = length <= _UNIT_BYTES.get(profile, 0) and length & (length - 1) == 0
@@ -233,7 +242,7 @@ def is_torn(log: Log, profile: Profile, index: int) -> bool:
 
 def _blocks(log: Log, profile: Profile, index: int) -> int:
     """How many parts of this change are kept or not each by itself: blocks of the device's own grid, if torn."""
-    if log.flags[index] & DISCARD or profile in (Profile.ORDERED, Profile.LOST):
+    if profile in (Profile.ORDERED, Profile.LOST):
         return 0
     if not is_torn(log, profile, index):
         return 1

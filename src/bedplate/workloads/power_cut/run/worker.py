@@ -86,7 +86,9 @@ class CutSite:
     def examine(self, built: Built, promised: Mapping[int, int]) -> tuple[Recovered, OracleAnswer | None]:
         """Recover one image and ask what is on it; the image is another one afterwards."""
         with ExitStack() as stack:
-            site = self._site_on([stack.enter_context(passing_loop(image)) for image in built.images])
+            site = self._site_on(
+                [stack.enter_context(passing_loop(image, self._job.sector_bytes)) for image in built.images]
+            )
             recovered = self._mount(site, repair_first=self._needs_repair(site))
             if not recovered.mounted:
                 return recovered, None
@@ -164,7 +166,10 @@ class CutSite:
             try:
                 self.room.demand(built.images)
                 with ExitStack() as stack:
-                    loops = [stack.enter_context(passing_loop(image)) for image in built.images]
+                    loops = [
+                        stack.enter_context(passing_loop(image, self._job.sector_bytes))
+                        for image in built.images
+                    ]
                     owners, own_names = self._owners(self._site_on(loops), None if called else pages)
                     found.append(owners)
                     called = called or own_names

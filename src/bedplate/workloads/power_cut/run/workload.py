@@ -45,6 +45,8 @@ from bedplate.model.power_cut import (
     PointOutcome,
     Profile,
     RecordingFacts,
+    late_us,
+    sector_bytes,
 )
 from bedplate.model.visit import TimedItem
 from bedplate.model.workload import model_of
@@ -336,6 +338,8 @@ class _Cuts:
             journal_bytes=journal_bytes,
             loses_journal=loses_journal,
             recuts=self._recuts(log, points, begin),
+            late_us=late_us(self._context.dataset.levels),
+            sector_bytes=sector_bytes(self._context.dataset.levels),
         )
 
     def _recuts(self, log: Log, points: Sequence[CutPoint], begin: int) -> tuple[Recut, ...]:
