@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, IN_FLIGHT, LATE, LATE_US
+from bedplate.model.power_cut import COMPLETIONS, DEVICE_UNIT, HAS_FUA, IN_FLIGHT, LATE, LATE_US
 from bedplate.units import format_size
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ def recording_words(run: CutRun) -> list[str]:
         waiting = run.verdict.waiting
         met = "" if waiting is None else f", and {waiting.get(IN_FLIGHT, 0)} flushes met some on their way"
         words.append(f"writes were complete up to {LATE_US / 1000:g} ms late{met}")
+    if run.dataset.levels.get(HAS_FUA) is True and run.recording is not None:
+        words.append(
+            f"{run.recording.through_writes or 0:,} writes went past the cache (FUA), without a flush of all else"
+        )
     unit = run.spec.levels.get(DEVICE_UNIT)
     recording = run.recording
     if isinstance(unit, int) and recording is not None:

@@ -11,7 +11,9 @@ import ctypes
 import errno
 import os
 import platform
+import re
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +22,7 @@ from bedplate.host.ledger import Holding
 from bedplate.host.mount import unmount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from bedplate.host.command import Commands
     from bedplate.host.ledger import Ledger
@@ -29,11 +31,12 @@ if TYPE_CHECKING:
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 SYNC = "syscalls/sys_enter_sync"
 _NUMBERS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
-# linux/perf_event.h: PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC, and the first published size of the structure.
+# linux/perf_event.h: PERF_TYPE_TRACEPOINT, PERF_FLAG_FD_CLOEXEC.
 _TRACEPOINT = 2
 _CLOSE_ON_EXEC = 8
-_ATTRIBUTES_BYTES = 64
 _COUNT_BYTES = 8
+# `field:unsigned int nr_sector;	offset:24;	size:4;	signed:0;`
+_FIELD = re.compile(r"field:[^;]*?(\w+)(?:\[[^]]*\])?;\s*offset:(\d+);\s*size:(\d+);")
 _EVERY_PROCESS = -1
 _NO_GROUP = -1
 
@@ -45,21 +48,39 @@ class CallsNotCounted(BedplateError):
 
 
 class _Attributes(ctypes.Structure):
-    """`struct perf_event_attr` up to PERF_ATTR_SIZE_VER0; zero is what a plain counter wants of the rest."""
+    """`struct perf_event_attr` up to PERF_ATTR_SIZE_VER5; zero is what a plain counter wants of the rest."""
 
     _fields_ = (
         ("type", ctypes.c_uint32),
         ("size", ctypes.c_uint32),
         ("config", ctypes.c_uint64),
-        ("rest", ctypes.c_uint64 * 6),
+        ("sample_period", ctypes.c_uint64),
+        ("sample_type", ctypes.c_uint64),
+        ("read_format", ctypes.c_uint64),
+        ("flags", ctypes.c_uint64),
+        ("wakeup", ctypes.c_uint32 * 2),
+        ("config_more", ctypes.c_uint64 * 2),
+        ("branches", ctypes.c_uint64),
+        ("registers", ctypes.c_uint64),
+        ("stack", ctypes.c_uint32),
+        ("clockid", ctypes.c_int32),
+        ("rest", ctypes.c_uint64 * 2),
     )
+
+
+@dataclass(frozen=True)
+class Tracepoint:
+    """Its number, and where its fields stand in what it says: offset and size in bytes."""
+
+    number: int
+    fields: Mapping[str, tuple[int, int]]
 
 
 class CallCounter:
     """Counts the hits of a tracepoint by every process from `with` on; `count` says how many there were so far."""
 
-    def __init__(self, event: int) -> None:
-        self._event = event
+    def __init__(self, point: Tracepoint) -> None:
+        self._event = point.number
         self._files: list[int] = []
         self._undo = ExitStack()
 
@@ -70,8 +91,8 @@ class CallCounter:
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
-            for processor in _processors():
-                self._files.append(_open(self._event, processor))
+            for processor in processors():
+                self._files.append(perf_event_open(self._event, processor))
                 undo.callback(os.close, self._files[-1])
             self._undo = undo.pop_all()
         return self
@@ -82,13 +103,21 @@ class CallCounter:
 
 
 def call_counter(place: Path, *, ledger: Ledger, commands: Commands, tracepoint: str = SYNC) -> CallCounter:
-    """A counter of one tracepoint; CallsNotCounted with the reason where there can be none.
+    """A counter of one tracepoint; CallsNotCounted with the reason where there can be none."""
+    (point,) = tracepoints(place, (tracepoint,), ledger=ledger, commands=commands)
+    return CallCounter(point)
 
-    A tracefs that nobody mounted is mounted in the new folder `place` for the moment in which a number is read there.
+
+def tracepoints(
+    place: Path, names: Iterable[str], *, ledger: Ledger, commands: Commands
+) -> tuple[Tracepoint, ...]:
+    """Tracepoints by their names; CallsNotCounted where the kernel has one of them not.
+
+    A tracefs that nobody mounted is mounted in the new folder `place` for the moment in which they are read there.
     """
     for root in TRACEFS:
         if (root / "events").is_dir():
-            return CallCounter(_number(root, tracepoint))
+            return tuple(_tracepoint(root, name) for name in names)
     place.mkdir()
     holding = Holding("mount", str(place), "tracefs")
     ledger.note(holding)
@@ -96,7 +125,7 @@ def call_counter(place: Path, *, ledger: Ledger, commands: Commands, tracepoint:
         done = commands.run(["mount", "-t", "tracefs", "tracefs", str(place)], check=False)
         if done.status != 0:
             raise CallsNotCounted(f"tracefs cannot be mounted: {done.output.strip()}")
-        return CallCounter(_number(place, tracepoint))
+        return tuple(_tracepoint(place, name) for name in names)
     finally:
         # Whether it was mounted is not known to whoever was interrupted meanwhile.
         unmount(place, commands=commands)
@@ -105,19 +134,39 @@ def call_counter(place: Path, *, ledger: Ledger, commands: Commands, tracepoint:
             place.rmdir()
 
 
-def _number(root: Path, tracepoint: str) -> int:
-    path = root / "events" / tracepoint / "id"
+def _tracepoint(root: Path, name: str) -> Tracepoint:
+    folder = root / "events" / name
     try:
-        return int(path.read_text())
+        fields = _FIELD.findall((folder / "format").read_text(encoding="ascii", errors="replace"))
+        return Tracepoint(
+            int((folder / "id").read_text()), {name: (int(at), int(size)) for name, at, size in fields}
+        )
     except (OSError, ValueError) as error:
-        raise CallsNotCounted(f"this kernel has no tracepoint {tracepoint}") from error
+        raise CallsNotCounted(f"this kernel has no tracepoint {name}") from error
 
 
-def _open(event: int, processor: int) -> int:
+def perf_event_open(
+    event: int,
+    processor: int,
+    *,
+    sample_period: int = 0,
+    sample_type: int = 0,
+    flags: int = 0,
+    clock: int = 0,
+) -> int:
+    """A file that counts a tracepoint's hits on one processor, or with a period keeps them; CallsNotCounted with the reason where it cannot."""
     number = _NUMBERS.get(platform.machine())
     if number is None:
         raise CallsNotCounted(f"perf_event_open(2) has no number here for {platform.machine()}")
-    attributes = _Attributes(_TRACEPOINT, _ATTRIBUTES_BYTES, event)
+    attributes = _Attributes(
+        type=_TRACEPOINT,
+        size=ctypes.sizeof(_Attributes),
+        config=event,
+        sample_period=sample_period,
+        sample_type=sample_type,
+        flags=flags,
+        clockid=clock,
+    )
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
     words = (_EVERY_PROCESS, processor, _NO_GROUP, _CLOSE_ON_EXEC)
@@ -131,8 +180,8 @@ def _open(event: int, processor: int) -> int:
     return int(file)
 
 
-def _processors(online: Path = Path("/sys/devices/system/cpu/online")) -> Iterator[int]:
-    """Such as `0-3,6`."""
+def processors(online: Path = Path("/sys/devices/system/cpu/online")) -> Iterator[int]:
+    """Those at work, such as `0-3,6`."""
     for part in online.read_text(encoding="utf-8").strip().split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)

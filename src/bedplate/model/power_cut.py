@@ -41,6 +41,9 @@ AT_ONCE = "at once"
 LATE = "late"
 LATE_US = 2000
 
+# Level `fua` of a dataset, only where it is true: the recorded device can write past its cache, and needs no flush for that.
+HAS_FUA = "fua"
+
 # Level `sector_bytes` of a dataset, only where they are not these: sectors of the recorded disk, and of an external journal's.
 SECTOR_BYTES = "sector_bytes"
 USUAL_SECTOR_BYTES = 512
@@ -297,6 +300,8 @@ class RecordingFacts:
     """writes of more than 4 KiB; null where the device has no unit that it writes whole"""
     uncovered_writes: int | None = None
     """those of them that are longer than the unit, no power of two, or not aligned to themselves: they may tear"""
+    through_writes: int | None = None
+    """writes that went past the cache (FUA), as the kernel was seen to ask for; null where the device has no FUA"""
     whole_log: PointOutcome | None = None
     """what was found on the whole log, which nothing cut, before a cut was judged; null where that was not asked, as
     of an engine whose oracle is bedplate's own"""

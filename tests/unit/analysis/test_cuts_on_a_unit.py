@@ -24,7 +24,7 @@ from bedplate.model.levels import Levels
 from bedplate.model.power_cut import DEFAULT_PROFILES, Profile
 from bedplate.model.power_cut_verdict import measured
 from bedplate.model.visit import VisitKey
-from bedplate.workloads.power_cut.run.workload import with_unit
+from bedplate.workloads.power_cut.run.positions import with_unit
 
 UNIT = replace(SPEC, levels=Levels({**SPEC.levels, "device_unit": 16384}))
 

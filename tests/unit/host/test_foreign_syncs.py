@@ -13,12 +13,12 @@ import pytest
 
 from bedplate.host import foreign_syncs
 from bedplate.host.command import Commands
-from bedplate.host.foreign_syncs import CallsNotCounted, _processors, call_counter
+from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, call_counter, processors
 
 
 def test_processors_are_listed_as_the_kernel_lists_them(tmp_path: Path) -> None:
     (tmp_path / "online").write_text("0-2,5\n")
-    assert [0, 1, 2, 5] == list(_processors(tmp_path / "online"))
+    assert [0, 1, 2, 5] == list(processors(tmp_path / "online"))
 
 
 def test_a_kernel_without_the_tracepoint_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,9 +38,9 @@ def test_the_counts_of_all_processors_are_added(monkeypatch: pytest.MonkeyPatch,
             path.write_bytes(next(numbers).to_bytes(8, "little"))
             return os.open(path, os.O_RDONLY)
 
-        monkeypatch.setattr(foreign_syncs, "_open", opened)
-        monkeypatch.setattr(foreign_syncs, "_processors", lambda: iter((0, 1)))
-        with foreign_syncs.CallCounter(7) as counter:
+        monkeypatch.setattr(foreign_syncs, "perf_event_open", opened)
+        monkeypatch.setattr(foreign_syncs, "processors", lambda: iter((0, 1)))
+        with foreign_syncs.CallCounter(Tracepoint(7, {})) as counter:
             yield counter
 
     with counting() as counter:

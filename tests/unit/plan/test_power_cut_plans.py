@@ -94,6 +94,11 @@ def test_late_completions_are_datasets_of_their_own_and_the_usual_ones_are_not_n
     assert [levels.get("completions") for levels in workload.datasets] == [None, "late"]
 
 
+def test_a_disk_with_fua_is_a_dataset_of_its_own_and_one_without_is_not_named() -> None:
+    (workload,) = plan_of(cuts("fua = { vary = [false, true] }")).workloads
+    assert [None, True] == [levels.get("fua") for levels in workload.datasets]
+
+
 def test_sectors_are_datasets_of_their_own_and_large_ones_are_not_torn_within() -> None:
     (workload,) = plan_of(cuts('sector_size = "4 kB"')).workloads
     assert [4096] == [levels.get("sector_bytes") for levels in workload.datasets]

@@ -20,6 +20,7 @@ from bedplate.model.power_cut import (
     DEVICE_UNIT,
     DURATION_S,
     ENGINE,
+    HAS_FUA,
     IMAGE_BYTES,
     JOURNAL_KEPT,
     JOURNAL_LOST,
@@ -169,6 +170,12 @@ class PowerCutTable(WorkloadTable):
     )
     """load | `512 B`, `4 kB`: sectors of the recorded disk, by which mkfs chooses; no write is smaller. Of 4 kB there is no
     `subset-512` | `"512 B"` | `"4 kB"`"""
+    fua: Factor[Flag] = Field(
+        default=(False,), description="true or false: the recorded disk can write past its cache"
+    )
+    """load | `true`: as a disk would leave it that can write past its cache (FUA): what is written so is on the medium, and no flush
+    behind it covers anything else, but where somebody else waited for one. Needs a kernel that tells of such requests | `false` |
+    `{ vary = [false, true] }`"""
     keep_logs: KeptLogs = Field(
         default=KEEP_SMALL,
         description=f"{', '.join(KEPT_LOGS)}: the log of a run without a bad cut is kept if it packs well, always, or never",
@@ -258,6 +265,7 @@ class PowerCutTable(WorkloadTable):
             PRESSED: self.press_dirty_pages,
             COMPLETIONS: self.completions,
             SECTOR_BYTES: self.sector_size,
+            HAS_FUA: self.fua,
             "points": (self.points,),
             RECUT: (self.recut,),
         }
@@ -292,6 +300,7 @@ def _without_default(levels: dict[str, Scalar]) -> Levels:
         PRESSED: False,
         COMPLETIONS: AT_ONCE,
         SECTOR_BYTES: USUAL_SECTOR_BYTES,
+        HAS_FUA: False,
         RECUT: 0,
     }
     return Levels({name: level for name, level in levels.items() if usual.get(name) != level})

@@ -45,6 +45,8 @@ _SUPERBLOCK = struct.Struct("<QQQI")
 _HEADER = struct.Struct("<QQQQ")
 _EXTENSION = struct.Struct("<QI")
 _HEADER_AND_EXTENSION = struct.Struct("<QQQQQII")
+# In a header, behind sector and number of sectors.
+_FLAGS_AT = 16
 _SMALLEST_SECTOR = 512
 _LARGEST_SECTOR = 65536
 # What a file's offset can be.
@@ -125,6 +127,7 @@ class Log:
         self.devices = array("B")
         self._times_ns = array("Q")
         self._data_at = array("Q")
+        self._sector_bytes = 0
         self.histories = tuple(History() for _ in DEVICE_NAMES)
         self._index()
         self._view = memoryview(content)
@@ -169,6 +172,10 @@ class Log:
         first = self._data_at[index]
         return bytes(self._view[first : first + self.lengths[index]])
 
+    def flags_at(self, index: int) -> int:
+        """Where in the file the flags of an entry stand that is no mark."""
+        return self._data_at[index] - self._sector_bytes + _FLAGS_AT
+
     def find_mark(self, text: bytes, after: int = 0) -> int | None:
         """The first mark with exactly that text, from entry `after` on."""
         return next((index for index in range(after, len(self)) if self.mark(index) == text), None)
@@ -179,6 +186,7 @@ class Log:
 
     def _index(self) -> None:
         sector_bytes, count = self._superblock()
+        self._sector_bytes = sector_bytes
         total = len(self._content)
         at = sector_bytes
         while count is None or len(self) < count:

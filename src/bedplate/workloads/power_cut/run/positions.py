@@ -189,3 +189,11 @@ def _control_position(
         if held > most:
             best, most = position, held
     return best
+
+
+def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profile, ...]:
+    """The profile of the device's unit once, in place of those that tear; as they are without one."""
+    if unit is None:
+        return tuple(profiles)
+    tearing = (Profile.SUBSET_4K, Profile.SUBSET_512)
+    return tuple(dict.fromkeys(unit if profile in tearing else profile for profile in profiles))

@@ -29,6 +29,7 @@ from bedplate.filesystem.flushes import write_back_wanted
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.filesystem.site import Site
 from bedplate.host.command import started_apart
+from bedplate.host.flush_requests import device_number, request_trace
 from bedplate.host.foreign_syncs import call_counter
 from bedplate.host.interruption import held
 from bedplate.host.ledger import Holding
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from bedplate.host.command import Account, Commands
+    from bedplate.host.flush_requests import RequestTrace
     from bedplate.host.foreign_syncs import CallCounter
     from bedplate.host.ledger import Holdings, Ledger
     from bedplate.model.cell import Cell, FilesystemLevels
@@ -112,6 +114,7 @@ class RecordedSetup:
     untorn: UntornWrites | None = None
     age: RecordedAge = field(default_factory=RecordedAge)
     layout: Callable[[], Layout] = Layout
+    journal: Path | None = None
 
     def server_site(self) -> ServerSite:
         """For a server of the cell's build; its folder of sockets goes with the setup. What its pages are written by is `untorn` from now on."""
@@ -162,6 +165,11 @@ class RecordedSetup:
     def foreign_syncs(self) -> CallCounter:
         """Between preparation and end nobody here calls sync(2)."""
         return call_counter(self.tracefs, ledger=self.ledger, commands=self.commands)
+
+    def flush_requests(self) -> RequestTrace:
+        """What asks the recorded devices for the medium; CallsNotCounted where the kernel does not tell."""
+        devices = [device_number(path) for path in (self.disk, self.journal) if path is not None]
+        return request_trace(devices, self.tracefs, ledger=self.ledger, commands=self.commands)
 
     def is_log_nearly_full(self) -> bool:
         """By its file, which no request of the recorder's has to wait for."""
@@ -254,6 +262,7 @@ class PowerBench:
                 undo,
                 age=age,
                 layout=partial(filesystem_for(levels.type).layout, site),
+                journal=Path(journal.path) if journal else None,
             )
 
     def replayed(

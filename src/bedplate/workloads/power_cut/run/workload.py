@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from bedplate.model.power_cut import (
     DEFAULT_PROFILES,
     DEVICE_UNIT,
     DURATION_S,
+    HAS_FUA,
     IMAGE_BYTES,
     KEEP_BAD,
     KEEP_SMALL,
@@ -58,18 +59,20 @@ from bedplate.workloads.power_cut.run.kept_log import LogPacking
 from bedplate.workloads.power_cut.run.log import DISCARD, DISK, FLUSH, JOURNAL, read_log
 from bedplate.workloads.power_cut.run.own_disk import OwnDiskWorkload
 from bedplate.workloads.power_cut.run.pages import PageWatch
-from bedplate.workloads.power_cut.run.positions import choose_points
+from bedplate.workloads.power_cut.run.positions import choose_points, with_unit
 from bedplate.workloads.power_cut.run.power_bench import PowerBench, RecordedSetup
 from bedplate.workloads.power_cut.run.pressure import CALM_SHARE, PRESSURE, Pressure
 from bedplate.workloads.power_cut.run.recut import choose_recuts
 from bedplate.workloads.power_cut.run.states import enumerate_states
 from bedplate.workloads.power_cut.run.tearable import flushes_in_flight, waiting_metadata
 from bedplate.workloads.power_cut.run.window import is_torn
+from bedplate.workloads.power_cut.run.written_through import as_with_fua
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from bedplate.host.flush_requests import RequestTrace
     from bedplate.model.power_cut import PointRecord
     from bedplate.visit.cut_engine import CutWriter, Driven
     from bedplate.visit.recording import Recording
@@ -124,6 +127,8 @@ class _Cuts:
         self._about: dict[str, Scalar] = {}
         self._whole_log: PointOutcome | None = None
         self._pages: PageWatch | None = None
+        self._requests: RequestTrace | None = None
+        self._has_fua = dataset.flag(HAS_FUA) is True
 
     @property
     def _bench(self) -> PowerBench:
@@ -145,6 +150,7 @@ class _Cuts:
                 driven = self._record(setup)
                 self._require_something(driven)
             setup.seal()
+            through = as_with_fua(setup.log, self._requests) if self._requests else None
             journal_bytes, loses_journal = setup.journal_bytes, setup.loses_journal
         self._context.tool_versions["engine of power cuts"] = driven.version
         try:
@@ -181,6 +187,7 @@ class _Cuts:
                     small_states=enumerated.small_states if self._states else None,
                     long_writes=long_writes,
                     uncovered_writes=uncovered,
+                    through_writes=through,
                 )
             codec.write(recording.directory / RECORDING_FILE, facts)
             codec.write(recording.directory / JOB_FILE, job)
@@ -203,7 +210,8 @@ class _Cuts:
         pressure = self._pressure(setup, writer)
         cell, wanted = context.request.cell, self._unit is not None
         self._pages = PageWatch(setup.data_directory, cell, setup.untorn, wanted=wanted)
-        with self._watched(setup), self._pages:
+        self._requests = setup.flush_requests() if self._has_fua else None
+        with self._watched(setup), self._pages, self._requests or nullcontext():
             driven = writer.drive(
                 recording.directory / "logs" / f"power_cut_{self._engine_name}",
                 duration_s=self._duration_s,
@@ -416,14 +424,6 @@ class _Cuts:
             TimedItem(POINTS, POINTS, time.monotonic() - started, facts={"points": len(job.points)})
         )
         return is_bad
-
-
-def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profile, ...]:
-    """The profile of the device's unit once, in place of those that tear; as they are without one."""
-    if unit is None:
-        return tuple(profiles)
-    tearing = (Profile.SUBSET_4K, Profile.SUBSET_512)
-    return tuple(dict.fromkeys(unit if profile in tearing else profile for profile in profiles))
 
 
 def measured_span(log: Log) -> tuple[int, int]:

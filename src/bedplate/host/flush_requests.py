@@ -1,0 +1,209 @@
+"""Requests to block devices that ask for the medium, by the kernel's own tracepoints: which flushes somebody waits for, and which writes.
+
+A device without FUA never sees which write was to go past its cache: the kernel sends it plainly, and a flush behind it. What was asked for
+is seen above that. Read with perf_event_open(2), which leaves nothing behind, however its owner ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from bedplate.host.foreign_syncs import (
+    CallsNotCounted,
+    Tracepoint,
+    perf_event_open,
+    processors,
+    tracepoints,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from bedplate.host.command import Commands
+    from bedplate.host.ledger import Ledger
+
+_QUEUED, _DONE = "block/block_bio_queue", "block/block_rq_complete"
+# linux/perf_event.h
+_SAMPLE_TIME, _SAMPLE_RAW = 1 << 2, 1 << 10
+_USE_CLOCKID = 1 << 25
+_CLOCK_MONOTONIC = 1
+_SET_FILTER = 0x40082406
+_RECORD_LOST, _RECORD_SAMPLE = 2, 9
+_HEAD = struct.Struct("=IHH")
+_SAMPLE = struct.Struct("=QI")
+_HEAD_AT, _TAIL_AT = 1024, 1032
+_RING_BYTES = 2 * 1024 * 1024
+_LOOK_EVERY_S = 0.1
+_END_LIMIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class FlushRequest:
+    """One that asks for the medium, when it came (`is_done` false) or was done; `flags` are blktrace's letters, such as `FWFS`.
+
+    `device` is major << 20 | minor; sectors have 512 bytes.
+    """
+
+    time_ns: int
+    device: int
+    flags: str
+    sector: int
+    sectors: int
+    is_done: bool
+
+    @property
+    def flushes_before(self) -> bool:
+        """Whether a flush comes before it (REQ_PREFLUSH); all of it, where it has no data."""
+        return self.flags.startswith("F")
+
+    @property
+    def goes_through(self) -> bool:
+        """Whether its data are to be on the medium when it is done (REQ_FUA)."""
+        return "F" in self.flags[1 + self.flushes_before :]
+
+
+class RequestTrace:
+    """Those of some devices from `with` to its end, in the order of their times; CallsNotCounted where the kernel does not tell, or some were lost."""
+
+    def __init__(self, devices: Iterable[int], points: Iterable[tuple[Tracepoint, bool]]) -> None:
+        self.devices = tuple(devices)
+        self._points = tuple(points)
+        self._rings: list[_Ring] = []
+        self._found: list[FlushRequest] = []
+        self._lost = 0
+        self._ended = threading.Event()
+        self._reader = threading.Thread(target=self._read, name="flush requests", daemon=True)
+        self._undo = ExitStack()
+
+    @property
+    def found(self) -> tuple[FlushRequest, ...]:
+        """All of them, once it has ended."""
+        if self._lost:
+            raise CallsNotCounted(f"{self._lost} requests were lost, as nobody read them in time")
+        return tuple(sorted(self._found, key=lambda each: each.time_ns))
+
+    def __enter__(self) -> Self:
+        asked = " || ".join(f"dev == {device}" for device in self.devices)
+        with ExitStack() as undo:
+            for point, is_done in self._points:
+                for processor in processors():
+                    self._rings.append(
+                        undo.enter_context(
+                            _Ring(point, processor, f'({asked}) && rwbs ~ "*F*"', is_done=is_done)
+                        )
+                    )
+            self._undo = undo.pop_all()
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._reader.join(_END_LIMIT_S)
+        self._undo.close()
+
+    def _read(self) -> None:
+        has_ended = False
+        while not has_ended:
+            has_ended = self._ended.wait(_LOOK_EVERY_S)
+            for ring in self._rings:
+                for each in ring.records():
+                    if each is None:
+                        self._lost += 1
+                    else:
+                        self._found.append(each)
+
+
+class _Ring:
+    """What one tracepoint says on one processor."""
+
+    def __init__(self, point: Tracepoint, processor: int, condition: str, *, is_done: bool) -> None:
+        self._point = point
+        self._processor = processor
+        self._condition = condition
+        self._is_done = is_done
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as undo:
+            file = perf_event_open(
+                self._point.number,
+                self._processor,
+                sample_period=1,
+                sample_type=_SAMPLE_TIME | _SAMPLE_RAW,
+                flags=_USE_CLOCKID,
+                clock=_CLOCK_MONOTONIC,
+            )
+            undo.callback(os.close, file)
+            self._filter(file)
+            try:
+                self._memory = undo.enter_context(mmap.mmap(file, mmap.PAGESIZE + _RING_BYTES))
+            except OSError as error:
+                raise CallsNotCounted(
+                    f"no memory is to be had for what the kernel tells: {error.strerror}"
+                ) from error
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+    def _filter(self, file: int) -> None:
+        try:
+            fcntl.ioctl(file, _SET_FILTER, self._condition.encode() + b"\0")
+        except OSError as error:
+            raise CallsNotCounted(
+                f"the kernel does not take {self._condition}: {errno.errorcode.get(error.errno or 0)}"
+            ) from error
+
+    def records(self) -> Iterator[FlushRequest | None]:
+        """Those since the last look; None for each that was lost."""
+        (head,) = struct.unpack_from("=Q", self._memory, _HEAD_AT)
+        (tail,) = struct.unpack_from("=Q", self._memory, _TAIL_AT)
+        while tail < head:
+            kind, _, size = _HEAD.unpack(self._bytes(tail, _HEAD.size))
+            content = self._bytes(tail + _HEAD.size, size - _HEAD.size)
+            tail += size
+            if kind == _RECORD_LOST:
+                yield from [None] * struct.unpack_from("=QQ", content)[1]
+            elif kind == _RECORD_SAMPLE:
+                time_ns, length = _SAMPLE.unpack_from(content)
+                yield self._request(time_ns, content[_SAMPLE.size : _SAMPLE.size + length])
+        struct.pack_into("=Q", self._memory, _TAIL_AT, tail)
+
+    def _bytes(self, at: int, length: int) -> bytes:
+        """From the ring, which begins anew at its end."""
+        at %= _RING_BYTES
+        first = self._memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(_RING_BYTES, at + length)]
+        return first + self._memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(first)]
+
+    def _request(self, time_ns: int, raw: bytes) -> FlushRequest:
+        fields = {name: raw[at : at + size] for name, (at, size) in self._point.fields.items()}
+        device, sector, sectors = (
+            int.from_bytes(fields[name], "little") for name in ("dev", "sector", "nr_sector")
+        )
+        flags = fields["rwbs"].split(b"\0")[0].decode("ascii", errors="replace")
+        return FlushRequest(time_ns, device, flags, sector, sectors, self._is_done)
+
+
+def device_number(node: Path) -> int:
+    """As the kernel has it: major << 20 | minor."""
+    number = node.stat().st_rdev
+    return os.major(number) << 20 | os.minor(number)
+
+
+def request_trace(devices: Iterable[int], place: Path, *, ledger: Ledger, commands: Commands) -> RequestTrace:
+    """Of devices by their numbers; `place` is a new folder for the moment in which tracefs is needed. CallsNotCounted with the reason where there is none."""
+    points = tracepoints(place, (_QUEUED, _DONE), ledger=ledger, commands=commands)
+    for point in points:
+        if lacking := {"dev", "sector", "nr_sector", "rwbs"} - set(point.fields):
+            raise CallsNotCounted(f"this kernel's tracepoints of blocks lack {', '.join(sorted(lacking))}")
+    return RequestTrace(devices, zip(points, (False, True), strict=True))

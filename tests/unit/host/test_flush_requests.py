@@ -1,0 +1,97 @@
+"""What the kernel's ring of a tracepoint says: whole requests, wherever the ring begins anew, and how many were lost."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bedplate.host import flush_requests, foreign_syncs
+from bedplate.host.flush_requests import FlushRequest, RequestTrace, request_trace
+from bedplate.host.foreign_syncs import CallsNotCounted, Tracepoint, tracepoints
+
+FIELDS = {"dev": (8, 4), "sector": (16, 8), "nr_sector": (24, 4), "rwbs": (28, 10)}
+RING = 2 * 1024 * 1024
+
+
+def sample(time_ns: int, flags: str, sector: int) -> bytes:
+    raw = struct.pack("=8xI4xQI10s6x", 7 << 20 | 3, sector, 8, flags.encode())
+    content = struct.pack("=QI", time_ns, len(raw)) + raw
+    return struct.pack("=IHH", 9, 0, 8 + len(content)) + content
+
+
+def lost(number: int) -> bytes:
+    content = struct.pack("=QQ", 1, number)
+    return struct.pack("=IHH", 2, 0, 8 + len(content)) + content
+
+
+class Ring:
+    """A ring as the kernel fills it; what was read is room again."""
+
+    def __init__(self, begin: int) -> None:
+        self.memory = bytearray(mmap.PAGESIZE + RING)
+        self.head = begin
+        struct.pack_into("=QQ", self.memory, 1024, begin, begin)
+        self.reader = flush_requests._Ring(Tracepoint(1, FIELDS), 0, "", is_done=False)
+        self.reader._memory = cast("Any", self.memory)
+
+    def say(self, *records: bytes) -> None:
+        for byte in b"".join(records):
+            self.memory[mmap.PAGESIZE + self.head % RING] = byte
+            self.head += 1
+        struct.pack_into("=Q", self.memory, 1024, self.head)
+
+    @property
+    def tail(self) -> int:
+        (found,) = struct.unpack_from("=Q", self.memory, 1032)
+        return int(found)
+
+
+def test_requests_are_read_once_and_across_the_end_of_the_ring() -> None:
+    ring = Ring(RING - 20)
+    ring.say(sample(5, "FWFS", 77), sample(6, "WFS", 88))
+    found = list(ring.reader.records())
+    assert [
+        FlushRequest(5, 7 << 20 | 3, "FWFS", 77, 8, is_done=False),
+        FlushRequest(6, 7 << 20 | 3, "WFS", 88, 8, is_done=False),
+    ] == found
+    assert ring.head == ring.tail
+    assert [] == list(ring.reader.records())
+    ring.say(sample(7, "FWS", 0))
+    assert [7] == [each.time_ns for each in ring.reader.records() if each]
+
+
+def test_a_trace_that_lost_requests_is_none() -> None:
+    ring = Ring(0)
+    ring.say(sample(5, "FWS", 0), lost(3))
+    trace = RequestTrace((1,), ())
+    trace._rings = [ring.reader]
+    trace._ended.set()
+    trace._read()
+    with pytest.raises(CallsNotCounted, match="3 requests were lost"):
+        assert trace.found
+
+
+def test_fields_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "events/block/block_bio_queue"
+    folder.mkdir(parents=True)
+    (folder / "id").write_text("1234\n")
+    (folder / "format").write_text(
+        "format:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n"
+        "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\tfield:char rwbs[10];\toffset:28;\tsize:10;\tsigned:0;\n"
+    )
+    monkeypatch.setattr(foreign_syncs, "TRACEFS", (tmp_path,))
+    unused = cast("Any", SimpleNamespace())
+    (point,) = tracepoints(tmp_path / "unused", ("block/block_bio_queue",), ledger=unused, commands=unused)
+    assert 1234 == point.number
+    assert {"common_type": (0, 2), "dev": (8, 4), "rwbs": (28, 10)} == point.fields
+    done = tmp_path / "events/block/block_rq_complete"
+    done.mkdir()
+    for name in ("id", "format"):
+        (done / name).write_text((folder / name).read_text())
+    with pytest.raises(CallsNotCounted, match="lack nr_sector, sector"):
+        request_trace((1,), tmp_path / "unused", ledger=unused, commands=unused)
