@@ -36,7 +36,7 @@ _PATIENCE_S = 60.0
 def main(arguments: list[str]) -> int:
     """Every disk, every arrangement."""
     library, directory = map(Path, arguments)
-    subprocess.run(["modprobe", "nvme"], check=True)
+    subprocess.run(["/run/guest/bin/modprobe", "nvme"], check=True)
     with (directory / "lines").open("w") as lines:
         for disk in _disks():
             found = {name: _tried(disk, mkfs, library) for name, mkfs in ARRANGEMENTS.items()}

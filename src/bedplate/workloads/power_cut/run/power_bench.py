@@ -149,8 +149,7 @@ class RecordedSetup:
 
     def settle(self) -> None:
         """This file system only."""
-        argv = ["sync", "--file-system", str(self.data_directory)]
-        self.commands.run(argv, timeout_s=_SYNC_LIMIT_S)
+        self.commands.run(["sync", "--file-system", str(self.data_directory)], timeout_s=_SYNC_LIMIT_S)
 
     def log_for_clients_bytes(self) -> int:
         """Below the size at which they are told to end."""
@@ -158,8 +157,7 @@ class RecordedSetup:
 
     def await_own_writeback(self, duration_s: float) -> None:
         """Until what the file system writes back by itself falls into a recording of so long."""
-        own = self.own_writeback
-        if own is not None:
+        if (own := self.own_writeback) is not None:
             threading.Event().wait(own.pause_s(time.monotonic() - own.mounted_s, duration_s))
 
     def foreign_syncs(self) -> CallCounter:
@@ -432,9 +430,8 @@ class Workers:
             folder = self._memory / f"replay-{share}"
             undo.callback(shutil.rmtree, folder, ignore_errors=True)
             folder.mkdir()
-            argv = self._command_line(job_file, folder, share)
             with (self._memory / f"replay-{share}.err").open("wb") as errors, held():
-                process = started_apart(argv, errors)
+                process = started_apart(self._command_line(job_file, folder, share), errors)
                 undo.callback(self._end, process)
                 self._ledger.note(Holding("process", str(process.pid), start_time(process.pid) or ""))
             self._running.append((process, Path(errors.name)))
