@@ -14,11 +14,11 @@ import mmap
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from bedplate.host.pages.untorn_unit import probe_untorn_write, untorn_unit
+from bedplate.host.patience import wait_until
 from bedplate.visit.untorn_writes import UntornWrites
 
 PAGE = 8192
@@ -53,15 +53,17 @@ def main(arguments: list[str]) -> int:
 
 def _disks() -> list[Path]:
     """Both; they come a moment after their driver."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while len(found := sorted(Path("/sys/block").glob("nvme*n1"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for disk in found:
+    wait_until(lambda: len(_blocks()) == 2, deadline_s=_PATIENCE_S)
+    for disk in _blocks():
         node = Path("/dev", disk.name)
         if not node.exists():
             major, minor = map(int, (disk / "dev").read_text().split(":"))
             os.mknod(node, 0o60600, os.makedev(major, minor))
-    return [Path("/dev", disk.name) for disk in found]
+    return [Path("/dev", disk.name) for disk in _blocks()]
+
+
+def _blocks() -> list[Path]:
+    return sorted(Path("/sys/block").glob("nvme*n1"))
 
 
 def _tried(disk: Path, mkfs: tuple[str, ...], library: Path) -> dict[str, Any]:

@@ -8,11 +8,30 @@ from typing import TYPE_CHECKING
 
 from bedplate.errors import StudyError
 from bedplate.model import codec
-from bedplate.model.power_cut import POINTS_FILE, RECORDING_FILE, PointOutcome, PointRecord, RecordingFacts
+from bedplate.model.power_cut import (
+    POINTS_FILE,
+    RECORDING_FILE,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
 from bedplate.model.power_cut_verdict import BOUNDED, LOSS
+from bedplate.units import KIB
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# What a profile tears of a write that it does not keep whole.
+_GRAIN_BYTES = {
+    Profile.SUBSET_512: 512,
+    Profile.SUBSET_4K: 4 * KIB,
+    Profile.UNTORN_8K: 4 * KIB,
+    Profile.UNTORN_16K: 4 * KIB,
+    Profile.SUBSET_8K: 8 * KIB,
+    Profile.SUBSET_16K: 16 * KIB,
+}
 
 
 @dataclass(frozen=True)
@@ -84,3 +103,16 @@ def recovery_s(record: PointRecord) -> float | None:
         return None
     # An engine without a server has none to start: it answers from a file system that is mounted.
     return record.mount_s + (record.fsck_s or 0.0) + (record.engine_start_s or 0.0)
+
+
+def tears_pages(record: PointRecord, page_bytes: int) -> bool:
+    """Whether writes were torn at a grain within the engine's page, where many of them waited for a flush."""
+    point = record.point
+    grain_bytes = _GRAIN_BYTES.get(point.profile)
+    return (
+        not point.control
+        and grain_bytes is not None
+        and grain_bytes < page_bytes
+        and point.placement is Placement.WEIGHTED
+        and record.volatile_writes > 0
+    )

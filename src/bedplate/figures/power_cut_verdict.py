@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bedplate.figures.evidence import RunEvidence
-from bedplate.figures.power_cut_points import Cuts, finding_of
+from bedplate.figures.power_cut_points import Cuts, finding_of, tears_pages
 from bedplate.figures.rule import Rule, Spoken, judge, spoken
 from bedplate.figures.unfinished import NOT_COMPLETED
 from bedplate.figures.untorn_pages import why_not_untorn
@@ -47,7 +47,7 @@ from bedplate.model.power_cut_verdict import (
 from bedplate.model.reason import Reason, because, pages_unmended
 from bedplate.model.visit import Outcome, Validity
 from bedplate.model.workload import model_of
-from bedplate.units import KIB, percent
+from bedplate.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,15 +68,6 @@ FLUSHES_SHARE_MAX = 4.0
 _ANOTHER_RUN_FAILED = because(
     "another-run-failed", "another run of its visit failed, and only completed visits have a class"
 )
-# What a profile tears of a write that it does not keep whole.
-_GRAIN_BYTES = {
-    Profile.SUBSET_512: 512,
-    Profile.SUBSET_4K: 4 * KIB,
-    Profile.UNTORN_8K: 4 * KIB,
-    Profile.UNTORN_16K: 4 * KIB,
-    Profile.SUBSET_8K: 8 * KIB,
-    Profile.SUBSET_16K: 16 * KIB,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +259,7 @@ def _caches(
             enumerated=_tally((each for each in records if _is(Placement.ENUMERATED, each)), recording),
             recut=_tally(again[cache], recording),
             idle=sum(map(_is_idle, records)),
-            tearing=sum(_tears_pages(each, page_bytes) for each in records),
+            tearing=sum(tears_pages(each, page_bytes) for each in records),
             is_late=visit.dataset.levels.get(COMPLETIONS) == LATE,
         )
         for cache, records in mine.items()
@@ -302,14 +293,9 @@ def _tried(points: Iterable[PointRecord], recording: RecordingFacts) -> TriedSta
     tried = [record for record in points if _is(Placement.ENUMERATED, record)]
     if not tried:
         return None
-    small = [record for record in tried if _changes(record) <= SMALL_WINDOW_WRITES]
-    large = [record for record in tried if _changes(record) > SMALL_WINDOW_WRITES]
+    small = [record for record in tried if record.volatile_changes <= SMALL_WINDOW_WRITES]
+    large = [record for record in tried if record.volatile_changes > SMALL_WINDOW_WRITES]
     return TriedStates(_tally(small, recording), _tally(large, recording), recording.small_states or 0)
-
-
-def _changes(record: PointRecord) -> int:
-    """What was at risk: each is kept or not."""
-    return record.volatile_writes + record.volatile_discards
 
 
 def _is(placement: Placement, record: PointRecord) -> bool:
@@ -320,19 +306,6 @@ def _is_drawn(record: PointRecord) -> bool:
     return _is(Placement.UNIFORM, record) or _is(Placement.WEIGHTED, record)
 
 
-def _tears_pages(record: PointRecord, page_bytes: int) -> bool:
-    """Whether writes were torn at a grain within the engine's page, where many of them waited for a flush."""
-    point = record.point
-    grain_bytes = _GRAIN_BYTES.get(point.profile)
-    return (
-        not point.control
-        and grain_bytes is not None
-        and grain_bytes < page_bytes
-        and point.placement is Placement.WEIGHTED
-        and record.volatile_writes > 0
-    )
-
-
 def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:
     replayed = [record for record in points if not record.replay_failed]
     return _tallies(replayed, recording).get(Profile.ORDERED.value, CutCounts())
@@ -340,7 +313,7 @@ def _replayed_in_order(points: Iterable[PointRecord], recording: RecordingFacts)
 
 def _is_idle(record: PointRecord) -> bool:
     point = record.point
-    return _is_drawn(record) and point.profile is not Profile.ORDERED and _changes(record) == 0
+    return _is_drawn(record) and point.profile is not Profile.ORDERED and record.volatile_changes == 0
 
 
 def _controls(points: Iterable[PointRecord], recording: RecordingFacts) -> CutCounts:

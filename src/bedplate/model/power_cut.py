@@ -241,6 +241,11 @@ class PointRecord:
     """findings, the gravest first; where the file system had to be repaired, its own words and the repair's
     before the engine's"""
 
+    @property
+    def volatile_changes(self) -> int:
+        """All that was at risk: each write and each discard is kept or not."""
+        return self.volatile_writes + self.volatile_discards
+
 
 @dataclass(frozen=True)
 class RecordingFacts:
